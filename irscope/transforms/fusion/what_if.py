@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import combinations, islice
+from itertools import islice
 from typing import Protocol
 
 from irscope._base.verdict import Verdict
@@ -15,7 +15,7 @@ from irscope.analysis.assumptions import assume
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
 from irscope.transforms.fusion.planning import Plans, Wanted
-from irscope.transforms.fusion.policy import Score, Subject, Wishes, policy_of, subject_of
+from irscope.transforms.fusion.policy import Score, Sides, Subject, Wishes, policy_of, subject_of
 from irscope.transforms.fusion.wished_merges import Named, some
 from irscope.transforms.history import History
 
@@ -44,12 +44,12 @@ def what_if(
 ) -> tuple[Wanted, Graph | None]:  # fmt: skip
     """What is wanted then, and of which program, if of another. Raises ArgumentError or UnknownName."""
     asked = fusion._plans.asked
-    apart = tuple(pair for each in forbid for pair in _pairs(fusion, each))
+    apart = tuple(_sides(fusion, each) for each in forbid)
     together = tuple(_several(fusion, each) for each in force)
     before = asked.wishes
     wishes = Wishes(
-        forbid=(*(each for each in before.forbid if not _meets(fusion, each, together)), *apart),
-        force=(*(each for each in before.force if not _meets(fusion, each, apart)), *together),
+        forbid=(*(each for each in before.forbid if not any(_opposed(fusion, each, new) for new in together)), *apart),
+        force=(*(each for each in before.force if not any(_opposed(fusion, new, each) for new in apart)), *together),
         opaque=tuple(dict.fromkeys((*before.opaque, *_alone(fusion, opaque)))),
         kept=before.kept if step is None else _kept(fusion, step),
     )
@@ -69,15 +69,19 @@ def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
     return found
 
 
-def _pairs(fusion: Known, several: Iterable[Named]) -> Iterable[tuple[Subject, ...]]:
-    """Who is to be apart: all nodes from each other; of several groups the members of one from those of the others, which are pairs."""
+def _sides(fusion: Known, several: Iterable[Named]) -> Sides:
+    """Who is to be apart: all nodes from each other; of several groups the members of one from those of the others."""
     if isinstance(several, str | Value | Node) or not isinstance(several, Iterable):
-        return [_several(fusion, several)]
+        return tuple((each,) for each in _several(fusion, several))
     listed = list(several)
     sides = [tuple(_subjects(fusion, named)) for named in listed]
     if len(sides) < 2 or all(len(side) == 1 for side in sides):
-        return [_several(fusion, listed)]
-    return [(a, b) for one, other in combinations(sides, 2) for a in one for b in other if a != b]
+        return tuple((each,) for each in _several(fusion, listed))
+    taken: set[Subject] = set()
+    for place, side in sorted(enumerate(sides), key=lambda side: len(side[1])):  # one of a group's nodes can be apart from the rest
+        sides[place] = tuple(each for each in side if each not in taken)
+        taken.update(side)
+    return tuple(sides)
 
 
 def _alone(fusion: Known, opaque: Iterable[Named]) -> Iterable[Subject]:
@@ -102,10 +106,14 @@ def _subjects(fusion: Known, named: Named) -> Iterable[Subject]:
         yield subject_of(fusion.original, gone)
 
 
-def _meets(fusion: Known, wish: tuple[Subject, ...], others: tuple[tuple[Subject, ...], ...]) -> bool:
-    """Whether an older wish says of two nodes the opposite of what one of the new ones says."""
-    then = {fusion._find(subject.node.outputs[0] if subject.node.outputs else subject.node) for subject in wish}
-    return any(sum(fusion._find(subject.node) in then for subject in other) > 1 for other in others)
+def _opposed(fusion: Known, apart: Sides, together: tuple[Subject, ...]) -> bool:
+    """Whether two nodes that one wish wants together are on two sides of another wish, wherever they are by now."""
+    place = {_now(fusion, subject): side for side, several in enumerate(apart) for subject in several}
+    return len({place[node] for subject in together if (node := _now(fusion, subject)) in place}) > 1
+
+
+def _now(fusion: Known, subject: Subject) -> Node | Verdict:
+    return fusion._find(subject.node.outputs[0] if subject.node.outputs else subject.node)
 
 
 def _kept(fusion: Known, step: int) -> tuple[tuple[Subject, Subject], ...]:

@@ -40,7 +40,7 @@ def wishes_of(graph: Graph, forbid: Iterable[Any] = (), force: Iterable[Any] = (
     """What is wanted of a graph. Raises ArgumentError or UnknownName for what names no nodes."""
     alone = [node for each in some(opaque) for node in (_every(graph, each) if isinstance(each, str) else [_node(graph, each)])]
     return Wishes(
-        forbid=tuple(subjects(graph, several) for several in forbid),
+        forbid=tuple(tuple((each,) for each in subjects(graph, several)) for several in forbid),
         force=tuple(subjects(graph, several) for several in force),
         opaque=tuple(dict.fromkeys(subject_of(graph, node) for node in alone)),
     )

@@ -66,6 +66,31 @@ def test_a_group_is_taken_apart_and_merges_up_to_a_step_are_kept() -> None:
     assert not f.what_if(step=0, policy=lambda candidate: None).groups
 
 
+def _two_groups(length: int) -> irs.Fusion:
+    """A chain in two groups: a kernel has 512 nodes at most."""
+    lines = [f"  %v{i} : Float(8) = aten::tanh(%v{i - 1})" for i in range(1, length + 1)]
+    return irs.fuse(irs.parse("\n".join(["graph(%v0 : Float(8)):", *lines, f"  return (%v{length})"])))
+
+
+def test_two_large_groups_are_kept_apart_without_a_word_about_each_pair() -> None:
+    f = _two_groups(600)
+    first, second = f.groups
+    apart = f.what_if(forbid=[(first, second)])
+    assert [len(sides) for sides in apart._plans.asked.wishes.forbid] == [2]
+    assert sum(len(side) for side in apart._plans.asked.wishes.forbid[0]) == 600
+    assert [len(group.blocks[0].nodes) for group in apart.groups] == [len(group.blocks[0].nodes) for group in f.groups]
+    again = apart.what_if(force=[("v87", "v88"), ("v88", "v89")])  # wherever the two groups met, this takes the older wish back
+    assert again.group_of("v87") is again.group_of("v88") is again.group_of("v89")
+    assert not again._plans.asked.wishes.forbid
+
+
+def test_one_node_of_a_group_is_kept_apart_from_the_rest() -> None:
+    f = irs.fuse(irs.parse(CHAIN))
+    out = f.what_if(forbid=[(f.groups[0], "d")])
+    assert out.group_of("a") is out.group_of("c") is not None and out.group_of("d") is None
+    assert f.what_if(forbid=[(f.groups[0], "a")], force=[("b", "d")]).group_of("a") is None
+
+
 def test_a_new_wish_takes_back_the_one_that_it_contradicts() -> None:
     apart = irs.fuse(irs.parse(CHAIN)).what_if(forbid=[("a", "b")])
     again = apart.what_if(force=[("a", "b")])

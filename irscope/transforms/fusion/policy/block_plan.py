@@ -102,7 +102,7 @@ class BlockPlan:
             views = int(part.domain.kind == "view")
             group = self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, views=views)
             if node in apart:
-                group.marks = dict.fromkeys(apart[node], node)
+                group.marks = {mark: (side, node) for mark, side in apart[node].items()}
 
     @cached_property
     def index(self) -> dict[Node, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from irscope.ir import Node, Value
 from irscope.transforms.fusion.legality import Domain
-from irscope.transforms.fusion.policy.group_state import GrowingGroups
+from irscope.transforms.fusion.policy.group_state import GrowingGroups, Marks
 from irscope.transforms.grouping import Refusal
 
 __all__ = ["Candidate"]
@@ -131,13 +131,13 @@ class Candidate:
             return self._too_many("size-limit", self.size, "nodes", limits.nodes)
         return domain
 
-    def _forbidden(self, ours: Mapping[int, Node], theirs: Mapping[int, Node]) -> Refusal | None:
+    def _forbidden(self, ours: Marks, theirs: Marks) -> Refusal | None:
         """What somebody wants apart, and would be together."""
         name = self._plan.fitness.rules.name
-        mark = next((mark for mark in ours if mark in theirs), None)
+        mark = next((mark for mark in ours if mark in theirs and ours[mark][0] != theirs[mark][0]), None)
         if mark is None:
             return None
-        a, b = ours[mark], theirs[mark]
+        a, b = ours[mark][1], theirs[mark][1]
         return Refusal("forbidden", f"{name(a.outputs[0])} and {name(b.outputs[0])} would be in one kernel, which you forbade", (a, b))
 
     def _inside(self) -> int:

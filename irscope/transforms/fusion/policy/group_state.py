@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from irscope.ir import Block, Node, Value
 from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.grouping import Partition
 
-__all__ = ["Group", "GrowingGroups", "Limits"]
+__all__ = ["Group", "GrowingGroups", "Limits", "Marks"]
+
+
+Marks: TypeAlias = Mapping[int, tuple[int, Node]]
+"""On which side of each mark a group is, and a node that put it there: groups of other sides of one mark stay apart."""
 
 
 @dataclass(slots=True, eq=False)
@@ -28,8 +32,7 @@ class Group:
     """How many nodes it has."""
     views: int = 0
     """How many of them are views, which alone make no kernel."""
-    marks: Mapping[int, Node] | None = None
-    """Its nodes that may not be in one kernel with others of the same mark."""
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True, slots=True)

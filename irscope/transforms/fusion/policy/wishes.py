@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 from irscope.ir import Graph, Node
 
-__all__ = ["NOWHERE", "NO_WISHES", "PlacedWishes", "Subject", "Wishes", "subject_of"]
+__all__ = ["NOWHERE", "NO_WISHES", "PlacedWishes", "Sides", "Subject", "Wishes", "subject_of"]
 
 
 class Subject(NamedTuple):
@@ -31,12 +32,16 @@ def subject_of(graph: Graph, node: Node) -> Subject:
     return Subject(node, graph.names[node.outputs[0]] if node.outputs else "")
 
 
+Sides: TypeAlias = tuple[tuple[Subject, ...], ...]
+"""Nodes that are to be apart from those of the other sides. Two large groups have few sides and very many pairs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """All that is wanted of one program."""
 
-    forbid: tuple[tuple[Subject, ...], ...] = ()
-    """Of each of these no two may be in one kernel."""
+    forbid: tuple[Sides, ...] = ()
+    """Of each of these no node of one side may be in one kernel with a node of another."""
     force: tuple[tuple[Subject, ...], ...] = ()
     """Each of these is to be one kernel, before the policy decides the rest."""
     opaque: tuple[Subject, ...] = ()
@@ -49,7 +54,7 @@ class Wishes:
 
     def subjects(self) -> Iterator[Subject]:
         """All nodes that are meant."""
-        for several in (*self.forbid, *self.force, *self.kept, self.opaque):
+        for several in (*chain.from_iterable(self.forbid), *self.force, *self.kept, self.opaque):
             yield from several
 
 
@@ -60,8 +65,8 @@ NO_WISHES = Wishes()
 class PlacedWishes:
     """The same for the graph that is planned."""
 
-    apart: Mapping[Node, tuple[int, ...]] = field(default_factory=dict)
-    """Marks: no two nodes of one mark may be in one kernel."""
+    apart: Mapping[Node, Mapping[int, int]] = field(default_factory=dict)
+    """Marks with sides: no two nodes of other sides of one mark may be in one kernel."""
     together: tuple[tuple[Node, ...], ...] = ()
     opaque: frozenset[Node] = frozenset()
     kept: tuple[tuple[Node, Node], ...] = ()
@@ -75,10 +80,11 @@ class PlacedWishes:
         def there(several: Iterable[Subject]) -> tuple[Node, ...]:
             return tuple(dict.fromkeys(where[each] for each in several if each in where))
 
-        apart: dict[Node, tuple[int, ...]] = {}
-        for mark, several in enumerate(wishes.forbid):
-            for node in there(several):
-                apart[node] = (*apart.get(node, ()), mark)
+        apart: dict[Node, dict[int, int]] = {}
+        for mark, sides in enumerate(wishes.forbid):
+            for side, several in enumerate(sides):
+                for node in there(several):
+                    apart.setdefault(node, {})[mark] = side
         return PlacedWishes(
             apart=apart,
             together=tuple(found for several in wishes.force if len(found := there(several)) > 1),

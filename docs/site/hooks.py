@@ -34,6 +34,7 @@ PAGES: Final = {
     "changelog.md": "CHANGELOG.md",
 }
 """Pages of the site that are files of the repository."""
+_NEEDS_A_KERNEL: Final = "application/vnd.jupyter.widget-view+json"
 _LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -127,10 +128,14 @@ def _as_page(notebook: Any) -> str:
     from traitlets.config import Config
 
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
+        outputs = cell.get("outputs", [])
+        for output in outputs:
             data = output.get("data", {})
+            data.pop(_NEEDS_A_KERNEL, None)
             if "text/html" in data:
                 data["text/html"] = f'<div class="output">{data["text/html"]}</div>'
+        if outputs:  # a bar that showed how far something was leaves nothing
+            cell["outputs"] = [output for output in outputs if output.get("data", True)]
     exporter = MarkdownExporter(config=Config({"ExtractOutputPreprocessor": {"enabled": False}}))  # pictures stay in the page
     return str(exporter.from_notebook_node(notebook)[0])
 

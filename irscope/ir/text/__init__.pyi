@@ -12,6 +12,7 @@ from .parser import (
 from .printer import (
     assign_names,
     keeps_given_names,
+    print_first_lines,
     print_graph,
     print_node,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "parse",
     "parse_module",
     "parse_type",
+    "print_first_lines",
     "print_graph",
     "print_module",
     "print_node",

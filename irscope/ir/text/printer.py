@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from irscope._base.escaping import one_line
@@ -18,7 +21,7 @@ from irscope.ir.payload import Opaque
 from irscope.ir.text.constant_text import constant_text
 from irscope.ir.types import Type
 
-__all__ = ["MAX_INDENT", "assign_names", "keeps_given_names", "print_graph", "print_node", "type_text"]
+__all__ = ["MAX_INDENT", "assign_names", "keeps_given_names", "print_first_lines", "print_graph", "print_node", "type_text"]
 
 MAX_INDENT: Final = 128
 """Spaces; deeper blocks are written at this indentation."""
@@ -47,12 +50,27 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
     graph(%x : Tensor):
       return (%x)
     """
-    writer = _Writer(None if graph.keeps_given_names else graph.names, locations)
+    return "\n".join(_lines(graph, None if graph.keeps_given_names else graph.names, locations, sys.maxsize))
+
+
+def print_first_lines(graph: Graph, count: int) -> list[str]:
+    """The first lines of what `print_graph` gives without locations; what comes after them costs nothing.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> print_first_lines(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"), 2)
+    ['graph(%x : Tensor):', '  %y : Tensor = aten::relu(%x)']
+    """
+    return "\n".join(_lines(graph, graph.names, False, count)).split("\n")[:count]
+
+
+def _lines(graph: Graph, names: Mapping[Value, str] | None, locations: bool, most: int) -> list[str]:
+    writer = _Writer(names, locations)
     params = ",\n      ".join(writer.declarations(graph.inputs))
     lines = [f"graph({params}):"]
-    writer.nested_lines(graph.body, lines)
-    lines.append(f"  return ({writer.operands(graph.outputs)})")
-    return "\n".join(lines)
+    writer.nested_lines(graph.body, lines, most)
+    if len(lines) < most:
+        lines.append(f"  return ({writer.operands(graph.outputs)})")
+    return lines
 
 
 _Place = tuple[Block, Iterator[Node], str, Iterator[tuple[int, Block]]]
@@ -88,13 +106,15 @@ class _Writer:
             return ""
         return "%" + ", %".join([value.name if names is None else names[value] for value in values])
 
-    def nested_lines(self, body: Block, lines: list[str]) -> None:
-        """Writes the nodes of a block and of the blocks inside it."""
+    def nested_lines(self, body: Block, lines: list[str], most: int) -> None:
+        """Writes the nodes of a block and of the blocks inside it, until there are `most` lines."""
         stack: list[_Place] = []
         place: _Place = (body, iter(body.nodes), "  ", iter(()))
         block, nodes, pad, siblings = place
         while True:
-            owner = self.lines(nodes, pad, lines)
+            owner = self.lines(islice(nodes, max(0, most - len(lines))), pad, lines)
+            if len(lines) >= most:
+                return
             if owner is not None:
                 stack.append((block, nodes, pad, siblings))
                 siblings, pad = enumerate(owner.blocks), f"{pad}    "[:MAX_INDENT]
@@ -187,17 +207,26 @@ def assign_names(graph: Graph) -> dict[Value, str]:
     """
     values = _values(graph)
     given = [value.name for value in values]
-    if graph.keeps_given_names:
-        return dict(zip(values, given, strict=True))
-    legal = {name: _legal(name) for name in set(given)}
-    return _resolve(values, [legal[name] for name in given])
+    different = set(given)
+    if _are_legal(different):
+        if len(different) == len(given):
+            return dict(zip(values, given, strict=True))
+    else:
+        legal = {name: _legal(name) for name in different}
+        given = [legal[name] for name in given]
+    return _resolve(values, given)
 
 
 def keeps_given_names(graph: Graph) -> bool:
     """Whether all names can be printed as they were given: legal, and no two the same."""
     given = [value.name for value in _values(graph)]
-    lines = "\n".join(given)
-    return len(set(given)) == len(given) == lines.count("\n") + 1 and _LEGAL.fullmatch(lines) is not None
+    return len(set(given)) == len(given) and _are_legal(given)
+
+
+def _are_legal(names: Collection[str]) -> bool:
+    """Whether TorchScript reads all of these names: asked at once, which is faster than one by one."""
+    lines = "\n".join(names)
+    return len(names) == lines.count("\n") + 1 and _LEGAL.fullmatch(lines) is not None
 
 
 def _values(graph: Graph) -> list[Value]:
@@ -232,25 +261,29 @@ def _legal(name: str) -> str:
 
 
 def _resolve(values: list[Value], wanted: list[str]) -> dict[Value, str]:
-    """Names for values of which some want the same name or none."""
-    taken = set(wanted) - {""}
-    owners: set[str] = set()
+    """Names for values of which some want the same name or none; a name that is wanted once is given at once."""
+    names = dict(zip(values, wanted, strict=True))
+    taken = set(wanted)
+    owners = {""}
     suffixes: dict[str, int] = {}
-    names: dict[Value, str] = {}
     number = 0
-    for value, name in zip(values, wanted, strict=True):
-        if name in owners and not name.isdecimal():
-            base = _SUFFIX.sub("", name)
+    several = {name for name, count in Counter(wanted).items() if count > 1 or not name}
+    for value in [value for value, name in names.items() if name in several]:
+        name = names[value]
+        if name not in owners:
+            owners.add(name)
+            continue
+        if name and not name.isdecimal():
+            base = _SUFFIX.sub("", name) if "." in name else name
             suffix = suffixes.get(base, 0)
             while name in taken:
                 suffix += 1
                 name = f"{base}.{suffix}"
             suffixes[base] = suffix
-        elif not name or name in owners:
+        else:
             while str(number) in taken:
                 number += 1
             name = str(number)
-        owners.add(name)
         taken.add(name)
         names[value] = name
     return names

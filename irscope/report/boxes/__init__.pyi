@@ -7,6 +7,7 @@ from .levels import (
 )
 from .line_numbers import (
     heading_lines,
+    line_count,
     node_lines,
 )
 from .repeated_modules import (
@@ -18,6 +19,7 @@ __all__ = [
     "Levels",
     "ModuleText",
     "heading_lines",
+    "line_count",
     "node_lines",
     "writes_memory",
 ]

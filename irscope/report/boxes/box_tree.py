@@ -8,14 +8,14 @@ large. Records are numbers here; `box` makes what a view shows of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
-from irscope.ir import Block, Graph, Node, Value
+from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
 from irscope.report.boxes.line_numbers import node_lines
 from irscope.report.boxes.module_calls import ModuleCalls, scope_of
@@ -210,8 +210,10 @@ class _Draft:
     home: dict[Value, int] = field(default_factory=dict)
     """Which box makes each value."""
     quiet: set[Node] = field(default_factory=set)
-    boxed: list[tuple[Node, int]] = field(default_factory=list)
-    results: dict[Value, int] = field(default_factory=dict)
+    sources: list[int] = field(default_factory=list)
+    targets: list[int] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+    """Of each edge: the box that makes a value, the box that reads it, and the id of the value."""
     scopes: Mapping[Node, str] = field(default_factory=dict)
     """What takes the place of scopes in a program that has none."""
     holders: int = 0
@@ -219,33 +221,52 @@ class _Draft:
 
     def draw(self) -> None:
         """Make a box for every input, every node that is not quiet, every module around them, and every result."""
-        graph, home, parent = self.graph, self.home, self.parent
+        graph, home = self.graph, self.home
         self.quiet = quiet = quiet_nodes(graph)
         self.scopes = unmarked_repeats(graph)
         for value in graph.free_inputs:
             home[value] = self._add(value, "input", value.id, -1)
-        calls = ModuleCalls(self._module, parent)
-        inside: dict[Block, int] = {}
-        block_of = graph.block_of
+        calls = ModuleCalls(self._module, self.parent)
+        inside: dict[Node, int] = {}
+        handed_back: list[tuple[tuple[Value, ...], int]] = []
+        scopes = self.scopes
         for node in graph.nodes():
             if node in quiet:
                 continue
-            around = inside.get(block_of[node], -1)
+            blocks = node.blocks
+            read = self._read(node.inputs)
+            makers = [home[value] for value in read]
+            kind: BoxKind = "op" if not blocks else "group" if node.op.endswith("Group") else "block"
+            around = inside.get(node, -1) if inside else -1
             if around < 0:
-                scope = self.scopes.get(node, "") if self.scopes else scope_of(node)
-                around = calls.box_of(scope, map(home.__getitem__, self._read(_all_inputs(node)))) if scope else -1
-            kind: BoxKind = "op" if not node.blocks else "group" if node.op.endswith("Group") else "block"
+                scope = scopes.get(node, "") if scopes else node.scope if kind == "op" else scope_of(node)
+                if scope:
+                    around = calls.box_of(scope, [home[value] for value in self._read(_all_inputs(node))] if blocks else makers)
             box = self._add(node, kind, node.id, around)
-            self.boxed.append((node, box))
+            self.sources += makers
+            self.targets += [box] * len(makers)
+            self.read += [value.id for value in read]
+            if kind == "block":
+                handed_back += [(block.returns, box) for block in blocks]
             for value in node.outputs:
                 home[value] = box
-            for block in node.blocks:
-                inside[block] = box
+            for block in blocks:
+                inside.update(dict.fromkeys(block.nodes, box))
                 home.update(dict.fromkeys(block.params, box))
             if kind == "group":
                 calls.spans(box, node)
+        for returned, box in handed_back:
+            for value in self._read(returned):
+                self._join(value, box)
         for value in self._read(graph.outputs):
-            self.results[value] = self._add(value, "output", _RESULT - value.id, -1)
+            self._join(value, self._add(value, "output", _RESULT - value.id, -1))
+
+    def _join(self, value: Value, reader: int) -> None:
+        maker = self.home[value]
+        if maker != reader:
+            self.sources.append(maker)
+            self.targets.append(reader)
+            self.read.append(value.id)
 
     def _add(self, subject: Node | Value | _Holder, kind: BoxKind, id: int, around: int) -> int:
         self.parent.append(around)
@@ -262,10 +283,13 @@ class _Draft:
         self.holders += 1
         return self._add(holder, holder.kind, -self.holders, around)
 
-    def _read(self, values: Iterable[Value]) -> dict[Value, None]:
+    def _read(self, values: Sequence[Value]) -> Collection[Value]:
         """The values with a box that these are or hold. Each quiet list has one reader, so all reads together are linear."""
+        home = self.home
+        if None not in map(home.get, values):
+            return values if len(values) < 2 else dict.fromkeys(values)
         found: dict[Value, None] = {}
-        home, producer, quiet = self.home, self.graph.producer, self.quiet
+        producer, quiet = self.graph.producer, self.quiet
         pending = list(values)[::-1]
         while pending:
             value = pending.pop()
@@ -280,28 +304,9 @@ class _Draft:
     def edges(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """From the box that makes each value to each box that reads it, through quiet lists; what a block hands back without
         having made it goes to the node that holds the block."""
-        sources: list[int] = []
-        targets: list[int] = []
-        values: list[int] = []
-        home = self.home
-        reads = [(node.inputs, box) for node, box in self.boxed]
-        for node, box in self.boxed:
-            if node.blocks and self.kinds[box] == "block":
-                reads += [(block.returns, box) for block in node.blocks]
-        for operands, box in reads:
-            for value in self._read(operands):
-                source = home[value]
-                if source != box:
-                    sources.append(source)
-                    targets.append(box)
-                    values.append(value.id)
-        for value, box in self.results.items():
-            sources.append(home[value])
-            targets.append(box)
-            values.append(value.id)
-        ends = place[np.array(sources, np.int64)], place[np.array(targets, np.int64)]
+        ends = place[np.array(self.sources, np.int64)], place[np.array(self.targets, np.int64)]
         shown = (ends[0] >= 0) & (ends[1] >= 0)
-        return ends[0][shown], ends[1][shown], np.array(values, np.int64)[shown]
+        return ends[0][shown], ends[1][shown], np.array(self.read, np.int64)[shown]
 
     def arranged(self) -> tuple[list[int], list[int]]:
         """The boxes outer before inner, and the place in that order of what is around each."""
@@ -441,13 +446,13 @@ class _Draft:
         inside[around] = [*before, *level, *after]
 
 
-def _all_inputs(node: Node) -> Iterator[Value]:
+def _all_inputs(node: Node) -> list[Value]:
     """What a node reads, and what the nodes in its blocks read."""
-    if not node.blocks:
-        yield from node.inputs
-        return
+    found: list[Value] = []
     waiting = [node]
     while waiting:
         reader = waiting.pop()
-        yield from reader.inputs
-        waiting.extend(inner for block in reader.blocks for inner in block.nodes)
+        found += reader.inputs
+        for block in reader.blocks:
+            waiting += block.nodes
+    return found

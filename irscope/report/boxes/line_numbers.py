@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from irscope.analysis.per_graph import once
 from irscope.ir import Block, Graph, Node
 
-__all__ = ["heading_lines", "node_lines"]
+__all__ = ["heading_lines", "line_count", "node_lines"]
 
 
 def heading_lines(graph: Graph) -> int:
@@ -14,14 +15,29 @@ def heading_lines(graph: Graph) -> int:
     return max(1, len(graph.inputs))
 
 
-def node_lines(graph: Graph) -> dict[int, int]:
-    """Line of each node by its id, counted from 0. A block has a line before its nodes and one behind them.
+def line_count(graph: Graph, nodes: Iterable[Node]) -> int:
+    """Lines of the whole text; `nodes` are all nodes of the graph.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> line_count(g, list(g.nodes()))
+    3
+    """
+    return heading_lines(graph) + sum([1 + 2 * len(node.blocks) for node in nodes]) + 1
+
+
+def node_lines(graph: Graph) -> Mapping[int, int]:
+    """Line of each node by its id, counted from 0, in program order. A block has a line before its nodes and one behind them.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     >>> list(node_lines(g).values())
     [1]
     """
+    return once(graph, node_lines, lambda: _node_lines(graph))
+
+
+def _node_lines(graph: Graph) -> Mapping[int, int]:
     found: dict[int, int] = {}
     line = heading_lines(graph)
     stack: list[tuple[Iterator[Node], Iterator[Block]]] = [(iter(graph.body.nodes), iter(()))]

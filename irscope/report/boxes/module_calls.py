@@ -7,7 +7,7 @@ counts as a part of every module that one of its nodes is from: fusing over the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from irscope.ir import Node
 
@@ -45,7 +45,9 @@ class ModuleCalls:
         """The box around each box, by number; it grows while boxes are made, and their numbers count up."""
         self._latest: dict[tuple[int, str], int] = {}
         self._paths: dict[str, list[str]] = {}
-        self._spans: dict[int, frozenset[str]] = {}
+        self._spans: dict[int, set[str]] = {}
+        """The scopes of the nodes of groups that are from several modules."""
+        self._paths_spanned: dict[int, set[str]] = {}
         self._path_of: dict[int, str] = {}
 
     def box_of(self, scope: str, sources: Iterable[int]) -> int:
@@ -53,29 +55,39 @@ class ModuleCalls:
         box = -1
         if not scope:
             return box
-        paths = self._paths.get(scope)
-        if paths is None:
-            paths = self._paths[scope] = paths_of(scope)
         read = list(sources)
-        for path in paths:
-            call = self._latest.get((box, path))
-            if call is None or not all(source < call or self._is_in(source, call) for source in read):
-                call = self._latest[box, path] = self._make(path, box)
+        latest, newest = self._latest, max(read, default=-1)
+        for path in self._paths_of(scope):
+            call = latest.get((box, path))
+            if call is None or not (newest < call or all(source < call or self._is_in(source, call) for source in read)):
+                call = latest[box, path] = self._make(path, box)
                 self._path_of[call] = path
             box = call
         return box
 
+    def _paths_of(self, scope: str) -> list[str]:
+        paths = self._paths.get(scope)
+        if paths is None:
+            paths = self._paths[scope] = paths_of(scope)
+        return paths
+
     def spans(self, box: int, group: Node) -> None:
         """Note from which modules the nodes of a group are."""
-        scopes = {inner.scope for inner in group.blocks[0].nodes if inner.scope}
+        scopes = {inner.scope for inner in group.blocks[0].nodes}
         if len(scopes) > 1:
-            self._spans[box] = frozenset(path for scope in scopes for path in paths_of(scope))
+            self._spans[box] = scopes
+
+    def _spanned(self, box: int) -> Set[str]:
+        """The modules that the nodes of a group are from, and those around them."""
+        found = self._paths_spanned.get(box)
+        if found is None:
+            found = self._paths_spanned[box] = {path for scope in self._spans[box] for path in self._paths_of(scope)}
+        return found
 
     def _is_in(self, box: int, call: int) -> bool:
-        parent = self._parent
-        spanned = self._spans.get(box)
-        if spanned is not None and self._path_of[call] in spanned:
+        if box in self._spans and self._path_of[call] in self._spanned(box):
             return True
+        parent = self._parent
         while box > call:
             box = parent[box]
         return box == call

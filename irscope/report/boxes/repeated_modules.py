@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from irscope.ir import Graph, Node, Type, Value
 from irscope.report.boxes.module_calls import paths_of
@@ -50,16 +51,25 @@ class ModuleText:
         self._age = {node: age for age, node in enumerate(scopes)} if scopes else None
         self._meant: dict[Value, Value] = {}
         """For a value at the border of a group, the same value on the other side, nearer to its maker."""
+        self._owners: dict[Node, Node] = {}
+        """The If or Loop that each node in one stands in."""
         self._types: dict[int, tuple[Type, int]] = {}
         self._numbers: dict[str, int] = {}
 
     def _nodes(self) -> Iterator[Node]:
+        owners = self._owners
         for node in self._graph.nodes():
-            if node.blocks and node.op.endswith("Group"):
-                block = node.blocks[0]
-                self._meant.update(zip(block.params, node.inputs, strict=True))
-                self._meant.update(zip(node.outputs, block.returns, strict=True))
-            elif node.op != CONSTANT and self._scope(node):
+            if node.blocks:
+                is_group = node.op.endswith("Group")
+                owner = owners.get(node) if is_group else node
+                if owner is not None:
+                    owners.update((inner, owner) for block in node.blocks for inner in block.nodes)
+                if is_group:
+                    block = node.blocks[0]
+                    self._meant.update(zip(block.params, node.inputs, strict=True))
+                    self._meant.update(zip(node.outputs, block.returns, strict=True))
+                    continue
+            if node.op != CONSTANT and self._scope(node):
                 yield node
 
     def _scope(self, node: Node) -> str:
@@ -67,42 +77,45 @@ class ModuleText:
 
     def by_path(self) -> dict[str, list[Node]]:
         """The nodes of each module, those of the modules in it too; they correspond in this order."""
-        found: dict[str, list[Node]] = {}
-        paths: dict[str, list[str]] = {}
-        for node in self._nodes():
-            scope = self._scope(node)
-            around = paths.get(scope)
-            if around is None:
-                around = paths[scope] = paths_of(scope)
-            for path in around:
-                found.setdefault(path, []).append(node)
         age = self._age
-        return {
-            path: sorted(nodes, key=lambda node: node.id if age is None else age[node]) for path, nodes in found.items()
-        }
+        found: dict[str, list[Node]] = {}
+        around: dict[str, list[list[Node]]] = {}
+        for node in sorted(self._nodes(), key=attrgetter("id") if age is None else age.__getitem__):
+            scope = self._scope(node)
+            lists = around.get(scope)
+            if lists is None:
+                lists = around[scope] = [found.setdefault(path, []) for path in paths_of(scope)]
+            for nodes in lists:
+                nodes.append(node)
+        return found
 
     def encoded(self, nodes: Sequence[Node]) -> Encoding:
         """What makes modules alike, and what may differ between those that are, place by place."""
         place = {node: k for k, node in enumerate(nodes)}
+        owners, meant, producer, types = self._owners, self._meant, self._graph.producer, self._types
         outsiders: dict[Value, int] = {}
         shape: list[object] = []
         holes: list[object] = []
         for node in nodes:
-            shape.append(node.op)
-            owner = self._owner(node)
-            shape.append(place.get(owner, -1) if owner is not None else -1)
-            shape.append(len(node.inputs))
-            for value in node.inputs:
-                value = self.maker_side(value)
-                maker = self._graph.producer.get(value)
-                if maker is not None and maker.op == CONSTANT:
+            inputs, outputs = node.inputs, node.outputs
+            shape += node.op, place.get(owners[node], -1) if node in owners else -1, len(inputs)
+            for value in inputs:
+                while value in meant:
+                    value = meant[value]
+                maker = producer.get(value)
+                at = None if maker is None else place.get(maker)
+                if at is not None and maker is not None:
+                    shape.append((at, 0 if len(maker.outputs) == 1 else maker.outputs.index(value)))
+                elif maker is not None and maker.op == CONSTANT:
                     shape.append("c")
                     holes.append(self._constant(maker))
-                elif maker in place and maker is not None:
-                    shape.append((place[maker], maker.outputs.index(value)))
                 else:
                     shape.append(~outsiders.setdefault(value, len(outsiders)))
-            holes.append(tuple(self._type(value.type) for value in node.outputs))
+            for value in outputs:
+                known = types.get(id(value.type))
+                holes.append(self._type(value.type) if known is None else known[1])
+            if node.attrs or len(outputs) != 1:
+                shape.append(~len(outputs) if node.attrs else len(outputs))
             if node.attrs:
                 holes.append(self._constant(node))
         return tuple(shape), tuple(holes)
@@ -112,16 +125,6 @@ class ModuleText:
         while value in self._meant:
             value = self._meant[value]
         return value
-
-    def _owner(self, node: Node) -> Node | None:
-        """The If or Loop that a node stands in."""
-        block = self._graph.block_of[node]
-        if block is self._graph.body:
-            return None
-        owner = self._graph.owner.get(block)
-        while owner is not None and owner.op.endswith("Group"):
-            owner = self._graph.owner.get(self._graph.block_of[owner])
-        return owner
 
     def _constant(self, node: Node) -> int:
         return self._number(repr(sorted(node.attrs.items(), key=lambda item: item[0]))[:400])

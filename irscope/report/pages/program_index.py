@@ -6,6 +6,7 @@ Each answer costs what it holds. The tree of boxes and the text are made once, a
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,9 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node, Value
+from irscope.ir.text import print_first_lines
 from irscope.ops.registry import category_of, effect_of
-from irscope.report.boxes import BoxTree, Levels, heading_lines, writes_memory
+from irscope.report.boxes import BoxTree, Levels, heading_lines, line_count, writes_memory
 from irscope.report.panes import repeat_view
 from irscope.report.panes.graph_view import opened_at_first
 from irscope.report.queries import Queries
@@ -60,13 +62,9 @@ class ProgramIndex:
         return self._queries.index.lines
 
     @cached_property
-    def _node_at(self) -> Mapping[int, Node]:
-        lines = self._queries.index.line_of
-        return {lines[node.id]: node for node in self._queries.index.nodes}
-
-    @cached_property
-    def _ids(self) -> Mapping[str, int]:
-        return {name: value.id for name, value in self._queries.index.value_of.items()}
+    def _node_lines(self) -> list[int]:
+        """The line of each node, in their order."""
+        return list(self._queries.index.line_of.values())
 
     @cached_property
     def _values(self) -> Mapping[int, Value]:
@@ -78,18 +76,27 @@ class ProgramIndex:
 
     def first_text(self) -> TextView:
         """The lines that a page shows first: where the nodes begin."""
-        return self.lines(max(0, heading_lines(self._graph) - _LINES_BEFORE), PAGE)
+        first = max(0, heading_lines(self._graph) - _LINES_BEFORE)
+        return self._page(first, print_first_lines(self._graph, first + PAGE)[first:])
 
     def lines(self, first: int, count: int) -> TextView:
         """Some lines, with what the names in them stand for."""
         first = max(0, first)
-        lines = [shortened(line) for line in self._lines[first : first + min(count, _MOST_LINES)]]
-        nodes = [self._node_at.get(line) for line in range(first, first + len(lines))]
-        names = {name: self._ids[name] for line in lines for name in _NAME.findall(line) if name in self._ids}
+        return self._page(first, self._lines[first : first + min(count, _MOST_LINES)])
+
+    def _page(self, first: int, printed: Sequence[str]) -> TextView:
+        index = self._queries.index
+        lines = list(map(shortened, printed))
+        begin, end = (bisect_left(self._node_lines, line) for line in (first, first + len(lines)))
+        here = index.nodes[begin:end]
+        nodes = [0] * len(lines)
+        for line, node in zip(self._node_lines[begin:end], here, strict=True):
+            nodes[line - first] = node.id
+        named = ((name, index.value_of.get(name)) for line in lines for name in _NAME.findall(line))
         return TextView(
-            lines=lines, nodes=[node.id if node is not None else 0 for node in nodes], names=names,
-            locations={node.id: shortened(str(node.location)) for node in nodes if node is not None and node.location is not None},
-            first=first, total=len(self._lines),
+            lines=lines, nodes=nodes, names={name: value.id for name, value in named if value is not None},
+            locations={node.id: shortened(str(node.location)) for node in here if node.location is not None},
+            first=first, total=line_count(self._graph, index.nodes),
         )  # fmt: skip
 
     def first_graph(self) -> GraphView:

@@ -15,7 +15,7 @@ from irscope.ir.core import Graph
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload, same_structure
 from irscope.ir.text.parser import parse
-from irscope.ir.text.printer import MAX_INDENT, assign_names, print_graph, print_node
+from irscope.ir.text.printer import MAX_INDENT, assign_names, print_first_lines, print_graph, print_node
 from irscope.ir.text.type_text import parse_type
 from irscope.ir.verify import verify
 from tests.strategies import programs
@@ -47,6 +47,12 @@ def test_the_text_is_kept_to_the_letter():
 def test_locations_can_be_left_out():
     text = print_graph(parse(TEXT), locations=False)
     assert text == re.sub(r"(, scope: a\.b)? # .*|, scope: a\.b", "", TEXT)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9, 1000])
+def test_the_first_lines_are_those_of_the_whole_text(count):
+    graph = parse(TEXT)
+    assert print_first_lines(graph, count) == print_graph(graph, locations=False).split("\n")[:count]
 
 
 def test_one_node_is_one_line_without_blocks():

@@ -66,6 +66,14 @@ def test_a_constant_that_differs_is_told() -> None:
     assert "one constant or type differs" in repeat["detail"]
 
 
+def test_a_layer_whose_op_has_other_attributes_is_not_folded_with_the_others() -> None:
+    lines = [f"  %q{i} : {T} = foreign::scale{'[by=2]' if i == 3 else ''}(%x), scope: net.l.{i}.a\n"
+             f"  %r{i} : {T} = aten::relu(%q{i}), scope: net.l.{i}.b\n" for i in range(4)]  # fmt: skip
+    listed = ", ".join(f"%r{i}" for i in range(4))
+    tree = BoxTree(irs.parse(f"graph(%x : {T}):\n{''.join(lines)}  return ({listed})"))
+    assert [tree.box(k)["label"] for k in range(len(tree)) if tree.kinds[k] == "repeat"] == ["net.l.0–2"]
+
+
 def test_operands_that_are_exchanged_are_no_repetition() -> None:
     lines = []
     for i in range(4):

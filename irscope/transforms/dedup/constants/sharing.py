@@ -11,6 +11,9 @@ What is found for each constant is the first of these that holds, against an ear
 
 What is shown here is what is so now; whether two may become one is another question (`merging`): strides, writes and training.
 
+What a constant follows from has more bytes than itself, or as many and comes earlier; so these lead nowhere in a circle, and
+constants are one class by a step if they follow, by that step and finer ones, from the same in the end.
+
 Elements are hashed to select what is compared, and compared exactly. They are read once for their digest, and only where another
 constant has as many of the same type.
 """
@@ -127,12 +130,10 @@ def find_constants(program: Graph | Module | Any) -> Constants:
         )
     every = tuple(one for one in stored_in(program) if one.data.array is not None and one.data.array.size)
     known: dict[Stored, Sharing] = {}
-    for search in (_by_memory, _by_content, _by_casts):
-        left = [one for one in every if one not in known]
-        known.update((found.constant, found) for found in search(left))
-    own = [one for one in every if one not in known or known[one].how in ("transposed", "cast")]  # rows that others may lie in
-    for found in _by_parts(own):
-        known.setdefault(found.constant, found)
+    for search in (_by_memory, _by_content, _by_casts, _by_parts):
+        own = [one for one in every if one not in known or known[one].how in ("transposed", "cast")]  # elements of their own
+        for found in search(own):
+            known.setdefault(found.constant, found)
     return Constants(every, tuple(known[one] for one in every if one in known))
 
 
@@ -178,8 +179,7 @@ def _equal_or_turned(group: Sequence[Stored]) -> Iterator[Sharing]:
             other = next((other for other in before if np.array_equal(other.rows, one.turned)), None)
             if other is not None:
                 yield Sharing(one, "transposed", other)
-                continue
-        found.append(one)
+        found.append(one)  # a later one may equal it
 
 
 def _by_casts(constants: Sequence[Stored]) -> Iterator[Sharing]:

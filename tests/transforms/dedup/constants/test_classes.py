@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -94,3 +94,20 @@ def test_names_steps_and_rewrites_that_there_are_not() -> None:
         irs.dedup(module(), unit="constants", relation="part").apply()
     with pytest.raises(ArgumentError, match="within one graph"):
         d.apply()
+
+
+@pytest.mark.parametrize("order", list(permutations(("w", "copy", "turned", "half", "part"))))
+def test_a_step_has_the_same_classes_in_whatever_order_constants_stand(order: tuple[str, ...]) -> None:
+    """What equals a matrix of which another is the transpose equals it at `equal` already."""
+    w = np.arange(24, dtype=np.float32).reshape(3, 8)
+    every = {"w": w, "copy": w.copy(), "turned": w.T.copy(), "half": w.astype(np.float16), "part": w[1:].copy()}
+    module = irs.Module({}, constants={name: every[name] for name in order})
+    found = {
+        step: {frozenset(cls.members) for cls in irs.dedup(module, unit="constants", relation=step).classes if len(cls) > 1}
+        for step in ("tied", "equal", "transposed", "cast", "part")
+    }
+    assert found == {
+        "tied": set(), "equal": {frozenset({"w", "copy"})}, "transposed": {frozenset({"w", "copy", "turned"})},
+        "cast": {frozenset({"w", "copy", "turned", "half"})}, "part": {frozenset(every)},
+    }  # fmt: skip
+    assert irs.dedup(module, unit="constants", relation="part").difference("half", "part")

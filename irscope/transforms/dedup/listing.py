@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from irscope._base.words import plural
 from irscope.ir import Block, Node, Value
-from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, hole_of, operand_name, told
+from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, hole_of, operand_name, told, told_apart
 from irscope.transforms.dedup.pairing import SymbolMap, pair_attributes, pair_types
 from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks
 from irscope.transforms.dedup.steps import Relation
@@ -153,7 +153,8 @@ class Listing:
             if differs is None:
                 continue
             values = a.get(key), b.get(key)
-            one, other = (told(side[key]) if key in side else "nothing" for side in (a, b))
+            both = key in a and key in b
+            one, other = told_apart(*values) if both else (told(side[key]) if key in side else "nothing" for side in (a, b))
             kind: HoleKind = "attribute"
             place = f"attribute {key!r} of {where if isinstance(where, str) else where.op}"
             if isinstance(where, Node) and where.op == "prim::Constant":

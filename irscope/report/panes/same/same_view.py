@@ -25,7 +25,7 @@ from irscope.report.view_models import (
 from irscope.report.words import short_type
 from irscope.transforms.dedup import RELATIONS, Dedup, Piece, Relation
 from irscope.transforms.dedup.holes import SlotPair, told
-from irscope.transforms.dedup.relations import meeting
+from irscope.transforms.dedup.relations import meeting, same_payload
 from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of, proof
 
 __all__ = ["SameViews"]
@@ -183,7 +183,7 @@ class SameViews:
     def pair(self, one: Piece, other: Piece) -> BesideView:
         """Any two pieces side by side, at the finest step at which they meet; where they never do, as far as their ops are alike."""
         met = meeting(one, other)
-        pairs = [] if met is None else [slot for slot in met.slots if told(slot.left) != told(slot.right)]
+        pairs = [] if met is None else [slot for slot in met.slots if not same_payload(slot.left, slot.right)]
         return beside_view(one, other, met, pairs, self._because(one, other))
 
     def _because(self, one: Piece, other: Piece) -> str:

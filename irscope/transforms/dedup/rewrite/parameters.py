@@ -13,7 +13,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from irscope.errors import loading
-from irscope.transforms.dedup.holes import HoleKind, Site
+from irscope.ir import TensorData
+from irscope.transforms.dedup.holes import HoleKind, Site, told
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_payload
 from irscope.transforms.dedup.piece import Piece
@@ -77,8 +78,12 @@ class ClassHoles:
             import pandas as pd
 
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
-        rows = [[row.place, row.kind, *row.values, row.told] for row in self.rows]
+        rows = [[row.place, row.kind, *map(_cell, row.values), row.told] for row in self.rows]
         return pd.DataFrame(rows, columns=columns, dtype=object)  # a None does not make floats of sizes
+
+
+def _cell(value: Any) -> Any:
+    return told(value) if isinstance(value, TensorData) else value
 
 
 def proof(leader: Piece, member: Piece, relation: Relation) -> Match | None:

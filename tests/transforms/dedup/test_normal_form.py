@@ -131,3 +131,9 @@ def test_blocks_keep_what_is_in_them() -> None:
     for chosen in (True, False):
         made, plain = (irs.compile(g, device="reference")(x, chosen) for g in (record.after, graph))
         np.testing.assert_array_equal(made, plain)
+
+
+def test_operands_that_alone_change_places_are_told_too() -> None:
+    text = "graph(%x : Float(4), %y : Float(4)):\n  %a : Float(4) = aten::mul(%{}, %{})\n  return (%a)"
+    told = [[r.because for r in normal_form(irs.parse(text.format(*order))).remarks] for order in ("xy", "yx")]
+    assert sorted(told) == [[], ["0 nodes moved, 1 pair of operands exchanged"]]

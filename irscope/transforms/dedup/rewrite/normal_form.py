@@ -67,9 +67,10 @@ def normal_form(graph: Graph) -> PassRecord:
     after = graph if same else replace(graph, body=body)
     edits = () if same else (*made.edits, *made.dropped(graph))
     remarks = []
-    if not same and made.moved:
-        because = f"{plural(len(made.moved), 'node')} moved, {plural(made.exchanged, 'pair')} of operands exchanged"
-        remarks.append(Remark("passed", "normal-form", made.moved[0], because, tuple(made.moved[1:8])))
+    changed = list(dict.fromkeys((*made.moved, *made.exchanged)))
+    if changed:
+        because = f"{plural(len(made.moved), 'node')} moved, {plural(len(made.exchanged), 'pair')} of operands exchanged"
+        remarks.append(Remark("passed", "normal-form", changed[0], because, tuple(changed[1:8])))
     return PassRecord("normal-form", graph, after, edits, tuple(remarks), perf_counter() - started)
 
 
@@ -79,7 +80,8 @@ class _Normal:
     env: dict[Value, Value] = field(default_factory=dict)
     edits: list[Edit] = field(default_factory=list)
     moved: list[Node] = field(default_factory=list)
-    exchanged: int = 0
+    exchanged: list[Node] = field(default_factory=list)
+    """The nodes whose first two operands changed places."""
     kept: set[Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -170,7 +172,7 @@ class _Normal:
             keys = [self.key(term.operands[place]) for place in range(2)]
             if keys[1] < keys[0]:
                 inputs[:2] = inputs[1::-1]
-                self.exchanged += 1
+                self.exchanged.append(node)
         operands = tuple([self.value(value, emit) for value in inputs])
         outputs = tuple([self.unnamed(value) for value in node.outputs])
         self.kept.add(node)

@@ -119,13 +119,14 @@ def unfit(rules: Eligibility, wishes: PlacedWishes, node: Node) -> Refusal | Non
 def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWishes) -> list[Denied]:
     """Do the merges that are wanted; gives those that are refused."""
     denied: list[Denied] = []
+    trials: dict[BlockPlan, BlockPlan] = {}
     for a, b in wishes.kept:
         refusal = _apart(plans, graph, a, b) or _merged(plans[graph.block_of[a]], a, b)
         if refusal is not None and refusal.rule not in ("forbidden", "opaque"):
             denied.append(Denied((a, b), refusal))
     for several in wishes.together:
         for a, b in pairwise(sorted(several, key=graph.position.__getitem__)):
-            refusal = _apart(plans, graph, a, b) or _brought_together(plans[graph.block_of[a]], a, b)
+            refusal = _apart(plans, graph, a, b) or _brought_together(plans[graph.block_of[a]], a, b, trials)
             if refusal is not None:
                 denied.append(Denied((a, b), refusal))
     gone = Refusal("no-node", "it is gone: its result was known before the run, or unused")
@@ -155,18 +156,29 @@ def _merged(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
     return refusal if refusal is not None else plan.try_merge(candidate_of(plan, x, y))
 
 
-def _brought_together(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
+def _brought_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan, BlockPlan]) -> Refusal | None:
     """Merge the groups of two nodes, and those in between if that is what keeps them apart.
 
-    That is tried on a copy first, so that a refusal leaves nothing behind.
+    That is tried on a copy first, so that a refusal leaves nothing behind. `trials` has the copy of each plan, which the next wish
+    takes again: only after a refusal in the middle is another one made.
     """
     refusal = _merged(plan, a, b)
     if refusal is None or refusal.rule not in ("cycle", "blocked-by-write", "side-effect-between", "random-order"):
         return refusal
-    trial = plan.anew()
-    for merge in plan.merges:
+    trial = trials.pop(plan, None) or plan.anew()
+    for merge in plan.merges[len(trial.merges) :]:
         trial.try_merge(Candidate(trial, merge.producer, merge.consumer))
-    x, y = plan.index[a], plan.index[b]
+    refusal = _joined_by_what_lies_between(trial, plan.index[a], plan.index[b])
+    if refusal is None:
+        for merge in trial.merges[len(plan.merges) :]:
+            plan.try_merge(Candidate(plan, merge.producer, merge.consumer))
+    if len(trial.merges) == len(plan.merges):
+        trials[plan] = trial
+    return refusal
+
+
+def _joined_by_what_lies_between(trial: BlockPlan, x: int, y: int) -> Refusal | None:
+    """Merge two groups after all that is on paths between them; or say what is in the way, with some of it merged."""
     while trial.partition.find(x) != trial.partition.find(y):
         p, q = x, y
         way = trial.partition.obstacle(*sorted((x, y)))
@@ -174,8 +186,6 @@ def _brought_together(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
             p, q = path[0], path[1]
         if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(candidate_of(trial, *sorted((p, q)))) is not None:
             return explain_path(trial, trial.nodes(*way)) if way else obstacle(trial, *sorted((x, y)))
-    for merge in trial.merges[len(plan.merges) :]:
-        plan.try_merge(Candidate(plan, merge.producer, merge.consumer))
     return None
 
 

@@ -78,6 +78,9 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         if args and len(flatten_arguments(args, graph)) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph
+    if isinstance(source, type) and issubclass(source, torch.nn.Module):
+        what = f"{source.__name__} is the class of a model, and a model is wanted"
+        raise ArgumentError(what, hint=f"irs.load({source.__name__}(), x), with what it is made of between the brackets")
     title = name or str(getattr(source, "__name__", type(source).__name__))
     modes = modes_of(source)
     graph = _captured(source, args, title)
@@ -223,7 +226,7 @@ def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: st
     if needed and not args:
         raise ArgumentError(
             f"{title} needs example arguments to be captured: it takes {', '.join(expected)}",
-            hint=f"irs.load({title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
+            hint=f"irs.load({'model' if inspect.ismethod(function) else title}, {', '.join(f'<{p}>' for p in signature.parameters)})",
         )
     why = ""
     try:

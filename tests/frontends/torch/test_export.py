@@ -202,8 +202,15 @@ def test_a_damaged_file_is_told(tmp_path: Path):
 
 
 def test_a_module_without_arguments_asks_for_them():
-    with pytest.raises(ArgumentError, match="needs example arguments"):
+    with pytest.raises(ArgumentError, match="needs example arguments") as caught:
         load(Net())
+    assert caught.value.hint == "irs.load(model, <x>)"
+
+
+def test_a_class_is_no_model():
+    with pytest.raises(ArgumentError, match="Net is the class of a model") as caught:
+        load(Net, torch.rand(2, 3))
+    assert caught.value.hint.startswith("irs.load(Net(), x)")
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -29,7 +29,7 @@ FRONTENDS: Final = (
 """Modules in the order in which they are asked; the first that reads a source loads it."""
 
 
-_TEXT: Final = "a string is IR text if it has several lines or a graph( in it, and otherwise the name of a file"
+_TEXT: Final = "a string is IR text if it has several lines or a graph( in it, or ends in a brace, and otherwise the name of a file"
 
 
 class Frontend(Protocol):
@@ -69,10 +69,15 @@ def load(source: object, *args: object, name: str | None = None, trust: bool = F
 
 
 def is_path(source: object) -> bool:
-    """Whether a source names a file: any Path, and any string of one line that is not IR."""
+    """Whether a source names a file: any Path, and any string of one line that is not IR.
+
+    >>> is_path("model.mlir"), is_path("func.func @f() { return }")
+    (True, False)
+    """
     if not isinstance(source, str):
         return isinstance(source, Path)
-    return bool(source.strip()) and "\n" not in source and "graph(" not in source
+    is_text = "\n" in source or "graph(" in source or source.rstrip().endswith("}")  # no suffix of a program ends so
+    return bool(source.strip()) and not is_text
 
 
 def _frontends() -> Iterator[Frontend]:

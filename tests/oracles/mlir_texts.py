@@ -5,7 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-__all__ = ["HANDWRITTEN", "of_jax"]
+__all__ = ["HANDWRITTEN", "LOOPS_AND_IFS", "of_jax"]
+
+LOOPS_AND_IFS: Final = """func.func @f(%n: index, %x: tensor<2xf32>) -> tensor<2xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %r = scf.for %i = %c1 to %n step %c2 iter_args(%a = %x) -> tensor<2xf32> {
+    %k = arith.index_cast %i : index to i32
+    %three = arith.constant 3 : i32
+    %is = arith.cmpi eq, %k, %three : i32
+    %b = scf.if %is -> tensor<2xf32> {
+      %s = arith.addf %a, %a : tensor<2xf32>
+      scf.yield %s : tensor<2xf32>
+    } else {
+      %t = math.exp %a : tensor<2xf32>
+      scf.yield %t : tensor<2xf32>
+    }
+    scf.yield %b : tensor<2xf32>
+  }
+  return %r : tensor<2xf32>
+}
+"""
 
 HANDWRITTEN: Final = (
     """func.func @f(%n: i32, %x: tensor<2xf32>) -> tensor<2xf32> {
@@ -31,25 +51,7 @@ HANDWRITTEN: Final = (
   return %a : tensor<2xf32>
 }
 """,
-    """func.func @f(%n: index, %x: tensor<2xf32>) -> tensor<2xf32> {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %r = scf.for %i = %c1 to %n step %c2 iter_args(%a = %x) -> tensor<2xf32> {
-    %k = arith.index_cast %i : index to i32
-    %three = arith.constant 3 : i32
-    %is = arith.cmpi eq, %k, %three : i32
-    %b = scf.if %is -> tensor<2xf32> {
-      %s = arith.addf %a, %a : tensor<2xf32>
-      scf.yield %s : tensor<2xf32>
-    } else {
-      %t = math.exp %a : tensor<2xf32>
-      scf.yield %t : tensor<2xf32>
-    }
-    scf.yield %b : tensor<2xf32>
-  }
-  return %r : tensor<2xf32>
-}
-""",
+    LOOPS_AND_IFS,
     """module @m attributes {my.version = 3 : i64, my.list = [1.5, true, "x"]} {
   memref.global "private" constant @c : memref<2xf32> = dense<[1.0, 0xFF800000]>
   func.func private @helper(%a: tensor<2xf32> loc("a")) -> tensor<2xf32> {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Final
 
-from irscope.frontends.mlir.control.branches import CHOICES, JUMPS
+from irscope.frontends.mlir.control.branches import CHOICES, JUMPS, SWITCHES
 from irscope.frontends.mlir.control.loop_nests import LOOP_NESTS
 from irscope.frontends.mlir.control.structured import CONTROL
 from irscope.frontends.mlir.meaning.table import MEANINGS
@@ -37,7 +37,8 @@ def table() -> str:
         known = sum(_told(name) != "" for name in names)
         parts.append(f"\n## {dialect}: {known} of {len(names)}\n\n| op | becomes |\n|---|---|")
         parts.extend(f"| `{name}` | {_told(name) or 'kept'} |" for name in names)
-    others = sorted({name for name in (*MEANINGS, *CONTROL, *LOOP_NESTS, *JUMPS, *CHOICES) if name.partition(".")[0] not in DIALECTS})
+    known_names = {*MEANINGS, *CONTROL, *LOOP_NESTS, *JUMPS, *CHOICES, *SWITCHES}
+    others = sorted(name for name in known_names if name.partition(".")[0] not in DIALECTS)
     parts.append("\n## Other dialects\n\n| op | becomes |\n|---|---|")
     parts.extend(f"| `{name}` | {_told(name)} |" for name in others)
     return "\n".join(parts) + "\n"
@@ -56,7 +57,7 @@ def _told(name: str) -> str:
         return "`prim::If` or `prim::Loop`, or its own region inlined"
     if name in LOOP_NESTS:
         return "`aten` ops on whole tensors, outside of executables"
-    if name in JUMPS | CHOICES:
+    if name in JUMPS | CHOICES | SWITCHES:
         return "`prim::If` or `prim::Loop` where structured, otherwise an error"
     if name == "func.call":
         return "a call, which the alias db follows and `inlined` opens"

@@ -47,6 +47,8 @@ class Emitter:
         self._constants: list[dict[Any, Value]] = [{}]
         self.known: dict[Value, np.ndarray[Any, Any]] = {}
         """The elements of values that are constants, or constants spread out (then one element stands for all)."""
+        self.bounds: dict[Value, tuple[float, float]] = {}
+        """Between which numbers all elements of a value are that are not NaN."""
         self.counts: dict[Value, int] = {}
         """Tensors that count 0, 1, 2, … along this dimension."""
 
@@ -94,11 +96,12 @@ class Emitter:
 
     def scalar(self, number: float, dtype: str) -> Value:
         """A tensor without dimensions that holds one number."""
-        made = np.array(number, np.uint16 if dtype == "bfloat16" else dtype)
         if dtype == "bfloat16":
             bits = np.array(number, np.float32).view(np.uint32)
             assert not bits & 0xFFFF, "only numbers that bfloat16 has"
             made = (bits >> 16).astype(np.uint16)
+        else:
+            made = np.array(number, dtype)
         return self.constant(TensorData(dtype, (), made), TensorType(dtype, (), ()))
 
     def constant_zeros(self, rank: int) -> Value:

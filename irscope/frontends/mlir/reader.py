@@ -19,16 +19,19 @@ from irscope.frontends.mlir.operation import Operation
 from irscope.frontends.mlir.parse.bindings import Bindings
 from irscope.frontends.mlir.read.attributes import AttributeReader
 from irscope.frontends.mlir.read.places import PlaceReader
+from irscope.frontends.mlir.read.properties import Properties
 from irscope.frontends.mlir.read.resources import Resources
 from irscope.frontends.mlir.read.types import TypeReader
-from irscope.ir import Value
+from irscope.ir import BOOL, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 
 __all__ = ["BlockReader", "Reading", "node_name"]
 
 _LEGAL = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
 _ENDS: Final = ("return", "yield", "terminator", "condition")
-_SKIPPED: Final = frozenset({"sym_name", "function_type"})
+_HAND_ON: Final = ("yield", "terminator")
+_OWN_ENDS: Final = frozenset({"stablehlo.return", "mhlo.return", "vhlo.return_v1"})
+"""The ends of any region of these dialects, which has no other."""
 
 
 class Reading:
@@ -49,8 +52,15 @@ class Reading:
         self.ir = bindings.ir
         self.file = file
         self.types = TypeReader(bindings.ir)
-        self.attributes = AttributeReader(bindings.ir, Resources(root))
+        self.attributes = AttributeReader(bindings.ir, Resources(root), Properties(bindings.ir, root))
         self.places = PlaceReader(bindings.ir, file)
+
+
+def _is_same(made: Type, wanted: Type) -> bool:
+    """Whether values of two types are the same: tensors of one element type with the same extents, or a number and its tensor."""
+    if isinstance(made, TensorType) and isinstance(wanted, TensorType):
+        return made.dtype == wanted.dtype and made.shape == wanted.shape
+    return made == BOOL and isinstance(wanted, TensorType) and wanted.dtype == "bool"
 
 
 def node_name(name: str) -> tuple[str, str]:
@@ -105,7 +115,7 @@ class BlockReader:
         """Whether an op only gives its operands to what is around its block."""
         name = operation.name
         plain = name.rpartition(".")[2] in _ENDS and not len(operation.regions) and not len(operation.results)
-        return plain and not len(operation.attributes)
+        return plain and not self.reading.attributes.has_any(operation)
 
     def operands(self, operation: Any) -> tuple[Value, ...]:
         values = self.values
@@ -134,7 +144,11 @@ class BlockReader:
                 why = f"{name} is written as nothing here expects it: {type(error).__name__}: {error}"
                 raise self.refused(operation, why, "please report the program") from error
             if made is not None:
-                self.bind(operation.results, (made,) if isinstance(made, Value) else made)
+                values = (made,) if isinstance(made, Value) else made
+                if any(value.type != type and not _is_same(value.type, type) for value, type in zip(values, types, strict=True)):
+                    told = ", ".join(str(value.type) for value in values)
+                    raise self.refused(operation, f"{name} came in as {told}", "please report the program")
+                self.bind(operation.results, values)
                 return None
         if len(operation.regions):
             return self.foreign_with_regions(operation)
@@ -146,17 +160,29 @@ class BlockReader:
         self.values.update(zip(results, made, strict=True))
 
     def foreign(self, operation: Any, blocks: Sequence[BlockBuilder]) -> None:
-        """An op under its own name."""
+        """An op under its own name, with what our form of it does not tell as two more attributes."""
         reading = self.reading
         name, told = node_name(operation.name)
         attrs: Mapping[str, Any] = reading.attributes.of(operation)
         if told:
             attrs = FrozenDict({**attrs, "mlir_name": told})
+        ends = self._ends(operation) if blocks else ()
+        if any(ends):
+            attrs = FrozenDict({**attrs, "mlir_ends": ends})
         if len(operation.successors):
             raise self.refused(operation, f"{operation.name} jumps to other blocks", "use scf or structured cf")
         types = [reading.types(result.type) for result in operation.results]
         made = self.e.node(name, self.operands(operation), types, attrs, blocks)
         self.bind(operation.results, made)
+
+    def _ends(self, operation: Any) -> tuple[str, ...]:
+        """How each region of an op ends, where that is more than handing on values: a `return` may leave more than its region."""
+        told = []
+        for region in operation.regions:
+            last = [list(block.operations)[-1:] for block in region.blocks]
+            names = {op.operation.name for ops in last for op in ops if self.is_end(op.operation)}
+            told.append(", ".join(sorted(n for n in names if n not in _OWN_ENDS and n.rpartition(".")[2] not in _HAND_ON)))
+        return tuple(told)
 
     def foreign_with_regions(self, operation: Any) -> Call:
         place, blocks = self.e.place, []

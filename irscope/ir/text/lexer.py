@@ -8,10 +8,13 @@ from typing import NoReturn
 from irscope._base.escaping import marked
 from irscope.errors import ParseError
 
-__all__ = ["NAME", "Cursor", "quote", "unquote"]
+__all__ = ["KEY", "NAME", "Cursor", "quote", "unquote"]
 
 NAME = r"[\w./]+(?:::[\w./]+)*"
 """The name of a value: torch's dotted names, and the looser ones of ONNX (`onnx::Conv_12`, `/conv/Conv_output_0`)."""
+
+KEY = re.compile(r"[\w.]+")
+"""The name of an attribute; any other is written in quotes."""
 
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"\w+|[^\w\s]|$")

@@ -24,7 +24,7 @@ from irscope.errors import ArgumentError, ParseError
 from irscope.ir.core import Block, Graph, Location, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.payload import Opaque
 from irscope.ir.text.constant_text import read_constant, typed
-from irscope.ir.text.lexer import NAME, Cursor
+from irscope.ir.text.lexer import KEY, NAME, Cursor
 from irscope.ir.text.type_text import parse_type, read_type
 from irscope.ir.types import TENSOR, Type
 
@@ -45,7 +45,6 @@ _NAME = re.compile(rf"%({NAME})")
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)*")
 _PYTHON_ARGUMENTS = re.compile(rf"\(([^\n]*)\)(?=\((?:%{NAME}(?:, %{NAME})*+)?+\))")
 """Torch prints them without quotes, so that only the operands after them tell where they end."""
-_ATTRIBUTE = re.compile(r"[\w.]+")
 _BLOCK = re.compile(r"block\d*\(")
 _RETURN = re.compile(r"return\b")
 _WITH = re.compile(r"with\s+([A-Za-z_][\w.]*(?:::[\w.]+)*)\s*=")
@@ -329,7 +328,7 @@ class _Reader:
         type = results[0].type if len(results) == 1 else None
         while not cursor.at("]"):
             start = cursor.pos
-            key = cursor.demand(_ATTRIBUTE, "the name of an attribute")
+            key = cursor.string() if cursor.at('"') else cursor.demand(KEY, "the name of an attribute")
             if key in attrs:
                 cursor.wrong(f"the attribute {key!r} is given twice", start)
             cursor.expect("=")

@@ -19,6 +19,7 @@ from irscope._base.frozen import EMPTY
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque
 from irscope.ir.text.constant_text import constant_text
+from irscope.ir.text.lexer import KEY, quote
 from irscope.ir.types import Type
 
 __all__ = ["MAX_INDENT", "assign_names", "keeps_given_names", "print_first_lines", "print_graph", "print_node", "type_text"]
@@ -305,7 +306,7 @@ def _attributes(node: Node) -> str:
     type = node.outputs[0].type if len(node.outputs) == 1 else None
     is_python = node.op[0] == "^"
     inside = ", ".join([
-        f"{key}={constant_text(value, type if key == 'value' else None)}"
+        f"{key if KEY.fullmatch(key) else quote(key)}={constant_text(value, type if key == 'value' else None)}"
         for key, value in node.attrs.items()
         if not (is_python and key == "arguments")
     ])

@@ -142,7 +142,7 @@ def tensor_text(tensor: TensorData, type: Type | None) -> str:
     array = tensor.array
     if array is None or tensor.dtype not in _DTYPE_OF.values() or not _is_plain(tensor):
         return "<Tensor>"
-    if array.size > MAX_SHOWN:
+    if array.size > MAX_SHOWN or _has_other_nans(tensor.dtype, array):
         return _packed_text(tensor, array)
     if tensor.dtype == "bfloat16":
         array = (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -154,6 +154,16 @@ def tensor_text(tensor: TensorData, type: Type | None) -> str:
     if refined and len(words) == 1 and (type.device or "cpu") == tensor.device:  # type: ignore[union-attr]
         return f"{{{words[0]}}}"
     return f"{''.join(f' {word}' for word in words)} [ {_type_word(tensor)} ]"
+
+
+def _has_other_nans(dtype: str, array: np.ndarray[Any, Any]) -> bool:
+    """Whether some element is a NaN of other bits than the one that `nan` reads back to."""
+    if dtype == "bfloat16":
+        return bool(np.any(((array & 0x7FFF) > 0x7F80) & (array != 0x7FC0)))
+    if array.dtype.kind != "f":
+        return False
+    nans = array[np.isnan(array)]
+    return bool(nans.tobytes() != np.full(nans.shape, np.nan, array.dtype).tobytes())
 
 
 def _packed_text(tensor: TensorData, array: np.ndarray[Any, Any]) -> str:

@@ -15,6 +15,7 @@ from irscope.ir.module import entry, graphs_of, inlined, parse_module, print_mod
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
+from tests.oracles.mlir_texts import LOOPS_AND_IFS
 
 SAMPLES = Path(__file__).parent / "samples"
 needs_iree = pytest.mark.skipif("iree" not in installed(), reason="the pretty form of IREE's dialects")
@@ -213,6 +214,34 @@ def test_branches_that_are_not_structured_name_the_block() -> None:
     assert error.value.rule == "unstructured-branches"
 
 
+SWITCH = """func.func @f(%n: i32, %x: f32) -> f32 {
+  cf.switch %n : i32, [ default: ^d, 0: ^a, 5: ^a, -7: ^d, 9: ^e(%x : f32) ]
+^a:
+  %0 = arith.addf %x, %x : f32
+  cf.br ^e(%0 : f32)
+^d:
+  %1 = arith.negf %x : f32
+  cf.br ^e(%1 : f32)
+^e(%r: f32):
+  %2 = arith.mulf %r, %r : f32
+  %3 = arith.addf %2, %r : f32
+  return %3 : f32
+}"""
+
+
+def test_switches_are_chains_of_ifs() -> None:
+    run, x = irs.compile(load(SWITCH)), np.float32(3)
+    for number, r in ((0, 6), (5, 6), (-7, -3), (9, 3), (1, -3)):
+        assert run(np.array(number, np.int32), x) == r * r + r
+
+
+def test_a_switch_that_leads_to_one_block_with_several_values_is_refused() -> None:
+    text = SWITCH.replace("^a:", "^a(%y: f32):").replace("0: ^a, 5: ^a", "0: ^a(%x : f32), 5: ^a(%z : f32)")
+    text = text.replace("%x: f32)", "%x: f32, %z: f32)")
+    with pytest.raises(CaptureError, match="leads to one block with several values"):
+        load(text)
+
+
 def test_branches_of_llvm() -> None:
     graph = load("""llvm.func @f(%c: i1, %p: !llvm.ptr) -> i32 {
   %0 = llvm.load %p : !llvm.ptr -> i32
@@ -228,24 +257,7 @@ def test_branches_of_llvm() -> None:
 
 
 def test_scf_loops_and_ifs() -> None:
-    graph = load("""func.func @f(%n: index, %x: tensor<2xf32>) -> tensor<2xf32> {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %r = scf.for %i = %c1 to %n step %c2 iter_args(%a = %x) -> tensor<2xf32> {
-    %k = arith.index_cast %i : index to i32
-    %three = arith.constant 3 : i32
-    %is = arith.cmpi eq, %k, %three : i32
-    %b = scf.if %is -> tensor<2xf32> {
-      %s = arith.addf %a, %a : tensor<2xf32>
-      scf.yield %s : tensor<2xf32>
-    } else {
-      %t = math.exp %a : tensor<2xf32>
-      scf.yield %t : tensor<2xf32>
-    }
-    scf.yield %b : tensor<2xf32>
-  }
-  return %r : tensor<2xf32>
-}""")
+    graph = load(LOOPS_AND_IFS)
     x = np.array([0.5, -1.0], np.float32)
     for n, wanted in ((0, x), (2, np.exp(x)), (6, np.exp(2 * np.exp(x)))):
         np.testing.assert_allclose(irs.compile(graph)(n, x), wanted, rtol=1e-5)

@@ -11,6 +11,7 @@ from irscope._base.frozen import FrozenDict
 from irscope.errors import ParseError
 from irscope.ir.core import Graph
 from irscope.ir.payload import Opaque, TensorData, constant_value
+from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, ListType
 from irscope.ir.verify import verify
@@ -327,3 +328,9 @@ def test_every_line_with_an_op_is_a_node():
         text = random_program(seed, size=12).text
         says = sum("::" in line for line in text.splitlines())
         assert len(parse(text).position) == says
+
+
+def test_an_attribute_of_any_name_reads_back() -> None:
+    graph = parse('graph():\n  %y : int = my::op[plain.name=1, "ü \\"x\\"\\n=]"=2, ""=3]()\n  return (%y)')
+    assert dict(graph.node("y").attrs) == {"plain.name": 1, 'ü "x"\n=]': 2, "": 3}
+    assert same_structure(parse(str(graph)), graph)

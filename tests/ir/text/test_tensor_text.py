@@ -54,6 +54,19 @@ def test_every_bit_of_packed_elements_is_kept():
     assert back.array.view(np.uint32).tolist() == bits.tolist()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [
+    ("float32", [0x7FC00001, 0x3F800000]), ("float32", [0xFFC00000]), ("float16", [0x7E01]), ("bfloat16", [0xFFC0, 0x3F80]),
+    ("float64", [0x7FF8000000000001]),
+])  # fmt: skip
+def test_a_nan_that_the_word_does_not_tell_is_packed(dtype, bits):
+    held = np.array(bits, {"bfloat16": "uint16", "float16": "uint16", "float32": "uint32", "float64": "uint64"}[dtype])
+    array = held if dtype == "bfloat16" else held.view(dtype)
+    for type in (TensorType(), TensorType(dtype, array.shape)):
+        back = read(tensor_text(TensorData(dtype, array.shape, array), type), str(type))
+        assert back.array.view(held.dtype).tolist() == bits
+    assert "nan" in tensor_text(TensorData.of(np.array([np.nan, -np.inf], np.float32)), None)
+
+
 ZEROS = packed(np.zeros(20))
 MANY = urlsafe_b64encode(zlib.compress(bytes(1 << 20))).decode()
 

@@ -1,10 +1,10 @@
 """Blocks with jumps between them, those of `cf`, `llvm` and `vm`, as `prim::If` and `prim::Loop`, where they are structured.
 
-A branch is structured if both ways meet again in the block that post-dominates it (or both return), and nothing else
-jumps to that block. A loop is structured if all jumps back go to its header, which dominates it, and it is left from one
-block only, to one block. Its round is read in two parts, as that of `scf.while`: from the header to the block that
-leaves, before the loop and at the end of each round; and from there back to the header. Values that the first part
-defines and others read are carried. Anything else is an error that names the block.
+A branch is structured if all its ways meet again in the block that post-dominates it (or all return), and nothing else
+jumps to that block. A switch is a chain of such branches. A loop is structured if all jumps back go to its header, which
+dominates it, and it is left from one block only, to one block. Its round is read in two parts, as that of `scf.while`: from
+the header to the block that leaves, before the loop and at the end of each round; and from there back to the header. Values
+that the first part defines and others read are carried. Anything else is an error that names the block.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from irscope._base.trampoline import Call
 from irscope.errors import CaptureError
 from irscope.frontends.mlir.control.flow_graph import FlowGraph
 from irscope.frontends.mlir.control.structured import as_bool, emit_if, emit_while
+from irscope.frontends.mlir.emit import dtype_of
 from irscope.frontends.mlir.reader import BlockReader
 from irscope.ir import Type, Value
 
-__all__ = ["CHOICES", "JUMPS", "read_branches"]
+__all__ = ["CHOICES", "JUMPS", "SWITCHES", "read_branches"]
 
 JUMPS: Final = frozenset({"cf.br", "llvm.br", "vm.br"})
 CHOICES: Final = frozenset({"cf.cond_br", "llvm.cond_br", "vm.cond_br"})
 """Their operands are the condition, and what goes to the one block and to the other."""
+SWITCHES: Final = frozenset({"cf.switch", "llvm.switch"})
+"""Their operands are a number, and what goes to the block of every other number, and to that of each case."""
 
 
 def read_branches(reader: BlockReader, blocks: Sequence[Any]) -> Call:
@@ -41,6 +44,8 @@ class _Branches:
         self.reader = reader
         self.blocks = blocks
         self.ends = [self._end(block) for block in blocks]
+        self.returns = sorted({end.name for end in self.ends if reader.is_end(end)})
+        """The names of the ops that end the region."""
         number = {block: index for index, block in enumerate(blocks)}
         self.flow = FlowGraph([[number[s] for s in end.successors] for end in self.ends])
         self.open_loops: set[int] = set()
@@ -67,13 +72,15 @@ class _Branches:
                 if target == stop:
                     return passed
                 at = self.enter(at, target, passed)
-            elif name in CHOICES:
+            elif name in CHOICES | SWITCHES:
                 done, at = yield self.branch(at, stop)
                 if at < 0:
                     return done
             elif self.reader.is_end(self.ends[at]):
                 if stop is not None:
                     raise self.unstructured(at, "returns from inside of a branch or loop")
+                if len(self.returns) > 1:
+                    raise self.unstructured(at, f"is not the region's only end, and they differ: {', '.join(self.returns)}")
                 return self.reader.operands(self.ends[at])
             else:
                 raise self.unstructured(at, f"ends in {name}")
@@ -99,19 +106,16 @@ class _Branches:
         self.reader.values.update(zip(self.blocks[target].arguments, passed, strict=True))
 
     def branch(self, at: int, stop: int | None) -> Call:
-        """A two-way jump; gives what the path returns and -1, or nothing and where it goes on."""
+        """A jump of several ways; gives what the path returns and -1, or nothing and where it goes on."""
         reader = self.reader
         reader.e.place = reader.reading.places(self.ends[at].location)
         meet = self.flow.meeting(at)
-        condition = as_bool(reader, reader.operands(self.ends[at])[0])
-        arms = [self.arm(at, way, meet) for way in (0, 1)]
         if meet is None:
             if stop is not None:
                 raise self.unstructured(at, "leads out of a branch or loop to a return")
-            return (yield emit_if(reader, condition, self.returned(at), arms)), -1
-        arguments = self.blocks[meet].arguments
-        types = [reader.reading.types(argument.type) for argument in arguments]
-        made = yield emit_if(reader, condition, types, arms)
+            return (yield self.chosen(at, self.returned(at), None)), -1
+        types = [reader.reading.types(argument.type) for argument in self.blocks[meet].arguments]
+        made = yield self.chosen(at, types, meet)
         if meet == stop:
             return made, -1
         inside = {block for block in self.flow.predecessors[meet] if block == at or self.flow.dominates(at, block)}
@@ -119,6 +123,53 @@ class _Branches:
             raise self.unstructured(meet, "is jumped to from inside of a branch and from outside of it")
         self.bind(meet, made)
         return (), meet
+
+    def chosen(self, at: int, types: Sequence[Type], meet: int | None) -> Call:
+        """The ways of a jump as a chain of ifs, the last one without a condition; gives their results."""
+        place, ways = self.reader.e.place, self.ways(at, meet)
+
+        def choose(number: int) -> Call:
+            tests, way = ways[number]
+            if not tests:
+                return (yield self.arm(at, way, meet)())
+            self.reader.e.place = place
+            arms = [self.arm(at, way, meet), lambda: choose(number + 1)]
+            return (yield emit_if(self.reader, self.condition(at, tests), types, arms))
+
+        return (yield choose(0))
+
+    def ways(self, at: int, meet: int | None) -> list[tuple[tuple[int | None, ...], int]]:
+        """For each block that a jump may lead to the numbers that lead there (None for a true condition) and which of its
+        ways it is; the last one has none."""
+        end = self.ends[at]
+        if end.name in CHOICES:
+            return [((None,), 0), ((), 1)]
+        cases = self.reader.reading.attributes.read(end.attributes["case_values"]) if "case_values" in end.attributes else None
+        found: dict[tuple[int, tuple[Value, ...]], tuple[list[int], int]] = {}
+        if cases is not None:
+            if getattr(cases, "array", None) is None or dtype_of(self.reader.operands(end)[0]) == "bool":
+                raise self.unstructured(at, "chooses by numbers of a type that is not known here")
+            for number, case in enumerate(cases.array.reshape(-1).tolist(), 1):
+                key = self.flow.successors[at][number], self.passed(at, number)
+                found.setdefault(key, ([], number))[0].append(case)
+        default = self.flow.successors[at][0], self.passed(at, 0)
+        found.pop(default, None)
+        read = [target for target, _ in (*found, default) if target != meet]
+        if len(set(read)) != len(read):  # it would be read once for each, and so would those behind it
+            raise self.unstructured(at, "leads to one block with several values")
+        return [*((tuple(numbers), way) for numbers, way in found.values()), ((), 0)]
+
+    def condition(self, at: int, tests: Sequence[int | None]) -> Value:
+        """Whether the number that is chosen by is one of these."""
+        reader, (chooser, *_) = self.reader, self.reader.operands(self.ends[at])
+        if tests[0] is None:
+            return as_bool(reader, chooser)
+        hit: Value | None = None
+        for test in tests:
+            same = reader.e.like("eq", chooser, test, dtype="bool")
+            hit = same if hit is None else reader.e.like("bitwise_or", hit, same)
+        assert hit is not None  # there are tests
+        return as_bool(reader, hit)
 
     def returned(self, at: int) -> list[Type]:
         """The types of what the region returns."""
@@ -143,8 +194,9 @@ class _Branches:
         operands = self.reader.operands(end)
         if end.name in JUMPS:
             return operands
-        first = len(self.blocks[self.flow.successors[at][0]].arguments)
-        return operands[1 : 1 + first] if way == 0 else operands[1 + first :]
+        counts = [len(self.blocks[target].arguments) for target in self.flow.successors[at]]
+        first = 1 + sum(counts[:way])
+        return operands[first : first + counts[way]]
 
     def loop(self, header: int) -> Call:
         """A loop whose header's arguments are bound; gives the block after it, whose arguments it binds."""

@@ -114,6 +114,8 @@ def _scf_while(reader: BlockReader, operation: Any) -> Call:
 
 
 def _scf_for(reader: BlockReader, operation: Any) -> Call:
+    if "unsignedCmp" in operation.attributes:  # bounds that are compared as numbers without sign, which torch's int is not
+        return (yield reader.foreign_with_regions(operation))
     (region,) = operation.regions
     counter, *arguments = region.blocks[0].arguments
     e, place = reader.e, reader.e.place

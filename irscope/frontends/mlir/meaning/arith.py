@@ -25,16 +25,18 @@ __all__ = ["RULES"]
 
 Rule = Callable[[Operation], Value | Sequence[Value] | None]
 
+_TO_EVEN: Final = ("0 :", "to_nearest_even", "#arith.roundingmode<to_nearest_even>")
 _SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")
 
 
 def is_plain(op: Operation) -> bool:
-    """Whether an op has no flags that allow other results: fast math, integers that never overflow."""
+    """Whether an op has no flags that allow other results (fast math, integers that never overflow) and rounds to even."""
     attributes = op.handle.attributes
     if not len(attributes):
         return True
     flags = [op.payload(flag) for flag in ("fastmath", "overflowFlags", "isExact", "nonNeg") if flag in attributes]
-    return all("<none>" in str(flag) for flag in flags)
+    rounding = op.text("roundingmode")
+    return all("<none>" in str(flag) for flag in flags) and (not rounding or rounding.startswith(_TO_EVEN))
 
 
 def _on_tensors(rule: Rule) -> Rule:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Final
 
-from irscope.frontends.mlir.emit import Emitter, shape_of
+from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.bodies import keeps_new, reducer
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS
 from irscope.frontends.mlir.meaning.shaping import along, iota, reshaped, sliced, spread
@@ -123,7 +123,7 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     kind = "set" if keeps_new(region) else reducer(region)
     shape, moved = shape_of(x) or (), shape_of(updates) or ()
     is_known = op.dtype in FLOATS | INTEGERS or (op.dtype == "bool" and kind == "set")
-    if kind not in ("set", *_REDUCES) or not is_known or prod(shape) == 0:
+    if kind not in ("set", *_REDUCES) or not is_known or prod(shape) == 0 or {dtype_of(x), dtype_of(updates)} != {op.dtype}:
         return None
     if prod(moved) == 0:
         return [x]

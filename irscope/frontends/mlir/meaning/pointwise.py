@@ -1,9 +1,10 @@
 """Elementwise ops of StableHLO and CHLO, and what keeps some from being torch's op of that name.
 
 Integer division by zero gives -1 and the dividend as remainder in XLA, and stops a torch program: where the divisor is
-not a constant, it is guarded. `sign` keeps NaN and the sign of zero. `round_nearest_afz` rounds halves away from zero,
-torch to even. Comparisons by total order are torch's where the
-program has made one zero and one NaN of a float before, as JAX does.
+not a constant, it is guarded. A float that no integer of the type is near becomes the largest or smallest one, and NaN 0,
+where torch leaves that to the machine: the conversion is guarded, but for bounds that a clamp before it tells. `sign` keeps
+NaN and the sign of zero. `round_nearest_afz` rounds halves away from zero, torch to even. Comparisons by total order are
+torch's where the program has made one zero and one NaN of a float before, as JAX does.
 """
 
 from __future__ import annotations
@@ -168,7 +169,11 @@ def _clamp(op: Operation) -> Value | None:
     low, x, high = op.operands
     if op.dtype not in FLOATS | INTEGERS:
         return None
-    return op.e.aten("minimum", op.e.like("maximum", x, low), high, type=op.type)
+    made = op.e.aten("minimum", op.e.like("maximum", x, low), high, type=op.type)
+    least, most = splat(op.e, low), splat(op.e, high)
+    if least is not None and most is not None:
+        op.e.bounds[made] = (float(min(least, most)), float(most))
+    return made
 
 
 def _select(op: Operation) -> Value | None:
@@ -180,7 +185,26 @@ def _convert(op: Operation) -> Value | None:
     known = _NUMBERS | {"bool"}
     if source not in known or op.dtype not in known or (source in _COMPLEX and op.dtype not in _COMPLEX):
         return None
+    if is_float(source) and is_integer(op.dtype):
+        return _whole(op)
     return op.e.cast(op.operands[0], op.dtype)
+
+
+def _whole(op: Operation) -> Value:
+    """A float as an integer: too large or too small, it is the largest or smallest of the type; NaN is 0."""
+    e, (x,), limits = op.e, op.operands, np.iinfo(op.dtype)
+    made, known = e.cast(x, op.dtype), e.elements(x)
+    low, high = e.bounds.get(x, (-np.inf, np.inf))
+    if known is not None and known.size and known.dtype.kind == "f" and np.all(np.isfinite(known)):
+        low, high = float(known.min()), float(known.max())
+    elif known is None or known.size:
+        made = e.like("where", e.like("ne", x, x, dtype="bool"), e.scalar(0, op.dtype), made, dtype=op.dtype)
+    end = float(int(limits.max) + 1)  # a power of two, which every type of floats has, or which it has nothing as large as
+    if not high < end:
+        made = e.like("where", e.like("ge", x, end, dtype="bool"), e.scalar(limits.max, op.dtype), made, dtype=op.dtype)
+    if not low >= limits.min:
+        made = e.like("where", e.like("lt", x, float(limits.min), dtype="bool"), e.scalar(limits.min, op.dtype), made, dtype=op.dtype)
+    return made
 
 
 _PRECISIONS: Final = {(8, 7): "bfloat16", (5, 10): "float16", (8, 23): "float32", (11, 52): "float64"}
@@ -191,6 +215,15 @@ def _reduce_precision(op: Operation) -> Value | None:
     if wanted is None or not is_float(op.dtype):
         return None
     return op.e.cast(op.e.cast(op.operands[0], wanted), op.dtype)
+
+
+def _digamma(op: Operation) -> Value | None:
+    """Torch's, but NaN at zero, as at all other poles."""
+    if not is_float(op.dtype):
+        return None
+    e, (x,) = op.e, op.operands
+    pole = e.scalar(float("nan"), op.dtype)
+    return e.aten("where", e.like("eq", x, 0, dtype="bool"), pole, e.like("digamma", x), type=op.type)
 
 
 def _infinite(sign: int) -> Rule:
@@ -220,7 +253,7 @@ def _functions(names: str, accepted: frozenset[str]) -> dict[str, Rule]:
 RULES: Final[Mapping[str, Rule]] = {
     **_functions(
         "stablehlo.ceil stablehlo.floor stablehlo.round_nearest_even=round stablehlo.is_finite=isfinite stablehlo.atan2 "
-        "stablehlo.logistic=sigmoid chlo.erf chlo.erfc chlo.erf_inv=erfinv chlo.lgamma chlo.digamma chlo.is_inf=isinf "
+        "stablehlo.logistic=sigmoid chlo.erf chlo.erfc chlo.erf_inv=erfinv chlo.lgamma chlo.is_inf=isinf "
         "chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh chlo.cosh chlo.sinh chlo.tan",
         FLOATS,
     ),
@@ -255,6 +288,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.complex": simple("complex", frozenset({"float32", "float64"})),
     "chlo.next_after": simple("nextafter", frozenset({"float32", "float64"})),
     "stablehlo.reduce_precision": _reduce_precision,
+    "chlo.digamma": _digamma,
     "chlo.square": lambda op: op.e.aten("mul", op.operands[0], op.operands[0], type=op.type) if op.dtype in _NUMBERS else None,
     "chlo.is_pos_inf": _infinite(1),
     "chlo.is_neg_inf": _infinite(-1),

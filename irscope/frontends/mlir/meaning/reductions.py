@@ -87,9 +87,10 @@ def _reduce(op: Operation) -> Sequence[Value] | None:
     kind = reducer(region) if count == 1 else None
     if kind is None:
         return _arg_extreme(op, axes) if count == 2 else None
-    if not is_reducible(kind, op.dtype):
-        return None
     e, (x, initial) = op.e, op.operands
+    if not is_reducible(kind, op.dtype) or not dtype_of(x):
+        return None
+    x, initial = e.cast(x, op.dtype), e.cast(initial, op.dtype)  # it is computed in the result's element type
     if 0 in [(shape_of(x) or ())[axis] for axis in axes]:
         return [spread(e, initial, op.shape)]
     made = reduced(e, kind, x, axes)

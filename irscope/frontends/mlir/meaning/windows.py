@@ -40,8 +40,9 @@ def _reduce_window(op: Operation) -> Sequence[Value] | None:
     if kind is None or window is None or not is_reducible(kind, op.dtype) or prod(op.shape) == 0 or fill is None:
         return None
     sizes, steps, base, inner, low, high = window
-    if prod(sizes) == 0:
+    if prod(sizes) == 0 or not dtype_of(x):
         return None
+    x, initial = e.cast(x, op.dtype), e.cast(initial, op.dtype)  # it is computed in the result's element type
     if is_identity(kind, op.dtype, known):
         running = _cumulative(e, kind, x, window)
         if running is not None:
@@ -92,7 +93,9 @@ def _select_and_scatter(op: Operation) -> Value | None:
     before = shape_of(x) or ()
     choose, join = op.regions()
     window = _window(op, len(before))
-    if window is None or not op.is_static or reducer(join) != "add" or expressions(choose) != ["compare.GE(a0,a1)"]:
+    if window is None or not op.is_static or dtype_of(x) != op.dtype:
+        return None
+    if reducer(join) != "add" or expressions(choose) != ["compare.GE(a0,a1)"]:
         return None
     sizes, steps, _, _, low, high = window
     if splat(e, initial) != 0 or prod(before) == 0 or prod(shape_of(source) or ()) == 0 or not op.dtype.startswith(("f", "b")):

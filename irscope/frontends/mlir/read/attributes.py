@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.frontends.mlir.read.dense import dense_data
+from irscope.frontends.mlir.read.properties import Properties
 from irscope.frontends.mlir.read.resources import Resources
 from irscope.frontends.mlir.read.utf8 import check_utf8
 
-__all__ = ["AttributeReader", "attribute_items", "attribute_of"]
+__all__ = ["AttributeReader", "attribute_of"]
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./ -]*")
 _WORDS = re.compile(r"(?:[su]?i|b?f|tf)\d+\w*|index|none|unit|true|false|inf|nan", re.IGNORECASE)
@@ -28,19 +28,27 @@ _MAX_DEPTH: Final = 64
 class AttributeReader:
     """Reads the attributes of one context, each once."""
 
-    def __init__(self, ir: Any, resources: Resources) -> None:
+    def __init__(self, ir: Any, resources: Resources, properties: Properties) -> None:
         self._ir = ir
         self._resources = resources
+        self._properties = properties
         self._known: dict[Any, Any] = {}
         self._maps: dict[tuple[Any, ...], FrozenDict[str, Any]] = {}
 
     def of(self, operation: Any, skip: frozenset[str] = frozenset()) -> Any:
-        """The attributes of an op by name, in MLIR's order, which is alphabetical."""
-        attributes = operation.attributes
-        if not len(attributes):
-            return EMPTY
-        made = {name: self.read(attribute) for name, attribute in attribute_items(operation) if name not in skip}
+        """The attributes of an op by name, in MLIR's order, which is alphabetical; properties are attributes, too."""
+        names = self._names(operation)
+        made = {name: self.read(attribute_of(operation, name)) for name in names if name not in skip}
         return FrozenDict(made) if made else EMPTY
+
+    def has_any(self, operation: Any) -> bool:
+        """Whether an op has attributes or properties."""
+        return len(operation.attributes) > 0 or len(self._properties.names(operation)) > 0
+
+    def _names(self, operation: Any) -> list[str]:
+        attributes, others = operation.attributes, self._properties.names(operation)
+        listed = [getattr(entry, "name", entry) for entry in attributes] if len(attributes) else []
+        return sorted((*listed, *others)) if others else listed
 
     def read(self, attribute: Any) -> Any:
         """One attribute; a text where the bindings could not make an attribute of it."""
@@ -83,14 +91,8 @@ class AttributeReader:
         return text if made is None else made
 
 
-def attribute_items(operation: Any) -> Iterator[tuple[str, Any]]:
-    """Names and attributes of an op. Of one that the bindings cannot cast (dense complex numbers), its text."""
-    for name in [getattr(entry, "name", entry) for entry in operation.attributes]:
-        yield name, attribute_of(operation, name)
-
-
 def attribute_of(operation: Any, name: str) -> Any:
-    """One attribute, None if the op has none of that name; its text if the bindings cannot cast it."""
+    """One attribute, None if the op has none of that name; its text if the bindings cannot cast it (dense complex numbers)."""
     try:
         return operation.attributes.get(name)
     except (TypeError, ValueError) as error:

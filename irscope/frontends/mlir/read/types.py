@@ -2,8 +2,8 @@
 
 A tensor of an element type that we have is a `TensorType`; so is a plain number, which is a tensor without dimensions, so
 that its width stays (`f32` is `Float()`). `index` is an `int`. Everything else keeps MLIR's spelling, with a `!` before
-it: `!hal.buffer_view`, `!memref<4xf32>`, `!tensor<4xf32, "encoding">`. What is behind such a type is unknown, and the
-analyses take it so.
+it: `!hal.buffer_view`, `!memref<4xf32>`, `!tensor<4xf32, "encoding">`, and for a function's `!function<(f32) -> f32>`. What
+is behind such a type is unknown, and the analyses take it so.
 """
 
 from __future__ import annotations
@@ -62,4 +62,6 @@ class TypeReader:
             return TensorType(ELEMENTS[text], (), ())
         elif text == "index":
             return INT
+        elif isinstance(type, ir.FunctionType):
+            return ClassType(f"!function<{text}>")
         return ClassType(text if text.startswith("!") else f"!{text}")

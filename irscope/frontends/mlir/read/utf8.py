@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["check_utf8"]
+__all__ = ["check_utf8", "unescaped"]
 
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 """A byte that MLIR prints by its number: any that is not printable ASCII."""
@@ -21,7 +21,16 @@ def check_utf8(printed: object) -> None:
     """
     text = str(printed)
     if "\\" in text:
-        _ESCAPED.sub(_byte, text.encode()).decode()
+        unescaped(text)
+
+
+def unescaped(text: str) -> str:
+    """A text with the bytes that MLIR prints by number. Raises UnicodeDecodeError where they are not UTF-8.
+
+    >>> unescaped(r"gr\\C3\\B6\\C3\\9Fe \\22x\\22")
+    'größe "x"'
+    """
+    return _ESCAPED.sub(_byte, text.encode()).decode()
 
 
 def _byte(escaped: re.Match[bytes]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,11 +102,21 @@ def test_all_panes_follow_what_is_written_and_an_error_is_marked_in_its_place(vi
     page.locator(f"{LIVE} .irs-text").get_by_role("button", name="edit").click()
     area = page.locator(f"{LIVE} .irs-editor-area")
     area.wait_for()
+    graph = page.locator(f"{LIVE} .irs-graph")
+    for name in ("close all", "zoom in", "zoom in"):
+        graph.get_by_role("button", name=name).click()
+    graph.locator(".irs-kind-group[aria-expanded=false]").first.wait_for()
+    page.wait_for_timeout(200)
+    window = graph.locator(".irs-svg > g").first
+    before = window.get_attribute("transform")
     text = area.input_value()
     place = text.index("relu")
     area.evaluate("(area, at) => { area.focus(); area.setSelectionRange(at, at + 4); }", place)
     page.keyboard.type("neg")
     page.locator(f"{LIVE} .irs-graph", has_text="neg").wait_for()
+    assert graph.locator(".irs-kind-group[aria-expanded=true]").count() == 0  # another program, and what was closed and seen stays so
+    numbers = [list(map(float, re.findall(r"[-\d.]+", told))) for told in (before, window.get_attribute("transform"))]
+    assert numbers[1] == pytest.approx(numbers[0], abs=0.01)
     now = "e.branches[e.branch].name, e.branches[e.branch].fusion.original.node('a').op, [v.name for v in e.selected]"
     prints(views, now, "edited aten::neg ['b']")
     assert page.evaluate("document.activeElement.className") == "irs-editor-area"  # another program, and the writer goes on

@@ -5,6 +5,7 @@ import { mount } from "./explorer/index";
 import type { PaneName } from "./lib/model/schema";
 import type { Ask, AskKernel } from "./lib/model/answers";
 import { Draft, type Branching } from "./lib/model/branches";
+import type { Kept } from "./lib/model/context";
 import type { SameAnswer, Supply } from "./lib/model/records";
 import type { Answering } from "./quiz/index";
 import type { Telling } from "./story/index";
@@ -69,13 +70,13 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   const hub = await host.getModel(model.get("hub"));
   el.classList.add("irs-holder");
   if (!explorer || around) el.classList.add("irs-live");
-  const draft = new Draft();
-  let leave = drawViews(shown, model, hub, el, draft, around);
+  const stays = { draft: new Draft(), kept: {} };
+  let leave = drawViews(shown, model, hub, el, stays, around);
   const renewed = () => {
-    const kept = arrangement(el);
+    const left = arrangement(el);
     el.style.minHeight = `${el.offsetHeight}px`; // the page does not jump while nothing is there
     leave();
-    leave = drawViews(shown, model, hub, el, draft, around, kept);
+    leave = drawViews(shown, model, hub, el, stays, around, left);
     el.style.minHeight = "";
   };
   model.on("change:view", renewed);
@@ -102,7 +103,7 @@ function arrangement(el: HTMLElement): Arrangement {
 }
 
 /** The views of the program that a model has at the moment. */
-function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, draft: Draft, around?: { asked: Answering } | { telling: Telling }, kept?: Arrangement): () => void {
+function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { draft, kept }: { draft: Draft; kept: Kept }, around?: { asked: Answering } | { telling: Telling }, left?: Arrangement): () => void {
   const gone = new AbortController();
   const listen = (on: Model, event: string, listener: (content: never) => void) => {
     on.on(event, listener);
@@ -135,11 +136,11 @@ function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, draf
   Object.assign(view, measured() ?? {});
   const onPart = (listener: (part: Partial<ExplorerView>) => void) => listen(model, "change:measured", () => listener(measured() ?? ({ profile: undefined, opens: undefined } as object)));
   const panes = around ?? (shown === model ? {} : { only: shown.get("pane") });
-  if (kept?.opens) view.opens = kept.opens;
-  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen, draft), onPart, signal: gone.signal, ...panes });
-  if (kept) {
-    el.querySelector<HTMLElement>(".irs")!.style.cssText = kept.root;
-    for (const main of el.querySelectorAll<HTMLElement>(".irs-main")) main.style.cssText = kept.main;
+  if (left?.opens) view.opens = left.opens;
+  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen, draft), onPart, signal: gone.signal, kept, ...panes });
+  if (left) {
+    el.querySelector<HTMLElement>(".irs")!.style.cssText = left.root;
+    for (const main of el.querySelectorAll<HTMLElement>(".irs-main")) main.style.cssText = left.main;
   }
   return () => {
     unmount();

@@ -7,9 +7,10 @@ place of it reads only what was made before it began, for a box that takes part 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from irscope.analysis.per_graph import once
 from irscope.ir import Graph, Node
 from irscope.report.boxes.repeated_modules import FEWEST
 from irscope.transforms.dedup.regions import Repeat, find_regions
@@ -23,7 +24,7 @@ _FEWEST_OPS: Final = 3
 """In one place, those in fusion groups too."""
 
 
-def unmarked_repeats(graph: Graph) -> dict[Node, str]:
+def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     """The path of each node that is in a repeated region, in an order in which nodes of the places correspond; empty for a program
     with scopes of its own.
 
@@ -34,6 +35,10 @@ def unmarked_repeats(graph: Graph) -> dict[Node, str]:
     >>> list(unmarked_repeats(g).values())[::3]
     ['region0.0', 'region0.1', 'region0.2']
     """
+    return once(graph, unmarked_repeats, lambda: _unmarked_repeats(graph))
+
+
+def _unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
     found: dict[Node, str] = {}
     if len(graph.body.nodes) > _MOST_NODES:
         return found

@@ -31,7 +31,11 @@ __all__ = ["Branch", "Branches", "branch_diff"]
 
 _MOST_LINES = 400
 _MOST_EDITED = 2500
-"""Nodes of a program whose text is edited in the page."""
+"""Nodes of a program whose text is edited in the page: each pause in the writing fuses it anew."""
+_TOO_LONG = (
+    f"A page edits programs of up to {_MOST_EDITED:,} nodes, for each pause fuses the program anew. Change the text of a longer one in "
+    "Python: irs.explore(irs.parse(text))."
+)
 
 
 @dataclass(eq=False)
@@ -216,7 +220,7 @@ class Branches(Sequence[Branch]):
             inputs=[now.names[value] for value in images],
             distinct=now.distinct_inputs,
             can_measure=bool(self[0].exploration.arguments) or not now.free_inputs,
-            can_edit=len(now.position) <= _MOST_EDITED,
+            read_only="" if len(now.position) <= _MOST_EDITED else _TOO_LONG,
             edits=self.edits,
         )
 

@@ -43,7 +43,8 @@ class BranchesView(TypedDict):
     distinct: bool
     """Whether the program that is shown takes all inputs for distinct memory."""
     can_measure: bool
-    can_edit: bool
+    read_only: str
+    """Why the text cannot be edited in the page; empty if it can."""
     edits: bool
     """Whether the text is being written at first."""
 

@@ -13,13 +13,13 @@ export function diffTable({ selection, records }: Context, diff: BranchDiff, clo
   const rows = diff.lines.map((line) => {
     const id = line.node || line.old;
     const known = records.hierarchy.find(id) >= 0;
-    const act = known ? h("button", { type: "button", title: "select it", onclick: () => selection.set([id]) }, SIGNS[line.kind]) : SIGNS[line.kind];
+    const act = known ? h("button", { title: "select it", onclick: () => selection.set([id]) }, SIGNS[line.kind]) : SIGNS[line.kind];
     return h("tr", { class: `irs-diff-${line.kind}` }, h("td", { title: line.kind }, act), h("td", {}, h("code", {}, line.before)), h("td", {}, h("code", {}, line.after), line.how ? h("span", { class: "irs-quiet" }, ` ${line.how}`) : ""));
   });
   return h("div", {},
     h("div", { class: "irs-branch-bar" }, h("span", {}, counts), h("span", { class: "irs-quiet" }, `matched by ${diff.matched_by}`), h("span", { class: "irs-spring" }),
-      here.length ? h("button", { type: "button", class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed`) : null,
-      h("button", { type: "button", class: "irs-switch", onclick: close }, "close")),
+      here.length ? h("button", { class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed`) : null,
+      h("button", { class: "irs-switch", onclick: close }, "close")),
     diff.lines.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows)) : h("p", { class: "irs-quiet" }, "they are the same"),
     diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) has all`) : null);
 }

@@ -107,7 +107,7 @@ function show(root: HTMLElement, context: Context, about: readonly number[], x: 
     close();
     if (before instanceof HTMLElement || before instanceof SVGElement) before.focus({ preventScroll: true });
   };
-  const item = ({ says, change }: Entry) => h("button", { type: "button", role: "menuitem", tabindex: "-1", onclick: () => {
+  const item = ({ says, change }: Entry) => h("button", { role: "menuitem", tabindex: "-1", onclick: () => {
     leave();
     void askWhatIf(context, from === undefined ? change : { step: from, ...change });
   } }, says);
@@ -145,5 +145,5 @@ export async function askWhatIf({ branching }: Context, change: Change): Promise
 
 /** A button that asks for a branch; nothing in a page without Python. */
 export function whatIfButton(context: Context, says: string, change: Change): HTMLElement | null {
-  return context.branching?.now() ? h("button", { type: "button", class: "irs-switch irs-what-if", onclick: () => void askWhatIf(context, change) }, says) : null;
+  return context.branching?.now() ? h("button", { class: "irs-switch irs-what-if", onclick: () => void askWhatIf(context, change) }, says) : null;
 }

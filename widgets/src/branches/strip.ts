@@ -28,7 +28,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
     const steps = Math.max(1, ...now.branches.map((branch) => branch.steps), ...now.branches.map((branch) => branch.step));
     rows.hidden = !several;
     rows.replaceChildren(...now.branches.map((branch, k) => row(branching, branch, k, now.shown, steps, now.branches, compare)));
-    const measure = now.can_measure ? h("button", { type: "button", class: "irs-switch", title: "run all branches in turn", onclick: () => {
+    const measure = now.can_measure ? h("button", { class: "irs-switch", title: "run all branches in turn", onclick: () => {
       measure!.disabled = true;
       measure!.textContent = "measuring…";
       branching.measure().catch((error: unknown) => {
@@ -37,7 +37,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
       });
     } }, "measure") : null;
     bar.replaceChildren(
-      h("button", { type: "button", class: "irs-switch", title: "of what is selected, or of the program (w)", onclick: openMenu }, "what if…"),
+      h("button", { class: "irs-switch", title: "of what is selected, or of the program (w)", onclick: openMenu }, "what if…"),
       h("span", { class: "irs-quiet" }, several ? `${now.branches.length} branches` : "a branch of the timeline beside this one"),
       h("span", { class: "irs-spring" }), ...(measure ? [measure] : []),
     );
@@ -55,7 +55,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
 
 function row(branching: Branching, branch: BranchView, index: number, shown: number, steps: number, all: readonly BranchView[], compare: (other: number, shown: number) => void): HTMLElement {
   const name = h("button", {
-    type: "button", class: "irs-branch-name", "aria-pressed": String(index === shown), title: index === shown ? "this is shown" : `show ${branch.name}`, onclick: () => void branching.show(index),
+    class: "irs-branch-name", "aria-pressed": String(index === shown), title: index === shown ? "this is shown" : `show ${branch.name}`, onclick: () => void branching.show(index),
   }, `${index} ${branch.name}`);
   const line = h("i", {});
   line.style.left = `${(100 * branch.step) / steps}%`;
@@ -63,7 +63,7 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
   const whence = branch.parent >= 0 ? `departs from ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
   const track = h("span", { class: "irs-branch-track", title: `${whence}${branch.steps} steps`, "aria-hidden": "true" }, line);
   const cell = (text: string, title: string, look = "") => h("span", { class: `irs-branch-cost ${look}`, title }, text);
-  const copy = h("button", { type: "button", class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
+  const copy = h("button", { class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
     navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "not allowed: print(e.branches.code(…))"));
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
@@ -71,7 +71,7 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
     cell(bytes(branch.bytes), "bytes that both move"), cell(`${micros(branch.micros)} est.`, "the time of the bytes at 20 GB/s", "irs-branch-estimate"),
     cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "median of a call, measured"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
-    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { type: "button", class: "irs-switch", title: "what is different in the branch that is shown", "aria-label": `compare branch ${index} with the one that is shown`, onclick: () => compare(index, shown) }, "diff"), copy);
+    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "what is different in the branch that is shown", "aria-label": `compare branch ${index} with the one that is shown`, onclick: () => compare(index, shown) }, "diff"), copy);
 }
 
 function many(count: number, noun: string): string {

@@ -11,7 +11,7 @@ export function headLine(context: Context, switches: HTMLElement): { element: HT
   const made = () => view.headline.map(({ label, value, selects, hint }) => {
     const words = [h("strong", {}, value), ` ${label}`];
     if (!selects.length) return h("span", { class: "irs-fact", title: hint || null }, ...words);
-    return h("button", { type: "button", class: "irs-fact", title: hint || `select ${label}`, onclick: () => selection.set(selects) }, ...words);
+    return h("button", { class: "irs-fact", title: hint || `select ${label}`, onclick: () => selection.set(selects) }, ...words);
   });
   const search = searchBox(context);
   const counts = h("div", { class: "irs-counts" }, ...made());

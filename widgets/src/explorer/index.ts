@@ -6,7 +6,7 @@ import { Answers, type Ask, type AskKernel } from "../lib/model/answers";
 import { branchStrip } from "../branches/strip";
 import { whatIfMenu } from "../branches/menu";
 import type { Branching } from "../lib/model/branches";
-import type { Context } from "../lib/model/context";
+import type { Context, Kept } from "../lib/model/context";
 import { Copies } from "../lib/model/copies";
 import { Heat } from "../lib/model/heat";
 import { h } from "../lib/dom/dom";
@@ -46,6 +46,8 @@ export interface Host {
   asked?: Answering;
   /** The story that is told, and who changes it; a page has one in its view. */
   telling?: Telling;
+  /** How the panes were left by the program before. */
+  kept?: Kept;
   /** Whether the explorer fills the page. */
   page?: boolean;
   signal?: AbortSignal;
@@ -64,7 +66,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: gone.signal, supply: host.supply ?? null,
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: gone.signal, supply: host.supply ?? null, kept: (host.kept ??= {}),
     branching: host.asked || host.telling || !host.branching?.now() ? null : host.branching,
     goTo: (state) => {
       if (steps) return steps.go(state);
@@ -177,7 +179,7 @@ async function later(context: Context, changed: () => void): Promise<void> {
 
 /** In the place of the step bar, as long as nobody asked for the steps. */
 function stepOffer(context: Context): HTMLElement {
-  const button = h("button", { type: "button", class: "irs-switch", onclick: () => {
+  const button = h("button", { class: "irs-switch", onclick: () => {
     button.disabled = true;
     button.textContent = "asking Python for the steps…";
     context.supply?.part("timeline").then((part) => !context.signal.aborted && context.remount(part), (error: unknown) => {

@@ -14,7 +14,7 @@ export class Panels {
 
   constructor(private readonly root: HTMLElement) {
     this.toggles = new Map(NAMES.map((name) => [name, h("button", {
-      type: "button", class: "irs-switch", "aria-pressed": "true", title: `show or hide the ${name}`, onclick: () => this.toggle(name),
+      class: "irs-switch", "aria-pressed": "true", title: `show or hide the ${name}`, onclick: () => this.toggle(name),
     }, name)]));
     this.switches = h("div", { class: "irs-panel-switches", role: "group", "aria-label": "panes" }, ...this.toggles.values());
   }
@@ -25,7 +25,7 @@ export class Panels {
       const bar = this.find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-dock-bar");
       if (!bar || bar.querySelector(".irs-whole")) continue;
       const title = `let the ${name} fill the explorer, or give the others their place again`;
-      bar.append(h("button", { type: "button", class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.fill(name) }, "⤢"));
+      bar.append(h("button", { class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.fill(name) }, "⤢"));
     }
     this.show();
   }

@@ -9,7 +9,7 @@ export function programSwitch(context: Context): HTMLElement | null {
   if (stops.length < 2) return null;
   const last = stops[stops.length - 1].state;
   const buttons = stops.map(({ label, state, hint }) => h("button", {
-    type: "button", title: hint, onclick: () => (steps && state === last ? steps.leave() : context.goTo(state)),
+    title: hint, onclick: () => (steps && state === last ? steps.leave() : context.goTo(state)),
   }, label));
   const show = () => {
     const at = steps ? steps.at : last;

@@ -1,10 +1,10 @@
 // The graph pane: what is open, which part is in the window, and what the toolbar, the legend and the small map do.
 
-import type { Context } from "../lib/model/context";
+import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout } from "../lib/layout/layout";
 import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
-import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
+import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
 import { measureOf, type Meaning } from "./colours";
 import { listen } from "./interact";
@@ -18,66 +18,79 @@ import { boxOf } from "./states";
 /** A step about more boxes than this is everywhere: there is nowhere to go. */
 const MOST_FOLLOWED = 24;
 
+/** Boxes that are shown at once when all are to be opened of a program that the page holds in part. */
+const MOST_OPENED = 3000;
+
+/** Boxes whose inside is asked for at once. */
+const AT_ONCE = 100;
+
 export class GraphPane {
   readonly element: HTMLElement;
   readonly picture: Picture;
   readonly open: Set<number>;
-  private readonly openFirst: ReadonlySet<number>;
+  readonly #openFirst: ReadonlySet<number>;
   layout: Layout;
   viewport: Viewport = { x: 0, y: 0, scale: 1 };
-  private frame: Extent = { width: 0, height: 0 };
-  private readonly layouter: Layouter;
-  private readonly levels: Map<number, Level>;
-  private readonly edges: EdgeIndex;
-  private marks: Marks;
-  private readonly map: SmallMap;
-  private readonly stage: HTMLElement;
-  private readonly meanings = h("select", { "aria-label": "what colour means", title: "what colour means" });
-  private readonly legendHolder = h("div", { class: "irs-legend-holder" });
-  private readonly redraw = oncePerFrame(() => this.draw());
+  #frame: Extent = { width: 0, height: 0 };
+  readonly #layouter: Layouter;
+  readonly #levels: Map<number, Level>;
+  readonly #edges: EdgeIndex;
+  #marks: Marks;
+  readonly #map: SmallMap;
+  readonly #stage: HTMLElement;
+  readonly #meanings = h("select", { "aria-label": "what colour means", title: "what colour means" });
+  readonly #said = h("span", { class: "irs-quiet", role: "status" });
+  readonly #before: Arranged | undefined;
+  readonly #legendHolder = h("div", { class: "irs-legend-holder" });
+  readonly #redraw = oncePerFrame(() => this.#draw());
 
   constructor(readonly context: Context) {
     const { records, view } = context;
     const { hierarchy } = records;
     const closed = new Set(view.graph.closed);
     this.open = new Set(hierarchy.boxes.flatMap((box, i) => (hierarchy.isCluster(i) && !closed.has(box.id) ? [i] : [])));
-    this.openFirst = new Set(this.open);
+    this.#openFirst = new Set(this.open);
+    this.#before = context.kept.graph;
+    const lacking = this.#openAsBefore();
     const size = (i: number) => {
       const box = hierarchy.boxes[i];
       return sizeOf(box, hierarchy.isCluster(i), records.copies(box));
     };
     const { edges } = view.graph;
-    this.levels = levelsOf(hierarchy, edges);
+    this.#levels = levelsOf(hierarchy, edges);
     const anchored = crossingsOf(hierarchy, edges).anchored;
-    this.layouter = new Layouter(hierarchy, this.levels, size, (box) => anchored[box] ?? (hierarchy.boxes[box].crosses ?? 0) & 1);
-    this.layout = this.layouter.layout(this.open);
-    this.edges = new EdgeIndex(context);
-    this.marks = this.edges.marks(this.layout, this.open);
+    this.#layouter = new Layouter(hierarchy, this.#levels, size, (box) => anchored[box] ?? (hierarchy.boxes[box].crosses ?? 0) & 1);
+    this.layout = this.#layouter.layout(this.open);
+    this.#edges = new EdgeIndex(context);
+    this.#marks = this.#edges.marks(this.layout, this.open);
     this.picture = new Picture(context);
-    this.map = new SmallMap((x, y) => this.centre(x, y));
-    this.stage = h("div", { class: "irs-stage" }, this.picture.canvas, this.picture.svg, this.map.element);
-    this.element = h("section", { class: "irs-pane irs-graph", "aria-label": "graph" }, this.toolbar(), this.stage, this.legendHolder);
+    this.#map = new SmallMap((x, y) => this.#centre(x, y));
+    this.#stage = h("div", { class: "irs-stage" }, this.picture.canvas, this.picture.svg, this.#map.element);
+    this.element = h("section", { class: "irs-pane irs-graph", "aria-label": "graph" }, this.#toolbar(), this.#stage, this.#legendHolder);
     this.picture.setLayout(this.layout, this.open);
-    this.picture.setMarks(this.marks);
-    this.setMeaning("kind");
-    context.copies.subscribe(oncePerFrame(() => this.setMeaning(this.picture.meaning)));
-    context.heat.subscribe(oncePerFrame(() => this.setMeaning(measureOf(this.picture.meaning) ? context.heat.measure : this.picture.meaning)));
+    this.picture.setMarks(this.#marks);
+    const colour = this.#before?.colour;
+    this.#setMeaning([...this.#meanings.options].some(({ value }) => value === colour) ? (colour as Meaning) : "kind");
+    if (lacking.length) void this.#openMore(lacking);
+    context.signal.addEventListener("abort", () => this.#frame.width && (context.kept.graph = this.#arranged()));
+    context.copies.subscribe(oncePerFrame(() => this.#setMeaning(this.picture.meaning)));
+    context.heat.subscribe(oncePerFrame(() => this.#setMeaning(measureOf(this.picture.meaning) ? context.heat.measure : this.picture.meaning)));
     listen(this, context.signal);
-    context.selection.subscribe((moved) => (moved ? this.follow() : this.mark()));
-    context.steps?.subscribe(oncePerFrame(() => this.followStep()));
-    this.watchSize();
+    context.selection.subscribe((moved) => (moved ? this.#follow() : this.#mark()));
+    context.steps?.subscribe(oncePerFrame(() => this.#followStep()));
+    this.#watchSize();
   }
 
   /** Asks for what is in boxes, given by their ids, where it is not there; the outermost first. */
-  private async load(ids: readonly number[]): Promise<void> {
+  async #load(ids: readonly number[]): Promise<void> {
     const { records } = this.context;
     const loaded = await records.fetchLevels(ids);
     for (const level of loaded) {
       const around = records.hierarchy.find(level.around);
-      this.levels.set(around, levelOf(records.hierarchy, around, level.edges));
+      this.#levels.set(around, levelOf(records.hierarchy, around, level.edges));
     }
     if (!loaded.length) return;
-    this.edges.grown();
+    this.#edges.grown();
     this.picture.grown();
   }
 
@@ -86,28 +99,87 @@ export class GraphPane {
     const { hierarchy } = this.context.records;
     if (!hierarchy.isCluster(box)) return;
     if (hierarchy.lacks(box)) {
-      void this.load([hierarchy.boxes[box].id]).then(() => hierarchy.lacks(box) || this.toggle(box));
+      void this.#load([hierarchy.boxes[box].id]).then(() => hierarchy.lacks(box) || this.toggle(box));
       return;
     }
     if (!this.open.delete(box)) this.open.add(box);
-    this.relayout(box);
-    this.look(nudge(this.viewport, this.frame, this.rectangle(this.open.has(box) ? hierarchy.children[box][0] : box)));
-    this.settleMap();
+    this.#relayout(box);
+    this.look(nudge(this.viewport, this.#frame, this.#rectangle(this.open.has(box) ? hierarchy.children[box][0] : box)));
+    this.#settleMap();
   }
 
-  setAllOpen(open: boolean): void {
+  closeAll(): void {
+    this.#said.textContent = "";
+    this.#openOnly([]);
+  }
+
+  /** Opens all boxes; of a program that the page holds in part, the outer ones first, until there are many. */
+  async openAll(): Promise<void> {
+    const { records: { hierarchy }, signal } = this.context;
+    const lacking = () => hierarchy.boxes.flatMap((box, i) => (hierarchy.lacks(i) ? [box.id] : []));
+    let left = lacking();
+    while (left.length && hierarchy.boxes.length < MOST_OPENED) {
+      await this.#load(left.slice(0, AT_ONCE));
+      const before = left[0];
+      left = lacking();
+      if (signal.aborted || left[0] === before) break; // there is nobody to ask
+    }
+    if (signal.aborted) return;
+    this.#openOnly(hierarchy.boxes.flatMap((box, i) => (hierarchy.children[i].length ? [box.id] : [])));
+    this.#said.textContent = left.length ? `${hierarchy.boxes.length.toLocaleString("en")} boxes: ${left.length.toLocaleString("en")} of them stay closed, for all cannot be seen at once` : "";
+  }
+
+  /** How the graph is at the moment, for the program that may take its place. */
+  #arranged(): Arranged {
     const { hierarchy } = this.context.records;
-    this.open.clear();
-    if (open) hierarchy.boxes.forEach((_, i) => hierarchy.children[i].length && this.open.add(i));
-    this.relayout(-1);
-    this.look(this.start());
-    this.settleMap();
+    const names = hierarchy.names();
+    const { boxes, x, y } = this.layout;
+    const inSight = windowOf(this.viewport, this.#frame);
+    const box = boxes.find((each) => !this.open.has(each) && x[each] >= inSight.x && y[each] >= inSight.y) ?? -1;
+    return {
+      open: new Map(names.flatMap((name, i) => (hierarchy.isCluster(i) ? [[name, this.open.has(i)]] : []))),
+      viewport: this.viewport, anchor: box < 0 ? null : { name: names[box], x: x[box], y: y[box] }, colour: this.picture.meaning,
+    };
+  }
+
+  /** Opens and closes boxes as they were in the program before; gives the ids of those whose inside has to be asked for. */
+  #openAsBefore(): number[] {
+    const { hierarchy } = this.context.records;
+    const before = this.#before;
+    if (!before) return [];
+    const lacking: number[] = [];
+    hierarchy.names().forEach((name, i) => {
+      const open = before.open.get(name);
+      if (open && hierarchy.lacks(i)) lacking.push(hierarchy.boxes[i].id);
+      else if (open) this.open.add(i);
+      else if (open === false) this.open.delete(i);
+    });
+    return lacking;
+  }
+
+  async #openMore(lacking: number[]): Promise<void> {
+    let first = 0;
+    while (lacking.length && lacking[0] !== first) {
+      first = lacking[0];
+      await this.#load(lacking.slice(0, AT_ONCE));
+      lacking = this.#openAsBefore();
+    }
+    this.#relayout(-1);
+    if (this.#frame.width) this.look(this.#lookAsBefore());
+  }
+
+  /** The window where it was, by the box that was in its corner; the first look where that is gone. */
+  #lookAsBefore(): Viewport {
+    const { viewport, anchor } = this.#before!;
+    const box = anchor ? this.context.records.hierarchy.names().indexOf(anchor.name) : -1;
+    if (!anchor || !this.layout.boxes.includes(box)) return this.#start();
+    return { scale: viewport.scale, x: viewport.x + this.layout.x[box] - anchor.x, y: viewport.y + this.layout.y[box] - anchor.y };
   }
 
   /** What is open, by ids, and what colour means: what a story keeps. Null where nobody opened or closed anything. */
   kept(): { open: number[] | null; colour: string } {
     const { boxes } = this.context.records.hierarchy;
-    const changed = this.open.size !== this.openFirst.size || [...this.open].some((box) => !this.openFirst.has(box));
+    const changed = this.open.size !== this.#openFirst.size || [...this.open].some((box) => !this.#openFirst.has(box));
     return { open: changed ? [...this.open].map((box) => boxes[box].id) : null, colour: this.picture.meaning };
   }
 
@@ -115,19 +187,20 @@ export class GraphPane {
   restore(open: readonly number[] | null, colour: string): void {
     const { hierarchy } = this.context.records;
     const lacking = (open ?? []).filter((id) => hierarchy.find(id) < 0 || hierarchy.lacks(hierarchy.find(id)));
-    if (lacking.length) void this.load(lacking).then(() => this.openOnly(open));
-    else this.openOnly(open);
-    if ([...this.meanings.options].some((option) => option.value === colour)) this.setMeaning(colour as Meaning);
+    if (lacking.length) void this.#load(lacking).then(() => this.#openOnly(open));
+    else this.#openOnly(open);
+    if ([...this.#meanings.options].some((option) => option.value === colour)) this.#setMeaning(colour as Meaning);
   }
 
-  private openOnly(open: readonly number[] | null): void {
+  #openOnly(open: readonly number[] | null): void {
     const { hierarchy } = this.context.records;
-    const wanted = open ? open.map((id) => hierarchy.find(id)).filter((box) => box >= 0 && hierarchy.isCluster(box) && !hierarchy.lacks(box)) : [...this.openFirst];
+    const wanted = open ? open.map((id) => hierarchy.find(id)).filter((box) => box >= 0 && hierarchy.isCluster(box) && !hierarchy.lacks(box)) : [...this.#openFirst];
     if (wanted.length === this.open.size && wanted.every((box) => this.open.has(box))) return;
     this.open.clear();
     for (const box of wanted) this.open.add(box);
-    this.relayout(-1);
-    this.look(this.start());
+    this.#relayout(-1);
+    this.look(this.#start());
+    this.#settleMap();
   }
 
   /** Opens what is closed around a record and brings it into the window. */
@@ -135,144 +208,144 @@ export class GraphPane {
     const { hierarchy } = this.context.records;
     const path = hierarchy.path(record).slice(0, -1);
     if (!hierarchy.holds(record) && path.some((id) => hierarchy.lacks(hierarchy.find(id)))) {
-      void this.load(path).then(() => hierarchy.holds(record) && this.show(record));
+      void this.#load(path).then(() => hierarchy.holds(record) && this.show(record));
       return;
     }
     const box = hierarchy.find(record);
     if (box < 0) return;
     for (let around = hierarchy.parent[box]; around >= 0; around = hierarchy.parent[around]) this.open.add(around);
-    this.relayout(-1);
+    this.#relayout(-1);
     const legible = { ...this.viewport, scale: Math.max(this.viewport.scale, READABLE) };
     const seen = this.viewport.scale >= LEGIBLE ? this.viewport : { ...legible, x: Infinity };
-    this.look(reveal(seen, this.frame, this.rectangle(box)));
+    this.look(reveal(seen, this.#frame, this.#rectangle(box)));
   }
 
   /** Paints again what holds colours of the theme: a canvas takes no part in styles. */
   recolour(): void {
-    this.map.stale();
-    this.redraw();
+    this.#map.stale();
+    this.#redraw();
   }
 
   look(viewport: Viewport): void {
     this.viewport = viewport;
-    this.redraw();
+    this.#redraw();
   }
 
-  zoom(factor: number, px = this.frame.width / 2, py = this.frame.height / 2): void {
+  zoom(factor: number, px = this.#frame.width / 2, py = this.#frame.height / 2): void {
     this.look(zoomAt(this.viewport, factor, px, py));
   }
 
   fit(): void {
-    this.look(fit(this.layout, this.frame));
-    this.settleMap();
+    this.look(fit(this.layout, this.#frame));
+    this.#settleMap();
   }
 
   /** The first look: at the program's first op when not all is shown; its inputs stand above the middle of all. */
-  private start(): Viewport {
+  #start(): Viewport {
     const { boxes } = this.context.records.hierarchy;
     const first = this.layout.boxes.find((box) => boxes[box].kind !== "input" && !this.open.has(box)) ?? this.layout.boxes[0];
-    return firstLook(this.layout, this.frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
+    return firstLook(this.layout, this.#frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
   }
 
-  private rectangle(box: number): { x: number; y: number; width: number; height: number } {
+  #rectangle(box: number): { x: number; y: number; width: number; height: number } {
     const { x, y, w, h: high } = this.layout;
     return { x: x[box], y: y[box], width: w[box], height: high[box] };
   }
 
-  private relayout(anchor: number): void {
+  #relayout(anchor: number): void {
     const before = anchor < 0 ? null : [this.layout.x[anchor], this.layout.y[anchor]];
-    this.layout = this.layouter.layout(this.open);
+    this.layout = this.#layouter.layout(this.open);
     if (before) {
       this.viewport.x += this.layout.x[anchor] - before[0];
       this.viewport.y += this.layout.y[anchor] - before[1];
     }
     this.picture.setLayout(this.layout, this.open);
-    this.mark();
+    this.#mark();
   }
 
-  private mark(): void {
-    this.marks = this.edges.marks(this.layout, this.open);
-    this.picture.setMarks(this.marks);
-    this.map.stale();
-    this.redraw();
+  #mark(): void {
+    this.#marks = this.#edges.marks(this.layout, this.open);
+    this.picture.setMarks(this.#marks);
+    this.#map.stale();
+    this.#redraw();
   }
 
   /** Marks the selection, and moves to it when none of it is in the window. */
-  private follow(): void {
-    this.mark();
-    const goals = [...this.marks.selected, ...this.marks.holding];
-    const seen = goals.some((box) => reveal(this.viewport, this.frame, this.rectangle(box)) === this.viewport);
-    if (goals.length && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, this.rectangle(goals[0]));
+  #follow(): void {
+    this.#mark();
+    const goals = [...this.#marks.selected, ...this.#marks.holding];
+    const seen = goals.some((box) => reveal(this.viewport, this.#frame, this.#rectangle(box)) === this.viewport);
+    if (goals.length && !seen && this.#frame.width) this.viewport = reveal(this.viewport, this.#frame, this.#rectangle(goals[0]));
   }
 
   /** Shows the state of the step, and moves to what the step is about when none of it is in the window. */
-  private followStep(): void {
+  #followStep(): void {
     const { hierarchy } = this.context.records;
     const found = [...(this.context.steps?.now ?? [])].map((node) => boxOf(this.context, node)).filter((box) => box >= 0);
-    const goals = found.map((box) => this.rectangle(hierarchy.shown(box, this.open)));
-    const seen = goals.some((goal) => reveal(this.viewport, this.frame, goal) === this.viewport);
-    if (goals.length && goals.length <= MOST_FOLLOWED && !seen && this.frame.width) this.viewport = reveal(this.viewport, this.frame, goals[0]);
-    this.draw();
+    const goals = found.map((box) => this.#rectangle(hierarchy.shown(box, this.open)));
+    const seen = goals.some((goal) => reveal(this.viewport, this.#frame, goal) === this.viewport);
+    if (goals.length && goals.length <= MOST_FOLLOWED && !seen && this.#frame.width) this.viewport = reveal(this.viewport, this.#frame, goals[0]);
+    this.#draw();
   }
 
   /** The picture is another, or the window is: the small map finds its corner. */
-  private settleMap(): void {
-    if (this.frame.width) this.map.settle(this.viewport, this.frame, (x, y, width, height) => this.picture.countIn(x, y, width, height));
+  #settleMap(): void {
+    if (this.#frame.width) this.#map.settle(this.viewport, this.#frame, (x, y, width, height) => this.picture.countIn(x, y, width, height));
   }
 
-  private centre(x: number, y: number): void {
+  #centre(x: number, y: number): void {
     const { scale } = this.viewport;
-    this.look({ scale, x: x - this.frame.width / scale / 2, y: y - this.frame.height / scale / 2 });
+    this.look({ scale, x: x - this.#frame.width / scale / 2, y: y - this.#frame.height / scale / 2 });
   }
 
-  private setMeaning(meaning: Meaning): void {
+  #setMeaning(meaning: Meaning): void {
     const measure = measureOf(meaning);
     if (measure) this.context.heat.show(measure);
-    this.meanings.value = meaning;
+    this.#meanings.value = meaning;
     this.element.classList.toggle("irs-heated", measure !== null);
     this.picture.meaning = meaning;
     this.picture.clear();
-    this.legendHolder.replaceChildren(legend(this.context, meaning));
-    this.map.stale();
-    this.redraw();
+    this.#legendHolder.replaceChildren(legend(this.context, meaning));
+    this.#map.stale();
+    this.#redraw();
   }
 
-  private draw(): void {
-    this.picture.draw(this.viewport, this.frame);
-    this.map.draw(this.viewport, this.frame, {
+  #draw(): void {
+    this.picture.draw(this.viewport, this.#frame);
+    this.#map.draw(this.viewport, this.#frame, {
       boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.picture.meaning, heat: this.context.heat,
-      shown: this.layout.boxes, selected: this.marks.selected,
+      shown: this.layout.boxes, selected: this.#marks.selected,
     });
   }
 
-  private watchSize(): void {
+  #watchSize(): void {
     const sizes = new ResizeObserver(() => {
-      const first = this.frame.width === 0;
-      this.frame = { width: this.stage.clientWidth, height: this.stage.clientHeight };
-      if (first && this.frame.width) {
-        this.layouter.shapeTo(clamp(this.frame.width / Math.max(1, this.frame.height), 0.5, 3));
-        this.relayout(-1);
-        this.viewport = this.start();
-        if (this.context.selection.ids.length) this.follow();
+      const first = this.#frame.width === 0;
+      this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
+      if (first && this.#frame.width) {
+        this.#layouter.shapeTo(clamp(this.#frame.width / Math.max(1, this.#frame.height), 0.5, 3));
+        this.#relayout(-1);
+        this.viewport = this.#before ? this.#lookAsBefore() : this.#start();
+        if (this.context.selection.ids.length && !this.#before) this.#follow();
       }
-      this.settleMap();
-      this.redraw();
+      this.#settleMap();
+      this.#redraw();
     });
-    sizes.observe(this.stage);
+    sizes.observe(this.#stage);
     this.context.signal.addEventListener("abort", () => sizes.disconnect());
   }
 
-  private toolbar(): HTMLElement {
+  #toolbar(): HTMLElement {
     const button = (label: string, title: string, action: () => void) =>
-      h("button", { type: "button", title, "aria-label": /\w/u.test(label) ? null : title, onclick: action }, label);
-    const { meanings } = this;
-    meanings.addEventListener("change", () => this.setMeaning(meanings.value as Meaning));
+      h("button", { title, "aria-label": /\w/u.test(label) ? null : title, onclick: action }, label);
+    const meanings = this.#meanings;
+    meanings.addEventListener("change", () => this.#setMeaning(meanings.value as Meaning));
     meanings.append(h("option", { value: "kind" }, "colour: kind"), h("option", { value: "equal" }, "colour: class"));
     if (this.context.heat.profile) meanings.append(...MEASURES.map((measure) => h("option", { value: measure }, `colour: ${MEASURE_NAMES[measure]}`)));
     return h("div", { class: "irs-bar", role: "toolbar", "aria-label": "graph" },
       h("span", { class: "irs-title" }, "Graph"),
       button("fit", "show the whole graph (f)", () => this.fit()), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("+", "zoom in", () => this.zoom(1.4)),
-      button("open all", "open all boxes", () => this.setAllOpen(true)), button("close all", "close all boxes", () => this.setAllOpen(false)),
+      button("open all", "open all boxes", () => void this.openAll()), button("close all", "close all boxes", () => this.closeAll()), this.#said,
       h("span", { class: "irs-spring" }), meanings);
   }
 }

@@ -28,9 +28,9 @@ export function legend(context: Context, meaning: Meaning): HTMLElement {
     const title = `select all ${ids.length.toLocaleString("en")}`;
     if (query && context.supply) {
       const ask = () => void context.supply?.find(query).then((found) => context.selection.set(found.ids));
-      return h("button", { type: "button", title: `select all: ${query}`, onclick: ask }, swatch, word);
+      return h("button", { title: `select all: ${query}`, onclick: ask }, swatch, word);
     }
-    return h("button", { type: "button", title, onclick: () => context.selection.set(ids) }, swatch, word);
+    return h("button", { title, onclick: () => context.selection.set(ids) }, swatch, word);
   });
   return h("div", { class: "irs-legend", role: "group", "aria-label": "legend" }, ...chips);
 }

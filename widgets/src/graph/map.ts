@@ -10,25 +10,25 @@ const MOST_BOXES = 6000;
 
 export class SmallMap {
   readonly element: HTMLElement;
-  private readonly canvas = h("canvas");
-  private readonly window = h("div", { class: "irs-map-window" });
-  private scale = 1;
-  private fresh = false;
+  readonly #canvas = h("canvas");
+  readonly #window = h("div", { class: "irs-map-window" });
+  #scale = 1;
+  #fresh = false;
 
   constructor(private readonly goTo: (x: number, y: number) => void) {
-    this.element = h("div", { class: "irs-map", "aria-hidden": "true", hidden: true }, this.canvas, this.window);
+    this.element = h("div", { class: "irs-map", "aria-hidden": "true", hidden: true }, this.#canvas, this.#window);
     const go = (event: PointerEvent) => {
       event.stopPropagation();
       if (!(event.buttons & 1)) return;
-      const place = this.canvas.getBoundingClientRect();
-      this.goTo((event.clientX - place.left) / this.scale, (event.clientY - place.top) / this.scale);
+      const place = this.#canvas.getBoundingClientRect();
+      this.goTo((event.clientX - place.left) / this.#scale, (event.clientY - place.top) / this.#scale);
     };
     this.element.addEventListener("pointerdown", go);
     this.element.addEventListener("pointermove", go);
   }
 
   stale(): void {
-    this.fresh = false;
+    this.#fresh = false;
   }
 
   /** Moves to the corner where it hides the fewest boxes; to be called when the picture changes, and not while it is moved about. */
@@ -48,21 +48,21 @@ export class SmallMap {
     const all = seen.x <= 12 && seen.y <= 12 && seen.x + seen.width >= layout.width - 12 && seen.y + seen.height >= layout.height - 12;
     this.element.hidden = all || frame.width < 300;
     if (this.element.hidden) return;
-    this.scale = Math.min(WIDTH / layout.width, HEIGHT / layout.height);
-    const [width, height] = [Math.max(10, layout.width * this.scale), layout.height * this.scale];
-    if (!this.fresh) {
-      this.canvas.style.width = `${width}px`;
-      this.canvas.style.height = `${height}px`;
+    this.#scale = Math.min(WIDTH / layout.width, HEIGHT / layout.height);
+    const [width, height] = [Math.max(10, layout.width * this.#scale), layout.height * this.#scale];
+    if (!this.#fresh) {
+      this.#canvas.style.width = `${width}px`;
+      this.#canvas.style.height = `${height}px`;
       const every = Math.ceil(layout.boxes.length / MOST_BOXES);
       const shown = every > 1 ? layout.boxes.filter((box, k) => what.open.has(box) || k % every === 0) : layout.boxes;
-      paint(this.canvas, width, height, { x: 0, y: 0, scale: this.scale }, { ...what, shown });
-      this.fresh = true;
+      paint(this.#canvas, width, height, { x: 0, y: 0, scale: this.#scale }, { ...what, shown });
+      this.#fresh = true;
     }
-    const style = this.window.style;
-    const [left, top] = [Math.max(0, seen.x * this.scale), Math.max(0, seen.y * this.scale)];
+    const style = this.#window.style;
+    const [left, top] = [Math.max(0, seen.x * this.#scale), Math.max(0, seen.y * this.#scale)];
     style.left = `${left}px`;
     style.top = `${top}px`;
-    style.width = `${Math.max(3, Math.min(width, (seen.x + seen.width) * this.scale) - left)}px`;
-    style.height = `${Math.max(3, Math.min(height, (seen.y + seen.height) * this.scale) - top)}px`;
+    style.width = `${Math.max(3, Math.min(width, (seen.x + seen.width) * this.#scale) - left)}px`;
+    style.height = `${Math.max(3, Math.min(height, (seen.y + seen.height) * this.#scale) - top)}px`;
   }
 }

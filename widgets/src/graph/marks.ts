@@ -18,9 +18,9 @@ export interface Marks {
 }
 
 export class EdgeIndex {
-  private readonly touching = new Map<number, number[]>();
-  private taken = 0;
-  private readonly routed = new WeakMap<Layout, Map<string, DrawnEdge>>();
+  readonly #touching = new Map<number, number[]>();
+  #taken = 0;
+  readonly #routed = new WeakMap<Layout, Map<string, DrawnEdge>>();
 
   constructor(private readonly context: Context) {
     this.grown();
@@ -30,13 +30,13 @@ export class EdgeIndex {
   grown(): void {
     const { hierarchy } = this.context.records;
     const { edges } = this.context.view.graph;
-    for (; this.taken < edges.length; this.taken++) {
-      const edge = edges[this.taken];
+    for (; this.#taken < edges.length; this.#taken++) {
+      const edge = edges[this.#taken];
       for (const end of [edge.source, edge.target]) {
         const box = hierarchy.find(end);
-        const held = this.touching.get(box);
-        if (held) held.push(this.taken);
-        else this.touching.set(box, [this.taken]);
+        const held = this.#touching.get(box);
+        if (held) held.push(this.#taken);
+        else this.#touching.set(box, [this.#taken]);
       }
     }
   }
@@ -55,20 +55,20 @@ export class EdgeIndex {
     };
     for (const record of selection.lit) add(record, marks.lit);
     for (const record of selection.ids) add(record, marks.selected);
-    if (selection.ids.length <= MOST_WITH_EDGES) this.draw(marks, layout, open);
+    if (selection.ids.length <= MOST_WITH_EDGES) this.#draw(marks, layout, open);
     return marks;
   }
 
-  private draw(marks: Marks, layout: Layout, open: ReadonlySet<number>): void {
+  #draw(marks: Marks, layout: Layout, open: ReadonlySet<number>): void {
     const { view, records, selection } = this.context;
     const { hierarchy } = records;
-    const routed = this.routes(layout);
+    const routed = this.#routes(layout);
     const drawn = new Set<string>();
     for (const record of selection.ids) {
       const box = hierarchy.find(record);
       if (box < 0) continue;
       const isValue = records.isValue(record) && hierarchy.boxes[box].id !== record;
-      for (const e of this.own(box)) {
+      for (const e of this.#own(box)) {
         const edge = view.graph.edges[e];
         if (isValue && edge.value !== record) continue;
         const from = hierarchy.shown(hierarchy.find(edge.source), open);
@@ -83,21 +83,21 @@ export class EdgeIndex {
     }
   }
 
-  private routes(layout: Layout): Map<string, DrawnEdge> {
-    let routes = this.routed.get(layout);
+  #routes(layout: Layout): Map<string, DrawnEdge> {
+    let routes = this.#routed.get(layout);
     if (!routes) {
       routes = new Map(layout.edges.flatMap((edge) => (edge.points ? [[`${edge.from} ${edge.to}`, edge] as const] : [])));
-      this.routed.set(layout, routes);
+      this.#routed.set(layout, routes);
     }
     return routes;
   }
 
   /** Edges that end at the box or cross its border. */
-  private own(box: number): number[] {
+  #own(box: number): number[] {
     const { hierarchy } = this.context.records;
     const around = hierarchy.isCluster(box) ? hierarchy.descendants(box) : [box];
     const inside = new Set(around);
-    const found = around.flatMap((inner) => this.touching.get(inner) ?? []);
+    const found = around.flatMap((inner) => this.#touching.get(inner) ?? []);
     if (around.length === 1) return found;
     const { edges } = this.context.view.graph;
     return found.filter((e) => !(inside.has(hierarchy.find(edges[e].source)) && inside.has(hierarchy.find(edges[e].target))));

@@ -19,73 +19,73 @@ const MARGIN = 60;
 export class Picture {
   readonly svg: SVGSVGElement;
   readonly canvas = h("canvas", { class: "irs-canvas", "aria-hidden": "true" });
-  private readonly world = s("g", { role: "presentation" });
-  private readonly frames = s("g", { role: "presentation" });
-  private readonly lines = s("g", { role: "presentation", class: "irs-edges" });
-  private readonly faces = s("g", { role: "presentation" });
-  private readonly own = s("g", { role: "presentation", class: "irs-own" });
-  private readonly states: BoxStates;
-  private readonly mountedBoxes = new Map<number, SVGGElement>();
-  private readonly mountedEdges = new Map<number, SVGElement>();
-  private readonly shapes = new WeakMap<Element, string>();
+  readonly #world = s("g", { role: "presentation" });
+  readonly #frames = s("g", { role: "presentation" });
+  readonly #lines = s("g", { role: "presentation", class: "irs-edges" });
+  readonly #faces = s("g", { role: "presentation" });
+  readonly #own = s("g", { role: "presentation", class: "irs-own" });
+  readonly #states: BoxStates;
+  readonly #mountedBoxes = new Map<number, SVGGElement>();
+  readonly #mountedEdges = new Map<number, SVGElement>();
+  readonly #shapes = new WeakMap<Element, string>();
   /** How many frames were made so far. */
-  private made = 0;
-  private readonly idBase = freshId("box");
-  private layout!: Layout;
-  private open: ReadonlySet<number> = new Set();
-  private marks: Marks = { selected: new Set(), lit: new Set(), holding: new Set(), paths: [] };
-  private boxBands!: Bands;
-  private edgeBands!: Bands;
+  #made = 0;
+  readonly #idBase = freshId("box");
+  #layout!: Layout;
+  #open: ReadonlySet<number> = new Set();
+  #marks: Marks = { selected: new Set(), lit: new Set(), holding: new Set(), paths: [] };
+  #boxBands!: Bands;
+  #edgeBands!: Bands;
   meaning: Meaning = "kind";
   /** Whether boxes are too small for words. */
-  private far = false;
-  private crossings: Crossings;
+  #far = false;
+  #crossings: Crossings;
 
   constructor(private readonly context: Context) {
-    this.states = new BoxStates(context);
-    this.crossings = crossingsOf(context.records.hierarchy, context.view.graph.edges);
-    this.world.append(this.frames, this.lines, this.faces, this.own);
-    this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.world);
+    this.#states = new BoxStates(context);
+    this.#crossings = crossingsOf(context.records.hierarchy, context.view.graph.edges);
+    this.#world.append(this.#frames, this.#lines, this.#faces, this.#own);
+    this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.#world);
   }
 
   /** To be called when boxes came that were asked for. */
   grown(): void {
-    this.crossings = crossingsOf(this.context.records.hierarchy, this.context.view.graph.edges);
+    this.#crossings = crossingsOf(this.context.records.hierarchy, this.context.view.graph.edges);
   }
 
   setLayout(layout: Layout, open: ReadonlySet<number>): void {
-    this.layout = layout;
-    this.open = open;
+    this.#layout = layout;
+    this.#open = open;
     const { x, y, w, h: high } = layout;
-    this.boxBands = new Bands(Float64Array.from(layout.boxes.flatMap((b) => [x[b], y[b], x[b] + w[b], y[b] + high[b]])));
-    this.edgeBands = new Bands(Float64Array.from(layout.edges.flatMap(({ points, leaves, enters }) => {
+    this.#boxBands = new Bands(Float64Array.from(layout.boxes.flatMap((b) => [x[b], y[b], x[b] + w[b], y[b] + high[b]])));
+    this.#edgeBands = new Bands(Float64Array.from(layout.edges.flatMap(({ points, leaves, enters }) => {
       const [x0, x1] = points ? spanX(points) : [Math.min(leaves[0], enters[0]), Math.max(leaves[0], enters[0])];
       return [x0 - 4, Math.min(leaves[1], enters[1]), x1 + 4, Math.max(leaves[1], enters[1])];
     })));
     // A box that looks the same is moved, not made anew: the second click of two is to find what the first one found.
-    for (const [index, element] of this.mountedBoxes) {
-      if (layout.visible[index] && this.shapes.get(element) === this.shape(index)) place(element, layout, index);
-      else this.drop(this.mountedBoxes, index);
+    for (const [index, element] of this.#mountedBoxes) {
+      if (layout.visible[index] && this.#shapes.get(element) === this.#shape(index)) place(element, layout, index);
+      else this.#drop(this.#mountedBoxes, index);
     }
-    for (const edge of [...this.mountedEdges.keys()]) this.drop(this.mountedEdges, edge);
+    for (const edge of [...this.#mountedEdges.keys()]) this.#drop(this.#mountedEdges, edge);
   }
 
   /** Takes the marks of a selection; the next drawing shows them on the boxes that are there. */
   setMarks(marks: Marks): void {
-    this.marks = marks;
-    this.own.replaceChildren(...marks.paths.map((d) => s("path", { d })));
-    const first = [...this.marks.selected][0];
+    this.#marks = marks;
+    this.#own.replaceChildren(...marks.paths.map((d) => s("path", { d })));
+    const first = [...this.#marks.selected][0];
     if (first === undefined) this.svg.removeAttribute("aria-activedescendant");
-    else this.svg.setAttribute("aria-activedescendant", this.idOf(first));
+    else this.svg.setAttribute("aria-activedescendant", this.#idOf(first));
   }
 
   /** Lets the next drawing make everything anew. */
   clear(): void {
-    for (const index of [...this.mountedBoxes.keys()]) this.drop(this.mountedBoxes, index);
-    for (const edge of [...this.mountedEdges.keys()]) this.drop(this.mountedEdges, edge);
+    for (const index of [...this.#mountedBoxes.keys()]) this.#drop(this.#mountedBoxes, index);
+    for (const edge of [...this.#mountedEdges.keys()]) this.#drop(this.#mountedEdges, edge);
   }
 
-  private drop(mounted: Map<number, Element>, index: number): void {
+  #drop(mounted: Map<number, Element>, index: number): void {
     mounted.get(index)?.remove();
     mounted.delete(index);
   }
@@ -94,97 +94,97 @@ export class Picture {
     if (!frame.width || !frame.height) return;
     const seen = windowOf(view, frame);
     const near = { x: seen.x - MARGIN, y: seen.y - MARGIN, width: seen.width + 2 * MARGIN, height: seen.height + 2 * MARGIN };
-    this.world.setAttribute("transform", `translate(${-view.x * view.scale} ${-view.y * view.scale}) scale(${view.scale})`);
+    this.#world.setAttribute("transform", `translate(${-view.x * view.scale} ${-view.y * view.scale}) scale(${view.scale})`);
     const far = view.scale < LEGIBLE * 0.7;
-    if (far !== this.far) {
-      this.far = far;
+    if (far !== this.#far) {
+      this.#far = far;
       this.clear();
     }
-    const boxes = this.boxBands.within(near).map((k) => this.layout.boxes[k]);
-    const edges = this.edgeBands.within(near);
+    const boxes = this.#boxBands.within(near).map((k) => this.#layout.boxes[k]);
+    const edges = this.#edgeBands.within(near);
     const crowded = boxes.length > MOST_ELEMENTS;
     this.canvas.hidden = !crowded;
-    this.states.begin(this.open);
+    this.#states.begin(this.#open);
     if (crowded) {
       paint(this.canvas, frame.width, frame.height, view, {
-        boxes: this.context.records.hierarchy.boxes, layout: this.layout, open: this.open, meaning: this.meaning, heat: this.context.heat, shown: boxes,
-        selected: new Set([...this.marks.selected, ...this.marks.holding, ...this.states.now]), tint: (box) => this.states.tint(box),
+        boxes: this.context.records.hierarchy.boxes, layout: this.#layout, open: this.#open, meaning: this.meaning, heat: this.context.heat, shown: boxes,
+        selected: new Set([...this.#marks.selected, ...this.#marks.holding, ...this.#states.now]), tint: (box) => this.#states.tint(box),
       });
     }
-    for (const [index, element] of this.mountedBoxes) dress(element, this.states.look(index, this.open), this.marksOf(index), this.layout.w[index]);
-    for (const [index, element] of this.mountedEdges) this.dressEdge(index, element);
-    const before = this.made;
-    this.mount(this.mountedBoxes, crowded ? [] : boxes, (box) => this.makeBox(box));
-    if (this.made !== before) for (const box of boxes) if (this.isFrame(box)) this.frames.append(this.mountedBoxes.get(box)!); // outer before inner
-    this.mount(this.mountedEdges, crowded || edges.length > 2 * MOST_ELEMENTS ? [] : edges, (edge) => this.makeEdge(edge));
+    for (const [index, element] of this.#mountedBoxes) dress(element, this.#states.look(index, this.#open), this.#marksOf(index), this.#layout.w[index]);
+    for (const [index, element] of this.#mountedEdges) this.#dressEdge(index, element);
+    const before = this.#made;
+    this.#mount(this.#mountedBoxes, crowded ? [] : boxes, (box) => this.#makeBox(box));
+    if (this.#made !== before) for (const box of boxes) if (this.#isFrame(box)) this.#frames.append(this.#mountedBoxes.get(box)!); // outer before inner
+    this.#mount(this.#mountedEdges, crowded || edges.length > 2 * MOST_ELEMENTS ? [] : edges, (edge) => this.#makeEdge(edge));
   }
 
   /** How many boxes without boxes in them a part of the picture shows. */
   countIn(x: number, y: number, width: number, height: number): number {
-    return this.boxBands.within({ x, y, width, height }).filter((k) => !this.isFrame(this.layout.boxes[k])).length;
+    return this.#boxBands.within({ x, y, width, height }).filter((k) => !this.#isFrame(this.#layout.boxes[k])).length;
   }
 
   /** The innermost box under a point of the picture, -1 for none. */
   boxAt(x: number, y: number): number {
-    const under = this.boxBands.within({ x, y, width: 0, height: 0 });
-    return under.length ? this.layout.boxes[under[under.length - 1]] : -1;
+    const under = this.#boxBands.within({ x, y, width: 0, height: 0 });
+    return under.length ? this.#layout.boxes[under[under.length - 1]] : -1;
   }
 
-  private mount<E extends Element>(mounted: Map<number, E>, wanted: number[], make: (index: number) => E): void {
+  #mount<E extends Element>(mounted: Map<number, E>, wanted: number[], make: (index: number) => E): void {
     const keep = new Set(wanted);
-    for (const index of [...mounted.keys()]) if (!keep.has(index)) this.drop(mounted, index);
+    for (const index of [...mounted.keys()]) if (!keep.has(index)) this.#drop(mounted, index);
     for (const index of wanted) if (!mounted.has(index)) mounted.set(index, make(index));
   }
 
-  private idOf(box: number): string {
-    return `${this.idBase}-${box}`;
+  #idOf(box: number): string {
+    return `${this.#idBase}-${box}`;
   }
 
-  private isFrame(index: number): boolean {
-    return this.open.has(index) && this.context.records.hierarchy.isCluster(index);
+  #isFrame(index: number): boolean {
+    return this.#open.has(index) && this.context.records.hierarchy.isCluster(index);
   }
 
-  private marksOf(index: number): Marked {
-    const { selected, lit, holding } = this.marks;
+  #marksOf(index: number): Marked {
+    const { selected, lit, holding } = this.#marks;
     return { selected: selected.has(index), lit: lit.has(index), holding: holding.has(index) };
   }
 
   /** All that the element of a box depends on but for its place, its marks, and what makes all of them anew. */
-  private shape(index: number): string {
+  #shape(index: number): string {
     const { records } = this.context;
-    const { reads, feeds } = this.crossings;
-    return [this.layout.w[index], this.layout.h[index], this.isFrame(index), records.copies(records.hierarchy.boxes[index]), reads[index], feeds[index]].join(" ");
+    const { reads, feeds } = this.#crossings;
+    return [this.#layout.w[index], this.#layout.h[index], this.#isFrame(index), records.copies(records.hierarchy.boxes[index]), reads[index], feeds[index]].join(" ");
   }
 
-  private makeBox(index: number): SVGGElement {
+  #makeBox(index: number): SVGGElement {
     const { records } = this.context;
     const box = records.hierarchy.boxes[index];
-    const open = this.isFrame(index);
-    const element = boxElement(box, this.layout, index, {
+    const open = this.#isFrame(index);
+    const element = boxElement(box, this.#layout, index, {
       open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box),
-      colour: colourOf(box, this.meaning, this.context.heat), depth: records.hierarchy.depth[index], id: this.idOf(index), words: !this.far,
-      reads: this.crossings.reads[index] === 1, feeds: this.crossings.feeds[index] === 1, moves: this.context.copies.has(box.id),
+      colour: colourOf(box, this.meaning, this.context.heat), depth: records.hierarchy.depth[index], id: this.#idOf(index), words: !this.#far,
+      reads: this.#crossings.reads[index] === 1, feeds: this.#crossings.feeds[index] === 1, moves: this.context.copies.has(box.id),
     });
-    this.shapes.set(element, this.shape(index));
-    dress(element, this.states.look(index, this.open), this.marksOf(index), this.layout.w[index]);
-    (open ? this.frames : this.faces).append(element);
-    if (open) this.made++;
+    this.#shapes.set(element, this.#shape(index));
+    dress(element, this.#states.look(index, this.#open), this.#marksOf(index), this.#layout.w[index]);
+    (open ? this.#frames : this.#faces).append(element);
+    if (open) this.#made++;
     return element;
   }
 
-  private makeEdge(index: number): SVGElement {
-    const edge = this.layout.edges[index];
-    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub", "data-from": this.idOf(edge.from), "data-to": this.idOf(edge.to) });
+  #makeEdge(index: number): SVGElement {
+    const edge = this.#layout.edges[index];
+    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub", "data-from": this.#idOf(edge.from), "data-to": this.#idOf(edge.to) });
     if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(3, 1.1 + 0.4 * Math.log2(edge.values.length)));
-    this.dressEdge(index, path);
-    this.lines.append(path);
+    this.#dressEdge(index, path);
+    this.#lines.append(path);
     return path;
   }
 
   /** An edge inside one part has the part's colour: what goes along it needs no memory. */
-  private dressEdge(index: number, path: SVGElement): void {
-    const edge = this.layout.edges[index];
-    const colour = this.states.edge(edge.from, edge.to);
+  #dressEdge(index: number, path: SVGElement): void {
+    const edge = this.#layout.edges[index];
+    const colour = this.#states.edge(edge.from, edge.to);
     if (path.style.getPropertyValue("--g") === colour) return;
     path.style.setProperty("--g", colour || null);
     path.classList.toggle("t-inside", colour !== "");

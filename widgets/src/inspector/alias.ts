@@ -21,6 +21,6 @@ export function aliasTab(context: Context, detail: Detail, alias: AliasDetail): 
 function limited(context: Context, records: readonly number[]): HTMLElement {
   const more = records.length > MOST ? note(`and ${(records.length - MOST).toLocaleString("en")} more`) : null;
   const all = records.length > 1
-    ? h("button", { type: "button", class: "irs-plain", onclick: () => context.selection.set(records) }, "select all") : null;
+    ? h("button", { class: "irs-plain", onclick: () => context.selection.set(records) }, "select all") : null;
   return h("div", {}, chips(context, records.slice(0, MOST)), more, all);
 }

@@ -33,7 +33,7 @@ const isHolder = (record: number) => record < 0;
 function holder(context: Context, head: HTMLElement, body: HTMLElement, record: number, reveal: Reveal | undefined, still: () => boolean): void {
   const { hierarchy } = context.records;
   const box = hierarchy.boxes[hierarchy.find(record)];
-  const show = reveal && box ? h("button", { type: "button", onclick: () => reveal(record) }, "show in graph") : null;
+  const show = reveal && box ? h("button", { onclick: () => reveal(record) }, "show in graph") : null;
   head.replaceChildren(h("div", { class: "irs-subject-title" }, h("h3", {}, box?.label ?? "a box of the graph"), show));
   if (box?.kind !== "repeat") {
     body.replaceChildren(h("div", { class: "irs-panel" }, note(`${box?.detail ?? ""}. Select what is inside of it to ask about memory, fusion and kernels.`)));
@@ -135,7 +135,7 @@ function many(context: Context, head: HTMLElement, body: HTMLElement): void {
 function subject(context: Context, head: HTMLElement, detail: Detail, reveal: Reveal | undefined): void {
   const { records } = context;
   const show = reveal && records.hierarchy.find(detail.id) >= 0
-    ? h("button", { type: "button", title: "open the boxes around it", onclick: () => reveal(detail.id) }, "show in graph") : null;
+    ? h("button", { title: "open the boxes around it", onclick: () => reveal(detail.id) }, "show in graph") : null;
   const facts = [detail.scope, detail.location, detail.time].filter((fact) => fact);
   const short = (fact: string) => fact.replace(/^.*[\\/](?=[^\\/]+[\\/][^\\/]+$)/u, "…/");
   head.replaceChildren(
@@ -194,7 +194,7 @@ function stateNote({ records, steps }: Context, detail: Detail): Node[] {
 function goneNote(context: Context, detail: Detail): Node[] {
   const state = detail.gone_after;
   if (state === undefined || (context.steps && context.steps.at <= state)) return [];
-  return [sentence(context, detail.fusion), h("button", { type: "button", onclick: () => context.goTo(state) }, "show that program")];
+  return [sentence(context, detail.fusion), h("button", { onclick: () => context.goTo(state) }, "show that program")];
 }
 
 function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: Tab): Node[] {
@@ -207,6 +207,6 @@ function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: T
   if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: fusion groups have one, other ops run through the array library")];
   const equals = records.equals(detail.id);
   const all = equals && equals.members.length > 1
-    ? h("button", { type: "button", onclick: () => selection.set(equals.members) }, `select all ${equals.members.length}`) : h("span", {});
+    ? h("button", { onclick: () => selection.set(equals.members) }, `select all ${equals.members.length}`) : h("span", {});
   return [detail.same ? sentence(context, detail.same) : note("it is not one of the parts that were compared"), all, equals ? chips(context, equals.members.slice(0, MOST_LISTED)) : h("span", {})];
 }

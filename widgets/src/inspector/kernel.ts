@@ -13,90 +13,90 @@ const QUIET_MS = 300;
 const ROOM = 520; // pixels of a panel that has room for the table and some lines of text
 
 export class KernelTab {
-  private language = "";
-  private onlyHot = true;
-  private unfolded: boolean | undefined;
-  private shown = "";
-  private readonly facts = h("div", { class: "irs-kernel-facts" });
-  private readonly code = h("div", { class: "irs-kernel-code", role: "tabpanel", tabindex: "0", id: freshId("kernel") });
+  #language = "";
+  #onlyHot = true;
+  #unfolded: boolean | undefined;
+  #shown = "";
+  readonly #facts = h("div", { class: "irs-kernel-facts" });
+  readonly #code = h("div", { class: "irs-kernel-code", role: "tabpanel", tabindex: "0", id: freshId("kernel") });
 
   constructor(private readonly context: Context) {
-    context.selection.subscribe(() => this.mark());
+    context.selection.subscribe(() => this.#mark());
   }
 
   /** The content of the tab for a record with a kernel. */
   show(record: number, kernel: KernelDetail): Node[] {
     const languages = kernel.language in NAMES ? Object.keys(NAMES) : [kernel.language];
-    if (!languages.includes(this.language)) this.language = kernel.language;
+    if (!languages.includes(this.#language)) this.#language = kernel.language;
     const list = tabs({
-      label: "language of the kernel", look: "irs-languages", names: languages, panel: this.code, say: (name) => [NAMES[name] ?? name],
+      label: "language of the kernel", look: "irs-languages", names: languages, panel: this.#code, say: (name) => [NAMES[name] ?? name],
       onChoose: (name) => {
         if (!name) return;
-        this.language = name;
-        this.fill(record, kernel, name);
+        this.#language = name;
+        this.#fill(record, kernel, name);
       },
     });
     const shared = kernel.shared_by > 1 ? ` · run by ${kernel.shared_by} groups` : "";
-    list.choose(this.language);
-    return [h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), languages.length > 1 ? shared : ` · ${kernel.language}${shared}`), note(kernel.launched), this.facts, languages.length > 1 ? list.element : h("span", {}), this.code];
+    list.choose(this.#language);
+    return [h("p", { class: "irs-sentence" }, h("strong", {}, kernel.name), languages.length > 1 ? shared : ` · ${kernel.language}${shared}`), note(kernel.launched), this.#facts, languages.length > 1 ? list.element : h("span", {}), this.#code];
   }
 
-  private fill(record: number, kernel: KernelDetail, language: string): void {
+  #fill(record: number, kernel: KernelDetail, language: string): void {
     const wanted = `${kernel.name} ${language}`;
-    const again = this.shown === wanted && this.code.childElementCount > 0;
-    const top = again ? this.panel()?.scrollTop : undefined;
-    this.shown = wanted;
-    if (language === kernel.language) this.lines(ownText(this.context, kernel), kernel, top);
+    const again = this.#shown === wanted && this.#code.childElementCount > 0;
+    const top = again ? this.#panel()?.scrollTop : undefined;
+    this.#shown = wanted;
+    if (language === kernel.language) this.#lines(ownText(this.context, kernel), kernel, top);
     if (!(language in NAMES)) return;
     const { answers } = this.context;
-    const still = () => this.shown === wanted;
-    const slow = setTimeout(() => still() && !again && this.code.replaceChildren(note("asking Python…")), language === kernel.language ? 1e9 : QUIET_MS);
+    const still = () => this.#shown === wanted;
+    const slow = setTimeout(() => still() && !again && this.#code.replaceChildren(note("asking Python…")), language === kernel.language ? 1e9 : QUIET_MS);
     answers.kernel(record, kernel, language).then(
       (text) => {
         clearTimeout(slow);
-        if (still()) this.answered(text, kernel, language, top);
+        if (still()) this.#answered(text, kernel, language, top);
       },
       (error: unknown) => {
         clearTimeout(slow);
-        if (still()) this.problem(error instanceof Error ? error.message : String(error), language === kernel.language);
+        if (still()) this.#problem(error instanceof Error ? error.message : String(error), language === kernel.language);
       },
     );
   }
 
-  private answered(text: KernelText | null, kernel: KernelDetail, language: string, top: number | undefined): void {
+  #answered(text: KernelText | null, kernel: KernelDetail, language: string, top: number | undefined): void {
     const own = language === kernel.language;
-    if (!text) return this.absent(own);
-    this.facts.replaceChildren(...this.counted(text));
-    if (text.trouble) this.problem(text.trouble, own);
-    else if (!own) this.lines(text, kernel, top);
+    if (!text) return this.#absent(own);
+    this.#facts.replaceChildren(...this.#counted(text));
+    if (text.trouble) this.#problem(text.trouble, own);
+    else if (!own) this.#lines(text, kernel, top);
   }
 
   /** What was counted in a kernel: the sentence, and the rest folded where it would leave no room for the text. */
-  private counted(text: KernelText): Node[] {
+  #counted(text: KernelText): Node[] {
     if (!text.facts.length) return [];
     const rows = text.facts.map(([label, value]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, value)));
-    const room = this.panel()?.clientHeight ?? 0;
-    const summary = h("summary", { onclick: () => (this.unfolded = !details.open) }, "all that was counted");
-    const details = h("details", { open: this.unfolded ?? room > ROOM }, summary, h("table", {}, h("tbody", {}, ...rows)));
+    const room = this.#panel()?.clientHeight ?? 0;
+    const summary = h("summary", { onclick: () => (this.#unfolded = !details.open) }, "all that was counted");
+    const details = h("details", { open: this.#unfolded ?? room > ROOM }, summary, h("table", {}, h("tbody", {}, ...rows)));
     return [h("p", { class: "irs-sentence", title: "counted in the machine code, at reference figures; not measured" }, text.because), details];
   }
 
   /** Of a page without Python. */
-  private absent(own: boolean): void {
-    this.facts.replaceChildren();
-    if (!own) this.code.replaceChildren(note("This page holds the assembly of the kernels that most groups run, and no more; a notebook makes the rest."));
+  #absent(own: boolean): void {
+    this.#facts.replaceChildren();
+    if (!own) this.#code.replaceChildren(note("This page holds the assembly of the kernels that most groups run, and no more; a notebook makes the rest."));
   }
 
-  private problem(message: string, own: boolean): void {
-    this.facts.replaceChildren(...(own && message ? [note(message)] : []));
-    if (!own) this.code.replaceChildren(h("pre", { class: "irs-problem", role: "status" }, message));
+  #problem(message: string, own: boolean): void {
+    this.#facts.replaceChildren(...(own && message ? [note(message)] : []));
+    if (!own) this.#code.replaceChildren(h("pre", { class: "irs-problem", role: "status" }, message));
   }
 
   /** Draws a text; after the same text was drawn, where the reader was. */
-  private lines(text: KernelText, kernel: KernelDetail, top: number | undefined): void {
+  #lines(text: KernelText, kernel: KernelDetail, top: number | undefined): void {
     const lines = text.source.replace(/\n$/u, "").split("\n");
     const hot = new Set(text.hot);
-    const only = this.onlyHot && hot.size > 0;
+    const only = this.#onlyHot && hot.size > 0;
     const nodeOf = (line: number) => text.line_nodes[line] ?? kernel.line_nodes[text.origins[line]] ?? 0;
     const made: HTMLElement[] = [];
     let last = -1;
@@ -104,22 +104,22 @@ export class KernelTab {
       if (only && !hot.has(k)) continue;
       if (only && made.length && k !== last + 1) made.push(h("div", { class: "irs-gap", "aria-hidden": "true" }, "⋯"));
       last = k;
-      made.push(this.line(lines[k], k, nodeOf(k), hot.has(k) && !only));
+      made.push(this.#line(lines[k], k, nodeOf(k), hot.has(k) && !only));
     }
     const hotSwitch = hot.size ? h("button", {
-      type: "button", class: "irs-switch", "aria-pressed": String(only), title: "the lines that run for every point",
+      class: "irs-switch", "aria-pressed": String(only), title: "the lines that run for every point",
       onclick: () => {
-        this.onlyHot = !this.onlyHot;
-        this.lines(text, kernel, undefined);
+        this.#onlyHot = !this.#onlyHot;
+        this.#lines(text, kernel, undefined);
       },
     }, "hot loops only") : null;
     const source = h("div", { class: "irs-source", onpointerleave: () => this.context.selection.light([]) }, ...made);
-    this.code.replaceChildren(...(hotSwitch ? [hotSwitch] : []), text.source ? source : note("no source text"));
-    this.mark();
-    requestAnimationFrame(() => this.reveal(top));
+    this.#code.replaceChildren(...(hotSwitch ? [hotSwitch] : []), text.source ? source : note("no source text"));
+    this.#mark();
+    requestAnimationFrame(() => this.#reveal(top));
   }
 
-  private line(text: string, number: number, node: number, hot: boolean): HTMLElement {
+  #line(text: string, number: number, node: number, hot: boolean): HTMLElement {
     const { records, selection } = this.context;
     const pieces = tokens(text).map(({ kind, text: piece }) => (kind === "plain" ? piece : h("span", { class: `irs-t-${kind}` }, piece)));
     const label = h("span", { class: "irs-number", "aria-hidden": "true" }, String(number + 1));
@@ -133,28 +133,28 @@ export class KernelTab {
   }
 
   /** Marks the lines of the nodes that are selected, or make what is selected, and of those that are lit. */
-  private mark(): void {
+  #mark(): void {
     const { records, selection } = this.context;
     const nodes = (ids: Iterable<number>) => new Set([...ids].flatMap((id) => [id, records.makerOf(id)]));
     const [selected, lit] = [nodes(selection.ids), nodes(selection.lit)];
-    for (const line of this.code.querySelectorAll<HTMLElement>("[data-node]")) {
+    for (const line of this.#code.querySelectorAll<HTMLElement>("[data-node]")) {
       const node = Number(line.dataset.node);
       line.classList.toggle("selected", selected.has(node));
       line.classList.toggle("lit", lit.has(node) && !selected.has(node));
     }
   }
 
-  private panel(): HTMLElement | null {
-    return this.code.closest<HTMLElement>(".irs-panel");
+  #panel(): HTMLElement | null {
+    return this.#code.closest<HTMLElement>(".irs-panel");
   }
 
   /** Scrolls the panel, and nothing around it: back to where it was, then to the first selected line if none is in sight. */
-  private reveal(top: number | undefined): void {
-    const panel = this.panel();
+  #reveal(top: number | undefined): void {
+    const panel = this.#panel();
     if (!panel) return;
     if (top !== undefined) panel.scrollTop = top;
     const around = panel.getBoundingClientRect();
-    const marked = [...this.code.querySelectorAll(".irs-line.selected")].map((line) => line.getBoundingClientRect());
+    const marked = [...this.#code.querySelectorAll(".irs-line.selected")].map((line) => line.getBoundingClientRect());
     if (!marked.length || marked.some((line) => line.top >= around.top && line.bottom <= around.bottom)) return;
     panel.scrollTop += marked[0].top - around.top - around.height / 3;
   }

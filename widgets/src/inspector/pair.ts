@@ -42,7 +42,7 @@ function whatIf(context: Context, { ids }: PairDetail, together: boolean): Node 
 /** Shows two pieces side by side once somebody asks. */
 function besideOffer(context: Context, pair: PairDetail): HTMLElement {
   const holder = h("div", { class: "irs-verdict" });
-  holder.append(h("button", { type: "button", onclick: () => {
+  holder.append(h("button", { onclick: () => {
     context.same.pair(pair.ids[0], pair.ids[1]).then((view) => holder.replaceChildren(view ? besideTable(context, view) : note("the page does not know")), (error: unknown) => holder.replaceChildren(problem(error)));
   } }, "show them side by side"));
   return holder;

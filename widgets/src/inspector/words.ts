@@ -25,7 +25,7 @@ function linked(context: Context, text: string, coloured = false): (Node | strin
     const record = kind === "value" ? records.names.get(piece.slice(1)) : undefined;
     if (record === undefined) return coloured && kind !== "plain" ? h("span", { class: `irs-t-${kind}` }, piece) : piece;
     return h("button", {
-      type: "button", class: "irs-name", title: `select ${piece}; Shift asks about the pair`,
+      class: "irs-name", title: `select ${piece}; Shift asks about the pair`,
       onclick: (event: MouseEvent) => selection.pick(record, event.shiftKey),
     }, piece);
   });
@@ -34,7 +34,7 @@ function linked(context: Context, text: string, coloured = false): (Node | strin
 /** Records as buttons: a click selects, Shift asks about the pair. */
 export function chips(context: Context, records: readonly number[]): HTMLElement {
   const made = records.map((record) => h("button", {
-    type: "button", class: context.records.isValue(record) ? "irs-chip value" : "irs-chip",
+    class: context.records.isValue(record) ? "irs-chip value" : "irs-chip",
     onclick: (event: MouseEvent) => context.selection.pick(record, event.shiftKey),
   }, context.records.longTitle(record)));
   return h("div", { class: "irs-chips" }, ...made);

@@ -35,7 +35,7 @@ export function quizCard(context: Context, asked: Answering): HTMLElement {
 
 function bar(card: CardView, asked: Answering): HTMLElement {
   const dots = card.done.map((state, k) => h("button", {
-    type: "button", class: `irs-dot ${state} ${k === card.number ? "here" : ""}`, "aria-current": k === card.number ? "step" : null,
+    class: `irs-dot ${state} ${k === card.number ? "here" : ""}`, "aria-current": k === card.number ? "step" : null,
     "aria-label": `question ${k + 1}${state ? `, answered ${state === "right" ? "right" : "not quite right"}` : ""}`,
     onclick: () => asked.go(k),
   }, state === "right" ? MARKS.right : state === "wrong" ? MARKS.wrong : String(k + 1)));
@@ -125,6 +125,6 @@ function answered(context: Context, card: CardView, judged: CardJudgement): HTML
 }
 
 function steps(card: CardView, asked: Answering): HTMLElement {
-  const step = (words: string, number: number) => h("button", { type: "button", class: "irs-plain", disabled: number < 0 || number >= card.done.length, onclick: () => asked.go(number) }, words);
+  const step = (words: string, number: number) => h("button", { class: "irs-plain", disabled: number < 0 || number >= card.done.length, onclick: () => asked.go(number) }, words);
   return h("div", { class: "irs-quiz-steps" }, ...(card.done.length > 1 ? [step("back", card.number - 1), step("next question", card.number + 1)] : []));
 }

@@ -22,7 +22,7 @@ function side(context: Context, words: readonly Word[], node: number, alone: boo
   const pieces = words.map(({ text, value, hole }) => {
     const marked = hole >= 0 ? { class: "irs-hole", "data-hole": hole } : {};
     if (!value || !records.isValue(value)) return hole >= 0 ? h("mark", marked, text) : /^\w+::\w/u.test(text) ? h("span", { class: "irs-t-op" }, text) : text;
-    return h("button", { type: "button", ...marked, class: `irs-name ${hole >= 0 ? "irs-hole" : ""}`, onclick: (event: MouseEvent) => {
+    return h("button", { ...marked, class: `irs-name ${hole >= 0 ? "irs-hole" : ""}`, onclick: (event: MouseEvent) => {
       event.stopPropagation();
       selection.pick(value, event.shiftKey);
     } }, text);

@@ -19,7 +19,7 @@ export function classDetail(context: Context, step: string, place: number, card:
       (view) => sides.replaceChildren(view ? besideTable(context, view, left === 0 ? light : undefined) : h("p", { class: "irs-quiet" }, "this page holds the first two only; a notebook with a kernel shows any two")),
       (error: unknown) => sides.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, String(error))));
   } }, ...card.members.map((name, k) => h("option", { value: k, selected: k === side }, name))));
-  const members = card.members.slice(0, MOST_MEMBERS).map((name, k) => h("button", { type: "button", class: "irs-chip", disabled: !card.selects[k].length, onclick: () => context.selection.set(card.selects[k]) }, name));
+  const members = card.members.slice(0, MOST_MEMBERS).map((name, k) => h("button", { class: "irs-chip", disabled: !card.selects[k].length, onclick: () => context.selection.set(card.selects[k]) }, name));
   return h("div", { class: "irs-same-detail" },
     h("h4", {}, card.count > 1 ? `${card.count} pieces that are the same by step '${step}'` : `one piece that has no equal by step '${step}'`),
     h("div", { class: "irs-chips" }, ...members),

@@ -9,7 +9,7 @@ export function repeatTable(context: Context, view: RepeatView, open?: (box: num
   const show = (box: number) => (open ? open(box) : context.selection.set([box]));
   const heads = view.varying.map((column) => h("th", { scope: "col", title: `${column.where}: ${KINDS[column.kind] ?? column.kind}` }, column.kind === "chain" ? "from the one before" : column.name || column.where));
   const rows = view.places.map(({ label, box }, k) => h("tr", {},
-    h("th", { scope: "row" }, h("button", { type: "button", class: "irs-chip", title: `${label}: show it in the graph`, onclick: () => show(box) }, shortLabel(label))),
+    h("th", { scope: "row" }, h("button", { class: "irs-chip", title: `${label}: show it in the graph`, onclick: () => show(box) }, shortLabel(label))),
     ...view.varying.map((column) => valueCell(context, column, column.values[k]))));
   const left = [view.left_out ? `${view.left_out.toLocaleString("en")} more things differ` : "", view.places_left_out ? `${view.places_left_out.toLocaleString("en")} more are alike` : ""].filter((text) => text);
   return h("div", { class: "irs-repeat" },
@@ -32,5 +32,5 @@ function valueCell(context: Context, column: VaryingView, text: string): HTMLEle
   const other = text !== column.values[0] && (column.kind === "constant" || column.kind === "type") ? "other" : null;
   if (value === undefined) return h("td", { class: other }, text);
   const word = column.name && text.length > 14 ? `…${text.slice(-13)}` : text;
-  return h("td", {}, h("button", { type: "button", class: "irs-name", title: text, onclick: (event: MouseEvent) => context.selection.pick(value, event.shiftKey) }, word));
+  return h("td", {}, h("button", { class: "irs-name", title: text, onclick: (event: MouseEvent) => context.selection.pick(value, event.shiftKey) }, word));
 }

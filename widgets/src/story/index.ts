@@ -39,7 +39,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
     if (tell && at >= 0) telling.change?.({ kind: "go", number: at });
     draw();
   };
-  const button = (label: string, title: string, action: () => void, able = true) => h("button", { type: "button", class: "irs-plain", title, "aria-label": title, disabled: !able, onclick: action }, label);
+  const button = (label: string, title: string, action: () => void, able = true) => h("button", { class: "irs-plain", title, "aria-label": title, disabled: !able, onclick: action }, label);
   const draw = () => {
     const { steps } = story;
     const editing = telling.change ? [

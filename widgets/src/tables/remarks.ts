@@ -43,7 +43,7 @@ export function remarkTable(context: Context): HTMLElement {
     word = (event.target as HTMLInputElement).value.trim().toLowerCase();
     arrange();
   } });
-  const heads = columns.map((column, c) => h("div", { role: "columnheader", "aria-sort": "none" }, h("button", { type: "button", onclick: () => {
+  const heads = columns.map((column, c) => h("div", { role: "columnheader", "aria-sort": "none" }, h("button", { onclick: () => {
     sorted = sorted?.column === c ? (sorted.up ? { column: c, up: false } : null) : { column: c, up: true };
     heads.forEach((head, k) => head.setAttribute("aria-sort", sorted?.column === k ? (sorted.up ? "ascending" : "descending") : "none"));
     arrange();

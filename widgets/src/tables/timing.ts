@@ -8,7 +8,7 @@ import type { Measured, TimingView } from "../lib/model/schema";
 export function timingOffer(context: Context): HTMLElement {
   const element = h("div", { class: "irs-timing irs-offer" });
   const said = h("p", { class: "irs-quiet" }, "Compiles the program and runs it in turns, op by op and fused, with the arguments that it was given: some seconds, in which Python does nothing else.");
-  const button = h("button", { type: "button", class: "irs-switch", onclick: () => {
+  const button = h("button", { class: "irs-switch", onclick: () => {
     button.disabled = true;
     button.textContent = "measuring…";
     context.supply?.part("timing").then(({ timing }) => {

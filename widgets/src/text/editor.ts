@@ -139,7 +139,7 @@ function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft)
 
 function told({ trouble }: Draft, go: () => void): (Node | string)[] {
   if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow what you write · Esc leaves, Ctrl+Z undoes")];
-  const what = trouble.line ? h("button", { type: "button", title: "go there", onclick: go }, trouble.message) : h("span", {}, trouble.message);
+  const what = trouble.line ? h("button", { title: "go there", onclick: go }, trouble.message) : h("span", {}, trouble.message);
   return [what, trouble.hint ? h("span", { class: "irs-quiet" }, ` ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last program that was right")];
 }
 

@@ -62,13 +62,13 @@ export function textPane(context: Context): HTMLElement {
     scroller.startAt(selection.ids.length === 0 && start > MOST_BEFORE ? start : 0);
     refresh(true);
   };
-  const types = h("button", { type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the type of each value", onclick: () => {
+  const types = h("button", { class: "irs-switch", "aria-pressed": "false", title: "show the type of each value", onclick: () => {
     lines.showTypes = !lines.showTypes;
     types.setAttribute("aria-pressed", String(lines.showTypes));
     scroller.redraw();
   } }, "types");
   const removed = h("button", {
-    type: "button", class: "irs-switch", "aria-pressed": "false", title: "show the lines that passes removed, in every state", onclick: () => {
+    class: "irs-switch", "aria-pressed": "false", title: "show the lines that passes removed, in every state", onclick: () => {
       lines.showGone = !lines.showGone;
       removed.setAttribute("aria-pressed", String(lines.showGone));
       rearrange();
@@ -94,10 +94,10 @@ function editing(context: Context, body: HTMLElement): HTMLElement {
   const { branching, signal } = context;
   const now = branching?.now();
   if (!branching || !now) return h("span", { class: "irs-quiet", title: "a notebook with a kernel can change it" }, context.supply ? "" : "read-only");
+  if (now.read_only) return h("span", { class: "irs-quiet", title: now.read_only, tabindex: "0" }, "read-only: too long");
   const { draft } = branching;
   const read = [...body.childNodes];
-  const what = "all panes follow what you write";
-  const button = h("button", { type: "button", class: "irs-switch", "aria-pressed": "false", title: now.can_edit ? what : "too long to be edited here", disabled: !now.can_edit }, "edit");
+  const button = h("button", { class: "irs-switch", "aria-pressed": "false", title: "all panes follow what you write" }, "edit");
   const show = () => {
     button.setAttribute("aria-pressed", String(draft.open));
     button.textContent = !draft.open && draft.trouble ? "edit ●" : "edit";

@@ -17,7 +17,7 @@ const LEAST_LABELLED = 0.05;
 export function stepBar(context: Context, steps: Steps): HTMLElement {
   const { signal } = context;
   const button = (label: string, title: string, action: () => void) =>
-    h("button", { type: "button", title, "aria-label": title, onclick: action }, label);
+    h("button", { title, "aria-label": title, onclick: action }, label);
   const player = playing(steps, signal, (on) => {
     play.textContent = on ? "❚❚" : "▶";
     play.setAttribute("aria-pressed", String(on));

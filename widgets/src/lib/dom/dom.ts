@@ -16,9 +16,9 @@ function fill<E extends Element>(element: E, attributes: Attributes, children: C
   return element;
 }
 
-/** An HTML element; attributes that start with `on` are listeners. */
+/** An HTML element; attributes that start with `on` are listeners. A button submits nothing. */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
-  return fill(document.createElement(tag), attributes, children);
+  return fill(document.createElement(tag), tag === "button" ? { type: tag, ...attributes } : attributes, children);
 }
 
 export function s<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): SVGElementTagNameMap[K] {

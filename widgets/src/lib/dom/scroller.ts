@@ -7,14 +7,14 @@ const MOST_PUT_OFF = 30;
 
 export class Scroller {
   readonly element: HTMLElement;
-  private readonly body: HTMLElement;
-  private readonly mounted = new Map<number, HTMLElement>();
-  private count = 0;
+  readonly #body: HTMLElement;
+  readonly #mounted = new Map<number, HTMLElement>();
+  #count = 0;
   /** How often a drawing was put off: while Lab loads a theme, everything has no size and stands at the top for a frame. */
-  private putOff = 0;
+  #putOff = 0;
   /** Rows to show at the top, and in sight, once the list has a size. */
-  private start = -1;
-  private awaited = -1;
+  #start = -1;
+  #awaited = -1;
 
   constructor(
     private readonly rowHeight: number,
@@ -22,9 +22,9 @@ export class Scroller {
     signal: AbortSignal,
     attributes: Record<string, string> = {},
   ) {
-    this.body = h("div", { class: "irs-rows", role: "presentation" });
-    this.element = h("div", { class: "irs-scroller", tabindex: "0", ...attributes }, this.body);
-    const draw = oncePerFrame(() => this.draw());
+    this.#body = h("div", { class: "irs-rows", role: "presentation" });
+    this.element = h("div", { class: "irs-scroller", tabindex: "0", ...attributes }, this.#body);
+    const draw = oncePerFrame(() => this.#draw());
     this.element.addEventListener("scroll", draw, { signal, passive: true });
     const sizes = new ResizeObserver(draw);
     sizes.observe(this.element);
@@ -33,15 +33,15 @@ export class Scroller {
 
   /** Shows this many rows, made anew, from a height on if one is given. */
   reset(count: number, from?: number): void {
-    this.count = count;
-    this.body.style.height = `${count * this.rowHeight}px`;
+    this.#count = count;
+    this.#body.style.height = `${count * this.rowHeight}px`;
     if (from !== undefined) this.element.scrollTop = from;
     this.redraw();
   }
 
   /** The rows that are in the document. */
   rows(): Iterable<[number, HTMLElement]> {
-    return this.mounted;
+    return this.#mounted;
   }
 
   /** The first row in sight. */
@@ -51,13 +51,13 @@ export class Scroller {
 
   /** Makes the rows in sight anew. */
   redraw(): void {
-    for (const row of this.mounted.values()) row.remove();
-    this.mounted.clear();
-    this.draw();
+    for (const row of this.#mounted.values()) row.remove();
+    this.#mounted.clear();
+    this.#draw();
   }
 
   row(index: number): HTMLElement | undefined {
-    return this.mounted.get(index);
+    return this.#mounted.get(index);
   }
 
   isInSight(index: number): boolean {
@@ -67,57 +67,57 @@ export class Scroller {
 
   /** Shows a row at the top, as soon as there is room. */
   startAt(index: number): void {
-    this.start = index;
-    if (this.element.clientHeight) this.applyStart();
+    this.#start = index;
+    if (this.element.clientHeight) this.#applyStart();
   }
 
-  private applyStart(): void {
-    if (this.start < 0) return;
-    this.element.scrollTop = this.start * this.rowHeight;
-    this.start = -1;
+  #applyStart(): void {
+    if (this.#start < 0) return;
+    this.element.scrollTop = this.#start * this.rowHeight;
+    this.#start = -1;
   }
 
   /** Scrolls a row into sight, from its start on, as soon as there is room; does nothing when it is there already. */
   reveal(index: number): void {
     if (index < 0) return;
     if (!this.element.clientHeight) {
-      this.awaited = index;
+      this.#awaited = index;
       return;
     }
     if (this.isInSight(index)) return;
     this.element.scrollLeft = 0;
     this.element.scrollTop = Math.max(0, index * this.rowHeight - this.element.clientHeight / 2);
-    this.draw();
+    this.#draw();
   }
 
-  private draw(): void {
+  #draw(): void {
     const height = this.element.clientHeight;
     if (height === 0) {
-      if (this.putOff++ < MOST_PUT_OFF) requestAnimationFrame(() => this.draw());
+      if (this.#putOff++ < MOST_PUT_OFF) requestAnimationFrame(() => this.#draw());
       return;
     }
-    this.putOff = 0;
-    this.applyStart();
-    if (this.awaited >= 0) {
-      const index = this.awaited;
-      this.awaited = -1;
+    this.#putOff = 0;
+    this.#applyStart();
+    if (this.#awaited >= 0) {
+      const index = this.#awaited;
+      this.#awaited = -1;
       if (!this.isInSight(index)) this.element.scrollTop = Math.max(0, index * this.rowHeight - height / 2);
     }
     const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - SPARE);
-    const last = Math.min(this.count, Math.ceil((this.element.scrollTop + height) / this.rowHeight) + SPARE);
-    for (const [index, row] of this.mounted) {
+    const last = Math.min(this.#count, Math.ceil((this.element.scrollTop + height) / this.rowHeight) + SPARE);
+    for (const [index, row] of this.#mounted) {
       if (index < first || index >= last) {
         row.remove();
-        this.mounted.delete(index);
+        this.#mounted.delete(index);
       }
     }
     for (let index = first; index < last; index++) {
-      if (this.mounted.has(index)) continue;
+      if (this.#mounted.has(index)) continue;
       const row = this.makeRow(index);
       row.style.top = `${index * this.rowHeight}px`;
       row.style.height = `${this.rowHeight}px`;
-      this.mounted.set(index, row);
-      this.body.append(row);
+      this.#mounted.set(index, row);
+      this.#body.append(row);
     }
   }
 }

@@ -27,7 +27,7 @@ export function tabs<Name extends string>(options: TabOptions<Name>): TabList<Na
   let chosen: Name | "" = "";
   if (!panel.id) panel.id = freshId("panel");
   const buttons = new Map(names.map((name) => [name, h("button", {
-    type: "button", role: "tab", id: freshId("tab"), "aria-controls": panel.id,
+    role: "tab", id: freshId("tab"), "aria-controls": panel.id,
     onclick: () => choose(options.closes && name === chosen ? "" : name),
   }, ...(options.say?.(name) ?? [name]))] as const));
   const choose = (name: Name | "") => {

@@ -7,8 +7,23 @@ import type { Heat } from "./heat";
 import type { Same } from "./same";
 import type { Records, Supply } from "./records";
 import type { ExplorerView } from "./schema";
+import type { Viewport } from "../layout/viewport";
 import type { Selection } from "./selection";
 import type { Steps } from "./steps";
+
+/** How the graph was left, by names: in another program, boxes have other ids. */
+export interface Arranged {
+  /** The boxes with something in them, and whether they are open. */
+  open: Map<string, boolean>;
+  viewport: Viewport;
+  /** A box in sight, and where in the picture it was. */
+  anchor: { name: string; x: number; y: number } | null;
+  colour: string;
+}
+
+export interface Kept {
+  graph?: Arranged;
+}
 
 export interface Context {
   view: ExplorerView;
@@ -31,6 +46,8 @@ export interface Context {
   goTo(state: number): void;
   /** Puts more of the view in its place and draws the explorer anew, as for steps that came late. */
   remount(part: Partial<ExplorerView>): void;
+  /** What a reader made of the panes: it stays when another program takes the place of this one. */
+  kept: Kept;
   /** Aborted when the view is taken away. */
   signal: AbortSignal;
 }

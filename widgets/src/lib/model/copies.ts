@@ -6,28 +6,28 @@ import type { CopyView, ExplorerView } from "./schema";
 
 export class Copies {
   list: readonly CopyView[];
-  private nodes: ReadonlySet<number>;
-  private readonly listeners = new Set<() => void>();
+  #nodes: ReadonlySet<number>;
+  readonly #listeners = new Set<() => void>();
 
   constructor(view: ExplorerView) {
     this.list = view.copies ?? [];
-    this.nodes = new Set(this.list.map((copy) => copy.id));
+    this.#nodes = new Set(this.list.map((copy) => copy.id));
   }
 
   has(node: number): boolean {
-    return this.nodes.has(node);
+    return this.#nodes.has(node);
   }
 
   /** Called when they came that were asked for. */
   subscribe(listener: () => void): void {
-    this.listeners.add(listener);
+    this.#listeners.add(listener);
   }
 
   async load(supply: Supply): Promise<void> {
     const { copies } = await supply.part("copies");
     if (!copies?.length) return;
     this.list = copies;
-    this.nodes = new Set(copies.map((copy) => copy.id));
-    for (const listener of this.listeners) listener();
+    this.#nodes = new Set(copies.map((copy) => copy.id));
+    for (const listener of this.#listeners) listener();
   }
 }

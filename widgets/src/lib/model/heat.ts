@@ -17,35 +17,35 @@ export const HEAT_COLOURS = ["#94a3b8", "#eab308", "#f59e0b", "#f97316", "#ef444
 export class Heat {
   /** What colours mean where nothing else is said: of lines, and of the pictures of a profile. */
   measure: Measure = "time";
-  private readonly known = new Map<number, readonly number[]>();
-  private readonly asked = new Set<number>();
-  private waiting: number[] = [];
-  private readonly listeners = new Set<() => void>();
-  private readonly isWhole: boolean;
+  readonly #known = new Map<number, readonly number[]>();
+  readonly #asked = new Set<number>();
+  #waiting: number[] = [];
+  readonly #listeners = new Set<() => void>();
+  readonly #isWhole: boolean;
 
   constructor(readonly profile: ProfileView | undefined, private readonly supply: Supply | null) {
-    for (const [id, values] of Object.entries(profile?.heat ?? {})) this.known.set(Number(id), values);
-    this.isWhole = this.known.size > 0;
+    for (const [id, values] of Object.entries(profile?.heat ?? {})) this.#known.set(Number(id), values);
+    this.#isWhole = this.#known.size > 0;
   }
 
   /** Called when heat came that was asked for, and when another measure is shown. */
   subscribe(listener: () => void): void {
-    this.listeners.add(listener);
+    this.#listeners.add(listener);
   }
 
   show(measure: Measure): void {
     if (measure === this.measure) return;
     this.measure = measure;
-    this.tell();
+    this.#tell();
   }
 
   /** How hot a record or box is, from 0 to 1; undefined for what takes nothing, and for what was asked for just now. */
   of(record: number, measure: Measure = this.measure): number | undefined {
-    return this.rated(this.values(record), measure);
+    return this.#rated(this.values(record), measure);
   }
 
   ofLine(file: string, line: number): number | undefined {
-    return this.rated(this.profile?.source_heat?.[file]?.[line], this.measure);
+    return this.#rated(this.profile?.source_heat?.[file]?.[line], this.measure);
   }
 
   /** Which of the colours it has; undefined for none. */
@@ -66,23 +66,23 @@ export class Heat {
   }
 
   values(record: number): readonly number[] | undefined {
-    const found = this.known.get(record);
-    if (found || this.isWhole || !this.profile || !this.supply || this.asked.has(record)) return found;
-    this.asked.add(record);
-    if (this.waiting.push(record) === 1) queueMicrotask(() => this.ask());
+    const found = this.#known.get(record);
+    if (found || this.#isWhole || !this.profile || !this.supply || this.#asked.has(record)) return found;
+    this.#asked.add(record);
+    if (this.#waiting.push(record) === 1) queueMicrotask(() => this.#ask());
     return undefined;
   }
 
-  private ask(): void {
-    const ids = this.waiting;
-    this.waiting = [];
+  #ask(): void {
+    const ids = this.#waiting;
+    this.#waiting = [];
     this.supply?.heat(ids).then((heat) => {
-      for (const [id, values] of Object.entries(heat)) this.known.set(Number(id), values);
-      if (Object.keys(heat).length) this.tell();
-    }, () => ids.forEach((id) => this.asked.delete(id)));
+      for (const [id, values] of Object.entries(heat)) this.#known.set(Number(id), values);
+      if (Object.keys(heat).length) this.#tell();
+    }, () => ids.forEach((id) => this.#asked.delete(id)));
   }
 
-  private rated(values: readonly number[] | undefined, measure: Measure): number | undefined {
+  #rated(values: readonly number[] | undefined, measure: Measure): number | undefined {
     const place = MEASURES.indexOf(measure);
     const value = values?.[place];
     if (value === undefined || value < 0) return undefined;
@@ -91,8 +91,8 @@ export class Heat {
     return most > 0 ? Math.min(1, value / most) : 0;
   }
 
-  private tell(): void {
-    for (const listener of this.listeners) listener();
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
   }
 }
 

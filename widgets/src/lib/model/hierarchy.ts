@@ -2,16 +2,18 @@
 
 import type { Box, GraphView } from "./schema";
 
+const COUNTED = ["group", "block", "stretch"];
+
 export class Hierarchy {
   readonly boxes: Box[] = [];
   readonly parent: number[] = [];
   readonly depth: number[] = [];
   readonly children: number[][] = [];
   readonly roots: number[] = [];
-  private readonly positions = new Map<number, number>();
-  private readonly makers = new Map<number, number>();
+  readonly #positions = new Map<number, number>();
+  readonly #makers = new Map<number, number>();
   /** For records that are not held: the boxes around them by id, the outermost first. */
-  private readonly paths = new Map<number, readonly number[]>();
+  readonly #paths = new Map<number, readonly number[]>();
 
   constructor(view: GraphView) {
     this.add(view.boxes);
@@ -20,35 +22,49 @@ export class Hierarchy {
   /** Takes in boxes, each after the one around it; those that are there already stay. */
   add(boxes: readonly Box[]): void {
     for (const box of boxes) {
-      if (this.positions.has(box.id)) continue;
+      if (this.#positions.has(box.id)) continue;
       const i = this.boxes.push(box) - 1;
-      const around = this.positions.get(box.parent) ?? -1;
+      const around = this.#positions.get(box.parent) ?? -1;
       this.parent.push(around);
       this.depth.push(around < 0 ? 0 : this.depth[around] + 1);
       this.children.push([]);
       (around < 0 ? this.roots : this.children[around]).push(i);
-      this.positions.set(box.id, i);
+      this.#positions.set(box.id, i);
       // The innermost maker of a value wins: it comes after the boxes around it.
-      for (const value of box.values) this.makers.set(value, i);
+      for (const value of box.values) this.#makers.set(value, i);
     }
+  }
+
+  /** What boxes are called in whatever program stands here next, by their position: their labels from the outermost one on, equal ones
+   * beside each other counted. Groups, blocks and stretches have labels that tell what is in them, which an edit changes: they are counted. */
+  names(): string[] {
+    const made: string[] = [];
+    const seen = new Map<string, number>();
+    this.boxes.forEach(({ kind, label }, i) => {
+      const name = `${made[this.parent[i]] ?? ""}\n${COUNTED.includes(kind) ? kind : label}`;
+      const nth = (seen.get(name) ?? 0) + 1;
+      seen.set(name, nth);
+      made.push(`${name}\t${nth}`);
+    });
+    return made;
   }
 
   /** Notes where a record is that stands inside boxes which are not held. */
   put(record: number, path: readonly number[]): void {
-    this.paths.set(record, path);
+    this.#paths.set(record, path);
   }
 
   path(record: number): readonly number[] {
-    return this.paths.get(record) ?? [];
+    return this.#paths.get(record) ?? [];
   }
 
   /** The box that stands for a record: its own, or the one that makes the value, or the innermost one around it that is held; -1 when there is none. */
   find(record: number): number {
-    const path = this.paths.get(record);
-    const found = this.positions.get(record) ?? (path?.length ? this.positions.get(path[path.length - 1]) : undefined) ?? this.makers.get(record);
+    const path = this.#paths.get(record);
+    const found = this.#positions.get(record) ?? (path?.length ? this.#positions.get(path[path.length - 1]) : undefined) ?? this.#makers.get(record);
     if (found !== undefined || !path) return found ?? -1;
     for (let k = path.length - 1; k >= 0; k--) {
-      const around = this.positions.get(path[k]);
+      const around = this.#positions.get(path[k]);
       if (around !== undefined) return around;
     }
     return -1;
@@ -56,8 +72,8 @@ export class Hierarchy {
 
   /** Whether the box that stands for a record is held, and not only one around it. */
   holds(record: number): boolean {
-    const path = this.paths.get(record);
-    return this.positions.has(record) || (path?.length ? this.positions.has(path[path.length - 1]) : this.makers.has(record));
+    const path = this.#paths.get(record);
+    return this.#positions.has(record) || (path?.length ? this.#positions.has(path[path.length - 1]) : this.#makers.has(record));
   }
 
   /** Whether what is in a box has to be asked for. */

@@ -40,22 +40,22 @@ export interface Supply {
 export class Records {
   readonly hierarchy: Hierarchy;
   readonly names: Map<string, number>;
-  private readonly nameOf = new Map<number, string>();
-  private readonly linesOfNode = new Map<number, number[]>();
-  private readonly lineOfValue = new Map<number, number>();
-  private readonly nodesAt = new Map<string, number[]>();
-  private readonly classOf = new Map<number, number>();
-  private readonly membersOf = new Map<number, number[]>();
+  readonly #nameOf = new Map<number, string>();
+  readonly #linesOfNode = new Map<number, number[]>();
+  readonly #lineOfValue = new Map<number, number>();
+  readonly #nodesAt = new Map<string, number[]>();
+  readonly #classOf = new Map<number, number>();
+  readonly #membersOf = new Map<number, number[]>();
   /** Of a record that is not held: its line, what to call it, what it makes. */
-  private readonly places = new Map<number, Place>();
-  private readonly textListeners = new Set<() => void>();
+  readonly #places = new Map<number, Place>();
+  readonly #textListeners = new Set<() => void>();
 
   constructor(readonly view: ExplorerView, private readonly supply?: Supply) {
     this.hierarchy = new Hierarchy(view.graph);
     this.names = new Map();
     const page = { ...view.text };
     if (page.total !== undefined) view.text = { ...page, lines: new Array<string>(page.total), nodes: new Array<number>(page.total).fill(0), names: {}, locations: {} };
-    this.learnText(page);
+    this.#learnText(page);
     this.learnClasses();
   }
 
@@ -73,22 +73,22 @@ export class Records {
     return this.view.text.lines[line] ?? "";
   }
 
-  private learnText(page: ExplorerView["text"]): void {
+  #learnText(page: ExplorerView["text"]): void {
     const { text } = this.view;
     const first = page.first ?? 0;
     for (const [name, value] of Object.entries(page.names)) {
       this.names.set(name, value);
-      this.nameOf.set(value, name);
+      this.#nameOf.set(value, name);
     }
     page.lines.forEach((line, k) => {
       text.lines[first + k] = line;
       text.nodes[first + k] = page.nodes[k];
     });
-    page.lines.forEach((line, k) => this.readLine(line, first + k));
+    page.lines.forEach((line, k) => this.#readLine(line, first + k));
     for (const [node, place] of Object.entries(page.locations)) {
       text.locations[Number(node)] = place;
       const at = place.replace(/:\d+$/u, "");
-      if (!this.nodesAt.get(at)?.includes(Number(node))) add(this.nodesAt, at, Number(node));
+      if (!this.#nodesAt.get(at)?.includes(Number(node))) add(this.#nodesAt, at, Number(node));
     }
   }
 
@@ -96,41 +96,41 @@ export class Records {
   learnClasses(): void {
     const { view } = this;
     for (const group of view.classes) {
-      this.membersOf.set(group.index, group.members);
-      for (const member of group.members) this.classOf.set(member, group.index);
+      this.#membersOf.set(group.index, group.members);
+      for (const member of group.members) this.#classOf.set(member, group.index);
     }
     for (const box of this.hierarchy.boxes) {
-      if (box.equivalence_class >= 0 && !this.classOf.has(box.id)) this.classOf.set(box.id, box.equivalence_class);
+      if (box.equivalence_class >= 0 && !this.#classOf.has(box.id)) this.#classOf.set(box.id, box.equivalence_class);
     }
   }
 
   /** Called when lines came that were asked for. */
   onText(listener: () => void): void {
-    this.textListeners.add(listener);
+    this.#textListeners.add(listener);
   }
 
-  private readonly wanted = new Set<number>();
+  readonly #wanted = new Set<number>();
 
   /** Asks for the page of a line that is not there. */
   wantLine(line: number): void {
     const page = Math.floor(line / PAGE);
-    if (!this.supply || this.wanted.has(page)) return;
-    this.wanted.add(page);
+    if (!this.supply || this.#wanted.has(page)) return;
+    this.#wanted.add(page);
     this.supply.lines(page * PAGE, PAGE).then((text) => {
-      this.learnText(text);
-      for (const listener of this.textListeners) listener();
-    }, () => this.wanted.delete(page));
+      this.#learnText(text);
+      for (const listener of this.#textListeners) listener();
+    }, () => this.#wanted.delete(page));
   }
 
   /** Asks where records are that are not held; tells whether anything was learned. */
   async know(records: Iterable<number>): Promise<boolean> {
-    const unknown = [...new Set(records)].filter((record) => !this.places.has(record) && (!this.hierarchy.holds(record) || this.line(record) < 0));
+    const unknown = [...new Set(records)].filter((record) => !this.#places.has(record) && (!this.hierarchy.holds(record) || this.line(record) < 0));
     if (!this.supply || !unknown.length) return false;
     const places = await this.supply.places(unknown.slice(0, MOST_PLACES));
     for (const place of places) {
-      this.places.set(place.id, place);
+      this.#places.set(place.id, place);
       this.hierarchy.put(place.id, place.path);
-      if (place.title.startsWith("%")) this.nameOf.set(place.id, place.title.slice(1));
+      if (place.title.startsWith("%")) this.#nameOf.set(place.id, place.title.slice(1));
     }
     return places.length > 0;
   }
@@ -150,13 +150,13 @@ export class Records {
     return levels;
   }
 
-  private readLine(line: string, k: number): void {
+  #readLine(line: string, k: number): void {
     const node = this.view.text.nodes[k];
-    if (node && !this.linesOfNode.get(node)?.includes(k)) add(this.linesOfNode, node, k);
+    if (node && !this.#linesOfNode.get(node)?.includes(k)) add(this.#linesOfNode, node, k);
     const defined = node ? definedNames(line) : /^\s*(graph|block\d+)?\s*\(?%/u.test(line) ? namesIn(line) : [];
     for (const name of defined) {
       const value = this.names.get(name);
-      if (value !== undefined && !this.lineOfValue.has(value)) this.lineOfValue.set(value, k);
+      if (value !== undefined && !this.#lineOfValue.has(value)) this.#lineOfValue.set(value, k);
     }
   }
 
@@ -167,11 +167,11 @@ export class Records {
 
   /** The lines that print a record: a node's own, a value's definition, for a box all lines of what it holds. */
   lines(record: number): number[] {
-    const own = this.linesOfNode.get(record);
+    const own = this.#linesOfNode.get(record);
     if (own) return own;
-    const defined = this.lineOfValue.get(record);
+    const defined = this.#lineOfValue.get(record);
     if (defined !== undefined) return [defined];
-    const place = this.places.get(record);
+    const place = this.#places.get(record);
     if (place) return place.line < 0 ? [] : [place.line];
     return this.linesInside(record);
   }
@@ -180,7 +180,7 @@ export class Records {
   linesInside(record: number): number[] {
     const box = this.hierarchy.find(record);
     if (box < 0 || this.hierarchy.boxes[box].id !== record) return [];
-    const inside = this.hierarchy.descendants(box).flatMap((i) => this.linesOfNode.get(this.hierarchy.boxes[i].id) ?? []);
+    const inside = this.hierarchy.descendants(box).flatMap((i) => this.#linesOfNode.get(this.hierarchy.boxes[i].id) ?? []);
     return inside.sort((a, b) => a - b);
   }
 
@@ -190,24 +190,24 @@ export class Records {
     if (node) return node;
     for (const name of namesIn(this.view.text.lines[line] ?? "")) {
       const value = this.names.get(name);
-      if (value !== undefined && this.lineOfValue.get(value) === line) return value;
+      if (value !== undefined && this.#lineOfValue.get(value) === line) return value;
     }
     return 0;
   }
 
   isValue(record: number): boolean {
-    return this.nameOf.has(record);
+    return this.#nameOf.has(record);
   }
 
   /** What to call a record in a sentence: `%name` for a value, the op for a node, the label of any other box. */
   title(record: number): string {
-    const name = this.nameOf.get(record);
+    const name = this.#nameOf.get(record);
     if (name !== undefined) return `%${name}`;
-    const place = this.places.get(record);
+    const place = this.#places.get(record);
     if (place) return place.title;
     const box = this.hierarchy.find(record);
     if (box >= 0) return this.hierarchy.boxes[box].label;
-    const line = this.linesOfNode.get(record)?.[0];
+    const line = this.#linesOfNode.get(record)?.[0];
     const text = line === undefined ? "" : this.text(line);
     return /\w+::\w+/u.exec(text)?.[0] ?? `#${record}`;
   }
@@ -216,29 +216,29 @@ export class Records {
   longTitle(record: number): string {
     const title = this.title(record);
     if (this.isValue(record)) return title;
-    const made = this.valuesOf(record).map((value) => this.nameOf.get(value)).find((name) => name !== undefined);
+    const made = this.valuesOf(record).map((value) => this.#nameOf.get(value)).find((name) => name !== undefined);
     return made === undefined ? title : `${title} → %${made}`;
   }
 
   valuesOf(record: number): number[] {
     const box = this.hierarchy.find(record);
     if (box >= 0 && this.hierarchy.boxes[box].id === record) return this.hierarchy.boxes[box].values;
-    const place = this.places.get(record);
+    const place = this.#places.get(record);
     if (place) return place.values;
-    const line = this.linesOfNode.get(record)?.[0];
+    const line = this.#linesOfNode.get(record)?.[0];
     if (line === undefined) return [];
     return definedNames(this.text(line)).map((name) => this.names.get(name) ?? 0).filter((value) => value !== 0);
   }
 
   /** The node that makes a value; 0 for what no node makes. */
   makerOf(record: number): number {
-    const line = this.lineOfValue.get(record);
+    const line = this.#lineOfValue.get(record);
     return line === undefined ? 0 : this.view.text.nodes[line];
   }
 
   /** The node whose block takes a value, by the indentation of the text; 0 for none. */
   declarerOf(value: number): number {
-    const line = this.lineOfValue.get(value) ?? 0;
+    const line = this.#lineOfValue.get(value) ?? 0;
     const indentation = (k: number) => this.text(k).search(/\S/u);
     for (let k = line - 1; k >= 0; k--) if (this.view.text.nodes[k] && indentation(k) < indentation(line)) return this.view.text.nodes[k];
     return 0;
@@ -246,8 +246,8 @@ export class Records {
 
   /** The equivalence class of a record and how many members it has; null for none. */
   equals(record: number): { index: number; members: number[] } | null {
-    const index = this.classOf.get(record);
-    const members = index === undefined ? undefined : this.membersOf.get(index);
+    const index = this.#classOf.get(record);
+    const members = index === undefined ? undefined : this.#membersOf.get(index);
     return index === undefined || !members ? null : { index, members };
   }
 
@@ -259,13 +259,13 @@ export class Records {
   location(record: number): string {
     const node = this.view.text.locations[record];
     if (node !== undefined) return node;
-    const line = this.lineOfValue.get(record);
+    const line = this.#lineOfValue.get(record);
     return line === undefined ? "" : (this.view.text.locations[this.view.text.nodes[line]] ?? "");
   }
 
   /** Nodes that came from a line of the user's source; lines count from 1. */
   nodesFrom(file: string, line: number): number[] {
-    return this.nodesAt.get(`${file}:${line}`) ?? [];
+    return this.#nodesAt.get(`${file}:${line}`) ?? [];
   }
 }
 

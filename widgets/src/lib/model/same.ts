@@ -4,31 +4,31 @@ import type { SameAnswer, Supply } from "./records";
 import type { BesideView, ExplorerView, RepeatView, SameClass, SameStep, SameView } from "./schema";
 
 export class Same {
-  private readonly known = new Map<string, Promise<SameAnswer>>();
+  readonly #known = new Map<string, Promise<SameAnswer>>();
 
   constructor(private readonly view: ExplorerView, private readonly supply: Supply | null) {}
 
   async ladder(): Promise<SameView | null> {
-    return this.view.same ?? (await this.ask({})).same ?? null;
+    return this.view.same ?? (await this.#ask({})).same ?? null;
   }
 
   async step(name: string): Promise<SameStep | null> {
-    return this.view.same?.steps[name] ?? (await this.ask({ step: name })).step ?? null;
+    return this.view.same?.steps[name] ?? (await this.#ask({ step: name })).step ?? null;
   }
 
   async cls(step: string, place: number): Promise<SameClass | null> {
-    return this.view.same?.classes[`${step} ${place}`] ?? (await this.ask({ step, place })).cls ?? null;
+    return this.view.same?.classes[`${step} ${place}`] ?? (await this.#ask({ step, place })).cls ?? null;
   }
 
   /** Two members of a class, by their places in it. */
   async beside(step: string, place: number, left: number, right: number): Promise<BesideView | null> {
     const stored = left === 0 && right === 1 ? this.view.same?.classes[`${step} ${place}`]?.beside : undefined;
-    return stored ?? (await this.ask({ step, place, left, right })).beside ?? null;
+    return stored ?? (await this.#ask({ step, place, left, right })).beside ?? null;
   }
 
   /** Any two pieces; null where there is nobody to ask. */
   async pair(first: number, second: number): Promise<BesideView | null> {
-    return (await this.ask({ ids: [first, second] })).beside ?? null;
+    return (await this.#ask({ ids: [first, second] })).beside ?? null;
   }
 
   /** What differs between the modules in a box of modules that are alike; null where there is nobody to ask. */
@@ -40,12 +40,12 @@ export class Same {
     return this.supply !== null;
   }
 
-  private ask(question: object): Promise<SameAnswer> {
+  #ask(question: object): Promise<SameAnswer> {
     if (!this.supply) return Promise.resolve({});
     const key = JSON.stringify(question);
-    const answer = this.known.get(key) ?? this.supply.same(question);
-    this.known.set(key, answer);
-    answer.catch(() => this.known.delete(key));
+    const answer = this.#known.get(key) ?? this.supply.same(question);
+    this.#known.set(key, answer);
+    answer.catch(() => this.#known.delete(key));
     return answer;
   }
 }

@@ -34,7 +34,8 @@ export interface BranchesView {
   /** Whether the program that is shown takes all inputs for distinct memory. */
   distinct: boolean;
   can_measure: boolean;
-  can_edit: boolean;
+  /** Why the text cannot be edited in the page; empty if it can. */
+  read_only: string;
   /** Whether the text is being written at first. */
   edits: boolean;
 }

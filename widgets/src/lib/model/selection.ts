@@ -11,65 +11,65 @@ export interface Shared {
 }
 
 export class Selection {
-  private held: number[];
-  private evidence: ReadonlySet<number> = new Set();
-  private readonly listeners = new Set<Listener>();
+  #held: number[];
+  #evidence: ReadonlySet<number> = new Set();
+  readonly #listeners = new Set<Listener>();
   /** Takes what is picked in the place of the selection, as a quiz does. */
   taker: ((record: number) => void) | null = null;
 
   constructor(private readonly shared?: Shared) {
-    this.held = shared?.get() ?? [];
-    shared?.onChange(() => this.adopt(shared.get()));
+    this.#held = shared?.get() ?? [];
+    shared?.onChange(() => this.#adopt(shared.get()));
   }
 
   get ids(): readonly number[] {
-    return this.held;
+    return this.#held;
   }
 
   /** Records that the answer shown at the moment names: they are lit, not selected. */
   get lit(): ReadonlySet<number> {
-    return this.evidence;
+    return this.#evidence;
   }
 
   set(ids: readonly number[]): void {
-    if (same(ids, this.held)) return;
-    this.held = [...ids];
-    this.evidence = new Set();
-    this.shared?.set(this.held);
-    this.tell();
+    if (same(ids, this.#held)) return;
+    this.#held = [...ids];
+    this.#evidence = new Set();
+    this.shared?.set(this.#held);
+    this.#tell();
   }
 
   /** A click on a record. With `extend` it makes a pair with the first one picked. */
   pick(record: number, extend = false): void {
     if (this.taker) return this.taker(record);
-    this.set(picked(this.held, record, extend));
+    this.set(picked(this.#held, record, extend));
   }
 
   light(records: Iterable<number>): void {
     const next = new Set(records);
-    if (next.size === this.evidence.size && [...next].every((record) => this.evidence.has(record))) return;
-    this.evidence = next;
-    this.tell(false);
+    if (next.size === this.#evidence.size && [...next].every((record) => this.#evidence.has(record))) return;
+    this.#evidence = next;
+    this.#tell(false);
   }
 
   subscribe(listener: Listener): void {
-    this.listeners.add(listener);
+    this.#listeners.add(listener);
   }
 
   /** Tells the same selection once more: the page learned where it is. */
   tellAgain(): void {
-    this.tell();
+    this.#tell();
   }
 
-  private adopt(ids: number[]): void {
-    if (same(ids, this.held)) return;
-    this.held = [...ids];
-    this.evidence = new Set();
-    this.tell();
+  #adopt(ids: number[]): void {
+    if (same(ids, this.#held)) return;
+    this.#held = [...ids];
+    this.#evidence = new Set();
+    this.#tell();
   }
 
-  private tell(moved = true): void {
-    for (const listener of this.listeners) listener(moved);
+  #tell(moved = true): void {
+    for (const listener of this.#listeners) listener(moved);
   }
 }
 

@@ -155,8 +155,13 @@ class Explorer(Forking):
 
     @traitlets.validate("selection")  # type: ignore[untyped-decorator]
     def _ids(self, proposal: Mapping[str, Any]) -> list[int]:
-        """Raises UnknownName for a name that the program does not have."""
-        return self._ids_of(proposal["value"])
+        """Raises UnknownName for a name that the program does not have, and for an id that the page has not told of either."""
+        ids = self._ids_of(proposal["value"])
+        if self._records is not None and ids != self.hub.selection:
+            unknown = [id for id in ids if id >= 0 and not self._records([id])]  # boxes that stand for no record have ids below 0
+            if unknown:
+                raise UnknownName(f"nothing in this program has the id {unknown[0]}", hint="a Value, a Node or a printed name is taken too")
+        return ids
 
     def _ids_of(self, given: Any) -> list[int]:
         several = isinstance(given, Iterable) and not isinstance(given, str)

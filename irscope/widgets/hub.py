@@ -31,7 +31,21 @@ export default { async render(props) {
 """The code that a view carries itself: it fetches the bundle from the runtime, once a page."""
 
 
-class View(anywidget.AnyWidget):  # type: ignore[misc]
+class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
+    """A widget that takes its layout with it: that is a widget too, which ipywidgets would keep in the kernel and in the page."""
+
+    def __init__(self, *args: Any, **traits: Any) -> None:
+        super().__init__(*args, **traits)
+        self._own_layout = None if "layout" in traits else self.layout
+
+    def close(self) -> None:
+        """Take the widget out of the page and out of the kernel."""
+        super().close()
+        if self._own_layout is not None:
+            self._own_layout.close()
+
+
+class View(_Widget):
     """What is drawn in a page: it shows what Python gave it, and the page cannot put other things in that place."""
 
     _esm = STUB
@@ -48,7 +62,7 @@ Check = Callable[[Any], Any]
 """Gives what a value stands for; raises an IrscopeError where it stands for nothing."""
 
 
-class Hub(anywidget.AnyWidget):  # type: ignore[misc]
+class Hub(_Widget):
     """The selection and the step that all views of one program share, in the browser and in Python.
 
     `checks` are asked about what either is set to; what a page says and the program does not have is answered with what

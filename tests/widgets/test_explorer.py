@@ -269,7 +269,11 @@ def test_in_a_terminal_the_text_is_printed_once(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_fifty_that_were_closed_leave_nothing_behind() -> None:
-    """Neither themselves nor what they show; a closed one may be closed again."""
+    """Neither themselves nor what they show, nor widgets of their own; a closed one may be closed again."""
+    from ipywidgets.widgets.widget import _instances as alive
+
+    Runtime.shared()
+    before = len(alive)
     gone: list[weakref.ref[Any]] = []
     for _ in range(50):
         open_one = irs.explore(irs.parse("graph(%x : Float(3)):\n  %y : Float(3) = aten::relu(%x)\n  return (%y)\n"))
@@ -280,6 +284,7 @@ def test_fifty_that_were_closed_leave_nothing_behind() -> None:
         open_one.close()
     del open_one, pane
     gc.collect()
+    assert len(alive) == before
     assert not [held() for held in gone if held() is not None]
 
 
@@ -288,7 +293,9 @@ def test_what_a_page_says_and_the_program_does_not_have_changes_nothing() -> Non
 
     e = irs.explore(irs.parse(CHAIN))
     hub, runtime, view = e.hub, e.runtime, e.view
-    known = irs.parse(CHAIN).value("a").id
+    known = e.branches[0].graph.value("a").id
+    with pytest.raises(UnknownName, match="has the id 0"):
+        e.selection = [0, 1]
     bad = [("step", 99), ("step", -9), ("step", "x"), ("step", None), ("selection", 3), ("selection", [None])]
     for name, value in bad:
         hub.set_state({name: value})

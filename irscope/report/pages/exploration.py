@@ -112,9 +112,7 @@ class Exploration:
     @cached_property
     def records(self) -> Mapping[int, Value | Node]:
         """Every value and node by id: what a selection names."""
-        found: dict[int, Value | Node] = {value.id: value for value in self.graph.values()}
-        found.update((node.id, node) for node in self.graph.nodes())
-        return found
+        return self.queries.index.record_of
 
     @cached_property
     def gone(self) -> Mapping[int, Gone]:

@@ -66,14 +66,6 @@ class ProgramIndex:
         """The line of each node, in their order."""
         return list(self._queries.index.line_of.values())
 
-    @cached_property
-    def _values(self) -> Mapping[int, Value]:
-        return {value.id: value for value in self._graph.values()}
-
-    @cached_property
-    def _nodes(self) -> Mapping[int, Node]:
-        return {node.id: node for node in self._queries.index.nodes}
-
     def first_text(self) -> TextView:
         """The lines that a page shows first: where the nodes begin."""
         first = max(0, heading_lines(self._graph) - _LINES_BEFORE)
@@ -174,8 +166,9 @@ class ProgramIndex:
 
     def _place(self, id: int) -> Place | None:
         graph, tree = self._graph, self.tree
-        node, value = self._nodes.get(id), self._values.get(id)
-        if node is None and value is None:
+        record = self._queries.index.record_of.get(id)
+        node, value = record if isinstance(record, Node) else None, record if isinstance(record, Value) else None
+        if record is None:
             number = tree.number.get(id)
             if number is None:
                 return None

@@ -29,7 +29,7 @@ class NodeIndex:
 
     def prepare(self) -> None:
         """Make all of it."""
-        self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of  # noqa: B018
+        self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of, self.record_of  # noqa: B018
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -56,6 +56,13 @@ class NodeIndex:
     def value_of(self) -> Mapping[str, Value]:
         """Values by their printed names."""
         return {name: value for value, name in self._graph.names.items()}
+
+    @cached_property
+    def record_of(self) -> Mapping[int, Node | Value]:
+        """Every value and node by its id: what a selection names."""
+        found: dict[int, Node | Value] = {value.id: value for value in self._graph.values()}
+        found.update((node.id, node) for node in self.nodes)
+        return found
 
     @cached_property
     def of_op(self) -> Mapping[str, list[Node]]:

@@ -31,15 +31,16 @@ export class SmallMap {
     this.#fresh = false;
   }
 
-  /** Moves to the corner where it hides the fewest boxes; to be called when the picture changes, and not while it is moved about. */
+  /** Moves to the corner where it hides the fewest boxes, which are seen through it; to be called when the picture changes, and not while it is moved about. */
   settle(view: Viewport, frame: Extent, hidden: (x: number, y: number, width: number, height: number) => number): void {
     const [width, height] = [WIDTH / view.scale, HEIGHT / view.scale];
     const [left, top] = [view.x, view.y];
     const [right, bottom] = [left + frame.width / view.scale - width, top + frame.height / view.scale - height];
     const corners = [["bottom", "right", right, bottom], ["bottom", "left", left, bottom], ["top", "right", right, top], ["top", "left", left, top]] as const;
     const counts = corners.map(([, , x, y]) => hidden(x, y, width, height));
-    const [row, side] = corners[counts.indexOf(Math.min(...counts))];
-    this.element.className = `irs-map ${row} ${side}`;
+    const least = Math.min(...counts);
+    const [row, side] = corners[counts.indexOf(least)];
+    this.element.className = `irs-map ${row} ${side}${least ? " over" : ""}`;
   }
 
   draw(view: Viewport, frame: Extent, what: Painted): void {

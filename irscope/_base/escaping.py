@@ -83,13 +83,18 @@ def in_script(value: Any) -> str:
     return _HIDDEN_IN_JSON.sub(_in_json, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
+_LONGEST_IN_DOT: Final = 1500
+
+
 def in_dot(text: str) -> str:
     r"""A string of Graphviz's language; the quote, the backslash and the line end mean something in it.
+
+    Its reader takes no string of more than 16,384 bytes, so that a long name is cut.
 
     >>> print(in_dot('say "a\\b"'))
     "say \"a\\b\""
     """
-    return '"' + printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return '"' + shortened(printable(text), _LONGEST_IN_DOT).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _visible(found: re.Match[str]) -> str:

@@ -286,7 +286,8 @@ def resized(program: TorchProgram, seed: int) -> TorchProgram | None:
 
 def is_taken(function: Callable[..., Any], program: TorchProgram) -> bool:
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             function(*program.fresh())
     except (RuntimeError, IndexError, ValueError, TypeError):
         return False

@@ -66,6 +66,8 @@ def _slice_size(extent: Dim, start: Abstract, end: Abstract, step: Abstract) -> 
 def _narrow(self: TensorType, dim: Abstract, start: Abstract, length: Abstract) -> TensorType:
     if self.shape is None or isinstance(dim, Unknown):
         return refined(self.dtype, None)
+    if not self.shape:
+        raise mismatch("narrow needs a tensor of at least one dimension", rule="rank")
     axis = wrap_dim(dim, len(self.shape), op="narrow")
     here = self.shape[axis]
     if isinstance(length, int) and isinstance(here, int):

@@ -113,9 +113,9 @@ def _reshape_as(self: TensorType, other: TensorType) -> TensorType:
 def _flatten(self: TensorType, start_dim: Abstract = 0, end_dim: Abstract = -1) -> TensorType:
     if self.shape is None or isinstance(start_dim, Unknown) or isinstance(end_dim, Unknown):
         return refined(self.dtype, None)
+    first, last = wrap_dim(start_dim, len(self.shape), op="flatten"), wrap_dim(end_dim, len(self.shape), op="flatten")
     if not self.shape:
         return reshaped(self, [1])
-    first, last = wrap_dim(start_dim, len(self.shape), op="flatten"), wrap_dim(end_dim, len(self.shape), op="flatten")
     if first == last:
         return self
     inner = TensorType(None, self.shape[first : last + 1]).numel
@@ -148,6 +148,8 @@ def _squeeze(self: TensorType, dim: Abstract = None) -> TensorType:
     if given is None:
         return refined(self.dtype, None)
     axes = {wrap_dim(axis, rank, op="squeeze") for axis in given}
+    if len(axes) != len(given):
+        raise mismatch(f"squeeze names a dimension of {self} twice: {list(given)}", rule="squeeze-dims")
     if any(not isinstance(self.shape[axis], int) for axis in axes if rank):
         return refined(self.dtype, None)
     return dims_of(self, [axis for axis in range(rank) if axis not in axes or self.shape[axis] != 1])
@@ -201,7 +203,7 @@ def _reversed(self: TensorType) -> TensorType:
 
 
 def _matrix_t(self: TensorType) -> TensorType:
-    return _transpose(self, -2, -1)
+    return _transpose(self, -2, -1) if self.shape != () else dims_of(self, ())  # a number is given back
 
 
 def _permute(self: TensorType, dims: Abstract) -> TensorType:
@@ -240,6 +242,8 @@ def _expand(self: TensorType, size: Abstract, implicit: Abstract = False) -> Ten
     offset = len(dims) - len(self.shape)
     if offset < 0:
         raise mismatch(f"{self} has more dimensions than expand's {_told(dims)}", rule="expand-size")
+    if -1 in dims[:offset]:
+        raise mismatch(f"expand's -1 keeps an extent, and {self} has none there: {_told(dims)}", rule="expand-size")
     shape = [*dims[:offset], *map(_expand_dim, self.shape, dims[offset:])]
     return refined(self.dtype, shape, _expand_strides(self, shape))
 

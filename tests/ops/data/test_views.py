@@ -27,6 +27,8 @@ LAYOUTS = {
     "expanded": lambda: numbers(2, 1, 4).expand(2, 3, 4),
     "ones": lambda: numbers(1, 3, 1),
     "empty": lambda: numbers(2, 0, 4),
+    "vector": lambda: numbers(4)[::2],
+    "number": lambda: numbers(1)[0],
 }
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
@@ -50,6 +52,7 @@ def broadcasts(shape: tuple[int, ...], size: list[int]) -> bool:
     return all(new in (-1, old) or old == 1 for old, new in zip(shape[::-1], size[::-1], strict=False))
 
 
+@pytest.mark.filterwarnings("ignore:.*(of 0-D tensors|on 0-D tensors|of dimension other than 2):UserWarning")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("name", "args"), CALLS, ids=lambda part: str(part).removeprefix("aten::"))
 def test_every_view_of_every_layout(name: str, args: tuple[Any, ...], layout: str) -> None:

@@ -28,13 +28,8 @@ class RegionPieces:
     """Where the piece of each name is."""
     find: Callable[[Graph], Iterable[Repeat]]
     """What found them, for what repeats within them."""
-
-    @property
-    def note(self) -> str:
-        """What the pieces are, one sentence."""
-        if not self.place_of:
-            return "no region of the graph occurs twice, or belongs to a module"
-        return f"{each(len(self.place_of), 'place')} of {plural(len(self.repeats), 'repeated region')} is a piece"
+    note: str
+    """What the pieces are, one sentence."""
 
     @cached_property
     def pieces(self) -> dict[Node | str, Piece]:
@@ -73,7 +68,9 @@ class RegionPieces:
 def region_pieces(graph: Graph) -> RegionPieces:
     """Find the repeated regions of a graph, and name their places."""
     repeats = find_regions(graph)
-    return RegionPieces(repeats, dict(zip(_names(repeats), _places(repeats), strict=True)), find_regions)
+    places = dict(zip(_names(repeats), _places(repeats), strict=True))
+    what = f"{each(len(places), 'place')} of {plural(len(repeats), 'repeated region')} is a piece"
+    return RegionPieces(repeats, places, find_regions, what if places else "no region of the graph occurs twice")
 
 
 def _places(repeats: Sequence[Repeat]) -> list[tuple[Repeat, int]]:

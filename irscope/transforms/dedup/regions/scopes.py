@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from irscope._base.words import each
 from irscope.ir import Graph
 from irscope.transforms.dedup.regions.block_index import OUTSIDE, BlockIndex
 from irscope.transforms.dedup.regions.convexity import convex_columns, keeps_order, waiting_regions
@@ -45,7 +46,9 @@ def scope_pieces(graph: Graph) -> RegionPieces:
         }
         place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
         repeats += [_repeat(index, places) for places in _repeated(index, found)]
-    return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats)
+    what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to what is inside of it"
+    note = what if place_of else "no two nodes of the graph belong to one module of the model"
+    return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats, note)
 
 
 def _by_path(index: BlockIndex) -> dict[str, list[int]]:

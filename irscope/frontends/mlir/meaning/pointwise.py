@@ -190,21 +190,26 @@ def _convert(op: Operation) -> Value | None:
     return op.e.cast(op.operands[0], op.dtype)
 
 
+_DIGITS: Final = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+"""Binary digits of each type of floats."""
+
+
 def _whole(op: Operation) -> Value:
     """A float as an integer: too large or too small, it is the largest or smallest of the type; NaN is 0."""
     e, (x,), limits = op.e, op.operands, np.iinfo(op.dtype)
-    made, known = e.cast(x, op.dtype), e.elements(x)
-    low, high = e.bounds.get(x, (-np.inf, np.inf))
+    known, (low, high) = e.elements(x), e.bounds.get(x, (-np.inf, np.inf))
     if known is not None and known.size and known.dtype.kind == "f" and np.all(np.isfinite(known)):
         low, high = float(known.min()), float(known.max())
-    elif known is None or known.size:
-        made = e.like("where", e.like("ne", x, x, dtype="bool"), e.scalar(0, op.dtype), made, dtype=op.dtype)
-    end = float(int(limits.max) + 1)  # a power of two, which every type of floats has, or which it has nothing as large as
-    if not high < end:
-        made = e.like("where", e.like("ge", x, end, dtype="bool"), e.scalar(limits.max, op.dtype), made, dtype=op.dtype)
-    if not low >= limits.min:
-        made = e.like("where", e.like("lt", x, float(limits.min), dtype="bool"), e.scalar(limits.min, op.dtype), made, dtype=op.dtype)
-    return made
+    else:
+        x = e.like("nan_to_num", x, 0.0, float("inf"), float("-inf"))
+    end = int(limits.max) + 1
+    if (low, high) != (-np.inf, np.inf) and low >= limits.min and high < end:
+        return e.cast(x, op.dtype)
+    if (end - 1).bit_length() <= _DIGITS[dtype_of(x)]:
+        return e.cast(e.like("clamp", x, float(limits.min), float(limits.max)), op.dtype)
+    largest, smallest = (e.scalar(limit, op.dtype) for limit in (limits.max, limits.min))
+    made = e.like("where", e.like("ge", x, float(end), dtype="bool"), largest, e.cast(x, op.dtype), dtype=op.dtype)
+    return e.like("where", e.like("lt", x, float(limits.min), dtype="bool"), smallest, made, dtype=op.dtype)
 
 
 _PRECISIONS: Final = {(8, 7): "bfloat16", (5, 10): "float16", (8, 23): "float32", (11, 52): "float64"}

@@ -21,6 +21,10 @@ _STYLE = (
 )
 
 
+_HEAD = "m-3-5l3 5 3-5"
+"""The head of an edge, which comes from above."""
+
+
 def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = ()) -> str:
     """Draw a graph view; `selected` ids are outlined."""
     shut = _closed_until_it_fits(view, closed)
@@ -100,7 +104,7 @@ def _edge(route: Route, layout: Layout) -> str:
     x2, y2 = target.x + target.width / 2, target.y
     bend = max(12.0, min(60.0, abs(y2 - y1) / 2))
     path = (
-        f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"/>'
+        f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}{_HEAD}"/>'
     )
     if len(route.values) == 1:
         return path

@@ -1,6 +1,7 @@
 from .assumed import (
     Layouts,
     demands_of,
+    with_new_strides,
     with_strides_of,
 )
 from .byte_sets import (
@@ -45,5 +46,6 @@ __all__ = [
     "as_demand",
     "byte_set",
     "demands_of",
+    "with_new_strides",
     "with_strides_of",
 ]

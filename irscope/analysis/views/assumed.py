@@ -20,7 +20,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph, ListType, Node, OptionalType, TensorType, Type, Value
 from irscope.ops.registry import effect_of
 
-__all__ = ["Layouts", "demands_of", "with_strides_of"]
+__all__ = ["Layouts", "demands_of", "with_new_strides", "with_strides_of"]
 
 Layouts: TypeAlias = Mapping[Value, Demand | Sequence[int] | str] | Mapping[str, Demand | Sequence[int] | str]
 """Layouts by value: the axes in memory order, the slowest first, `"rows"`, `"columns"`, `"channels_last"`, or a `Demand`."""
@@ -52,11 +52,17 @@ def with_strides_of(graph: Graph, demands: Mapping[Value, Demand]) -> tuple[Grap
             raise ArgumentError(f"{name} is not an input of the program", hint="`demands` is for values that nodes make")
         if value in graph.bound:
             raise ArgumentError(f"{name} is a parameter, and lies as it does", hint="change the model: model.to(memory_format=…)")
-    lost = _following(graph, demands.keys())
-    types = {value: _without_strides(value.type) for value in lost}
-    types |= {value: _lying_so(value.type, demand) for value, demand in demands.items()}
-    before = retyped(graph, types)
-    shapes = infer(before)
+    return with_new_strides(graph, {value: _lying_so(value.type, demand) for value, demand in demands.items()})
+
+
+def with_new_strides(graph: Graph, types: Mapping[Value, Type], *, strict: bool = False) -> tuple[Graph, Shapes]:
+    """The graph with these types, and those that follow from them in place of what was written down, and what is known of it.
+
+    With `strict` raises ArgumentError for a shape error that every run must meet then.
+    """
+    lost = {value: _without_strides(value.type) for value in _following(graph, types.keys())}
+    before = retyped(graph, lost | dict(types))
+    shapes = infer(before, strict=strict)
     after, known = refined(before, shapes)
     return after, known or infer(after)
 

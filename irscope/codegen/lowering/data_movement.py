@@ -1,7 +1,8 @@
 """Nodes of a group that compute nothing: their results are elements of their operands, at other places.
 
 A view is an offset and strides in what it sees. A join puts tensors one behind the other. `slice_scatter` and
-`select_scatter` replace a range of a tensor: those of one step are read from the one or from the other.
+`select_scatter` replace a range of a tensor: those of one step are read from the one or from the other. The maximum of a
+window is one of its elements.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from irscope.codegen.lowering.element_ops import Joined, Patched, Seen, Step
+from irscope.codegen.lowering.element_ops import Joined, Patched, Pooled, Seen, Step, Window
 from irscope.errors import CodegenError
 from irscope.ir import Node, TensorType, Value
 from irscope.ops.checked_views import Unbounded
+from irscope.ops.nn.convolution import spread
 from irscope.ops.schema import Op
-from irscope.ops.traits import JOINS, LOGICAL, PATCHES, SAME_PLACE
+from irscope.ops.traits import JOINS, LOGICAL, MAX_POOLS, PATCHES, SAME_PLACE
 from irscope.ops.typing import contiguous_strides, like_strides, wrap_dim
 
 __all__ = ["KnownValues", "no_kernel", "placed"]
@@ -56,6 +58,8 @@ def placed(values: KnownValues, position: int, node: Node, op: Op, arguments: Ma
         return [_joined(values, position, node, op, arguments)]
     if node.op in PATCHES:
         return [_patched(values, position, node, op, arguments)]
+    if node.op in MAX_POOLS:
+        return [_pooled(values, position, node, op, arguments)]
     if node.op in LOGICAL and op.type_rule is not None:
         return _viewed(values, position, node, op, arguments)
     raise no_kernel(node)
@@ -152,3 +156,17 @@ def _patched(values: KnownValues, position: int, node: Node, op: Op, arguments: 
     ):
         raise CodegenError(f"{node.op} replaces no range of neighbours", where=repr(node), rule="codegen-patch")
     return Patched(position, whole, part, axis, start, stop, one), type.with_(shape=shape)
+
+
+def _pooled(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:
+    given = {name: values.known.get(value) if isinstance(value, Value) else value for name, value in arguments.items() if name != "self"}
+    if None in given.values():
+        raise CodegenError(f"the windows of {node.op} are not known", where=repr(node), rule="codegen-view")
+    (type,) = values.ruled(op, node, arguments)
+    if not isinstance(type, TensorType) or not type.is_static or type.strides is None:
+        raise CodegenError(f"the layout of the result of {node.op} is not known", where=repr(node), rule="codegen-layout")
+    axes = int(node.op[-2])
+    sizes, margins, gaps = (spread(given[name], axes) for name in ("kernel_size", "padding", "dilation"))
+    steps = spread(given["stride"], axes) if given["stride"] not in ((), []) else sizes
+    windows = tuple(map(Window, sizes, steps, margins, gaps))
+    return Pooled(position, arguments["self"], windows), type

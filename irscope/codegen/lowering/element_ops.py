@@ -1,7 +1,8 @@
-"""How an element of a value in a group follows from others: four kinds of steps.
+"""How an element of a value in a group follows from others: five kinds of steps.
 
 A node is understood as an expression of elements (`Compute`), other places of the same elements (`Seen`), several
-tensors one behind the other (`Joined`), or a tensor with a range of it taken from another (`Patched`).
+tensors one behind the other (`Joined`), a tensor with a range of it taken from another (`Patched`), or the largest elements of
+windows (`Pooled`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Value
 from irscope.ops.expr import REDUCTIONS, Expr
 
-__all__ = ["Compute", "Joined", "Patched", "Seen", "Step", "leaves_of", "reductions_of"]
+__all__ = ["Compute", "Joined", "Patched", "Pooled", "Seen", "Step", "Window", "leaves_of", "reductions_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,27 @@ class Patched:
     """Whether the part lacks the axis: that of `select_scatter`, one element along it."""
 
 
-Step = Compute | Seen | Joined | Patched
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which indices of an axis the elements of one window have: `index * step - margin + n * gap` for each n below `size`."""
+
+    size: int
+    step: int
+    margin: int
+    gap: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """The largest element of a window, of which what lies behind the borders of the tensor is no part."""
+
+    position: int
+    operand: Value
+    windows: tuple[Window, ...]
+    """Of the last axes."""
+
+
+Step = Compute | Seen | Joined | Patched | Pooled
 
 
 def _parts_of(expr: Expr) -> list[Expr]:

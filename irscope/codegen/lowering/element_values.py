@@ -32,7 +32,7 @@ from irscope.ops.exactness import why_inexact
 from irscope.ops.expr import POSITIONS, Expr, const, input_element, number, reduced_axes
 from irscope.ops.registry import bind, op_of, schema_of
 from irscope.ops.schema import Op
-from irscope.ops.traits import LAID_OUT_LIKE_FIRST
+from irscope.ops.traits import LAID_OUT_LIKE_FIRST, LAID_OUT_LIKE_INPUT_ON_CPU
 from irscope.ops.typing import (
     Unknown,
     channels_last_strides,
@@ -185,7 +185,11 @@ class GroupValues:
         if self.exact:
             raise CodegenError(f"{node.op} adds up in another order than torch", where=repr(node), rule="inexact")
         expr, operands = normalized_in_parts(self, position, node, op, arguments)
-        (self.types[node.output],) = self._results(op, node, arguments, [expr], operands)
+        (type,) = self._results(op, node, arguments, [expr], operands)
+        if node.op in LAID_OUT_LIKE_INPUT_ON_CPU and isinstance(type, TensorType) and arguments["input"].type.device == "cpu":
+            shape, strides = self.layout(arguments["input"])  # whose device the type has that was declared
+            type = type.with_(strides=channels_last_strides(shape)) if is_channels_last(shape, strides) else type
+        self.types[node.output] = type
         self.steps[node.output] = Compute(position, expr, tuple(operands))
 
     def _leaf(self, index: int, value: Value) -> Expr:

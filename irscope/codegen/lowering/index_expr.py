@@ -16,10 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from irscope.codegen.lowering.element_ops import Window
 from irscope.errors import CodegenError
 from irscope.ops.typing import contiguous_strides
 
-__all__ = ["ZERO", "AxisMustSplit", "AffineIndex", "OutputMustPart", "Space", "linearize", "delinearize", "lies_within", "shifted"]
+__all__ = ["ZERO", "AxisMustSplit", "AffineIndex", "OutputMustPart", "Space", "linearize", "delinearize", "lies_within", "shifted", "windowed"]
 
 Terms = tuple[tuple[int, int], ...]
 
@@ -151,6 +152,21 @@ def linearize(forms: Iterable[AffineIndex], strides: Iterable[int], offset: int 
 def shifted(form: AffineIndex, by: int) -> AffineIndex:
     """The index further on."""
     return AffineIndex(form.offset + by, form.terms) if by else form
+
+
+def windowed(form: AffineIndex, window: Window, extent: int, space: Space) -> list[AffineIndex]:
+    """The indices of a window's elements along an axis of this extent, less those behind its borders.
+
+    Raises OutputMustPart where some windows are cut off and others are not.
+
+    >>> space = Space([3], [])
+    >>> windowed(AffineIndex(0, ((0, 1),)), Window(2, 2, 0, 1), 6, space)
+    [AffineIndex(offset=0, terms=((0, 2),)), AffineIndex(offset=1, terms=((0, 2),))]
+    """
+    terms = tuple((axis, step * window.step) for axis, step in form.terms)
+    first = form.offset * window.step - window.margin
+    found = [AffineIndex(first + place * window.gap, terms) for place in range(window.size)]
+    return [index for index in found if lies_within(index, 0, extent, space)]
 
 
 def lies_within(form: AffineIndex, start: int, stop: int, space: Space) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import product
 from math import prod
 from typing import Final
 
-from irscope.codegen.lowering.element_ops import Compute, Joined, Patched, Seen
+from irscope.codegen.lowering.element_ops import Compute, Joined, Patched, Pooled, Seen
 from irscope.codegen.lowering.element_values import GroupValues
 from irscope.codegen.lowering.index_expr import (
     ZERO,
@@ -23,10 +25,12 @@ from irscope.codegen.lowering.index_expr import (
     lies_within,
     linearize,
     shifted,
+    windowed,
 )
 from irscope.codegen.lowering.linearize import InstructionList
 from irscope.errors import CodegenError
 from irscope.ir import TensorType, Value
+from irscope.ops.expr import call, input_element
 from irscope.ops.typing import is_contiguous
 
 __all__ = ["REDUCED", "Axes", "Forms", "Piece", "Read", "Walk", "lowered"]
@@ -103,6 +107,8 @@ class Walk:
             raise CodegenError("joined tensors are read again inside the group", rule="codegen-join")
         if isinstance(step, Patched):
             return [self._patched(step, forms)]
+        if isinstance(step, Pooled):
+            return self._in_window(step, forms)
         outside, inside = self._places(step, forms)
         return [
             (operand, _aligned(inside if gathered else outside, self.values.shape(operand), axis))
@@ -117,6 +123,8 @@ class Walk:
             return below[0] if below else self._read(step.operand, linearize(forms, step.strides, step.offset))
         if isinstance(step, Patched):
             return below[0]
+        if isinstance(step, Pooled):
+            return self._largest(step, below)
         assert isinstance(step, Compute)
         outside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if not gathered}
         inside = {leaf: at for (leaf, _, _, gathered), at in zip(step.reads, below, strict=True) if gathered}
@@ -129,6 +137,24 @@ class Walk:
             return step.whole, forms
         own = () if step.without_axis else (shifted(forms[step.axis], -step.start),)
         return step.part, (*forms[: step.axis], *own, *forms[step.axis + 1 :])
+
+    def _in_window(self, step: Pooled, forms: Forms) -> list[tuple[Value, Forms]]:
+        """The elements of a window, in the order in which torch looks at them."""
+        shape, axes = self.values.shape(step.operand), len(step.windows)
+        along = [
+            windowed(form, window, extent, self.space)
+            for form, window, extent in zip(forms[-axes:], step.windows, shape[-axes:], strict=True)
+        ]
+        return [(step.operand, (*forms[:-axes], *place)) for place in product(*along)]
+
+    def _largest(self, step: Pooled, below: list[int]) -> int:
+        if not below:
+            raise CodegenError("a window has no elements", rule="codegen-empty")
+        if self.values.exact:
+            raise CodegenError("of zeros with two signs torch may take either as the maximum of a window", rule="inexact")
+        dtype = self.values.dtype(step.operand)
+        elements = [input_element(index, dtype) for index in range(len(below))]
+        return self.code.splice(reduce(partial(call, "maximum"), elements), dict(enumerate(below)), node=step.position)
 
     def _places(self, step: Compute, forms: Forms) -> tuple[Forms, Forms]:
         """The index of what an expression reads outside its reductions, and inside."""

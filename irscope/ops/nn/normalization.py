@@ -23,6 +23,7 @@ from irscope.ops.typing import (
     Abstract,
     Array,
     as_dims,
+    channels_last_strides,
     dtype_name,
     fresh,
     laid_out_like,
@@ -30,6 +31,7 @@ from irscope.ops.typing import (
     numpy_dtype,
     refined,
     same_dim,
+    static_shape,
     suggests_channels_last,
     wrap_dim,
 )
@@ -94,9 +96,11 @@ def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> Te
         channels = input.shape[1]
         if isinstance(channels, int) and channels % num_groups:
             raise mismatch(f"{channels} channels of {input} do not fall into {num_groups} groups", rule="group-norm")
-    return (
-        fresh(input.dtype, input.shape) if suggests_channels_last(input) is False else refined(input.dtype, input.shape)
-    )
+    last, shape = suggests_channels_last(input), static_shape(input)
+    if last is False:
+        return fresh(input.dtype, input.shape)
+    keeps = last and shape is not None and input.device == "cpu"  # on a GPU it lies row by row
+    return refined(input.dtype, input.shape, channels_last_strides(shape) if keeps and shape is not None else None)
 
 
 def _native_group_norm(

@@ -13,6 +13,7 @@ __all__ = [
     "DECIDES",
     "DENSE_RESULT",
     "LAID_OUT_LIKE_FIRST",
+    "LAID_OUT_LIKE_INPUT_ON_CPU",
     "OVERLAPPING_RESULT",
     "PACKS",
     "PACKS_SEQUENCE",
@@ -35,6 +36,9 @@ DENSE_RESULT: Final = _aten("clone empty_like full_like ones_like zeros_like")
 
 LAID_OUT_LIKE_FIRST: Final = _aten("copy")
 """Not pointwise, and the axes of the result lie in the order of those of the first operand; without gaps, it lies the same."""
+
+LAID_OUT_LIKE_INPUT_ON_CPU: Final = _aten("group_norm native_group_norm")
+"""Channels last if the input lies so, on a processor; row by row on a GPU (torch 2.13)."""
 
 OVERLAPPING_RESULT: Final = _aten("as_strided as_strided_copy as_strided_scatter empty_strided new_empty_strided")
 """The result may show one place twice: its strides are operands."""

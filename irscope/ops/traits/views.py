@@ -21,6 +21,7 @@ __all__ = [
     "KEEPS_ORDER",
     "LIKE_ANOTHER",
     "LOGICAL",
+    "MAX_POOLS",
     "MAYBE_ANOTHER_OBJECT",
     "PATCHES",
     "PUTS_BACK",
@@ -129,3 +130,6 @@ PATCHES: Final = frozenset(PUTS_BACK.values())
 
 JOINS: Final = _aten("cat concat stack")
 """They put a list of tensors one behind the other."""
+
+MAX_POOLS: Final = _aten("max_pool1d max_pool2d max_pool3d")
+"""Each element of the result is the largest one of a window of the operand."""

@@ -48,6 +48,7 @@ from irscope.runtime.program.assumed_types import likely_types
 from irscope.runtime.program.device_choice import devices_for_groups, shared_device
 from irscope.runtime.program.dynamo import left_alone, mark_for_dynamo
 from irscope.runtime.program.kernel_list import KernelList
+from irscope.runtime.program.less_workspace import without_workspaces
 from irscope.runtime.program.merge_timing import merge_slowdown
 from irscope.runtime.program.storage_check import storage_check
 from irscope.transforms.base import Remark
@@ -76,7 +77,8 @@ def compile_graph(
     a `store` nothing but its files is used, and kept. Without a GPU a program for `"cuda"` can be looked at and not called.
     `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups of other ops run op by op, with a remark; of a
     fusion that was made with it, ops that stayed out of groups for it have theirs. With `memory="planned"` kernels put their
-    results where `irs.memory_plan` says (`irscope.runtime.executor.arena`).
+    results where `irs.memory_plan` says (`irscope.runtime.executor.arena`), and ops of the library that would take memory for
+    themselves are written otherwise where that can be (`irscope.runtime.program.less_workspace`).
 
     Raises DeviceUnavailable for a device that nobody knows.
     """
@@ -91,9 +93,13 @@ def compile_graph(
         raise ArgumentError(f"memory is planned for the device 'cpu', not for {device!r}", hint="leave memory out")
     graph = graph_of(program, "compile")
     start = time.perf_counter()
+    lean: tuple[Remark, ...] = ()
+    if memory == "planned" and use_kernels:
+        graph, lean = without_workspaces(graph, exact=is_torchs)
     devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
     told = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
-    made = Executable(graph, device, devices, BufferPool() if pooled else None, exact=is_torchs, told=told, memory=memory)
+    pool = BufferPool() if pooled else None
+    made = Executable(graph, device, devices, pool, exact=is_torchs, told=(*told, *lean), memory=memory)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -124,7 +130,7 @@ class Executable:
         self.exact = exact
         """Whether results have torch's bits."""
         self.told = told
-        """Why ops are in no group, as far as that is due to `exact`."""
+        """Why ops are in no group, as far as that is due to `exact`; and what was done so that ops of the library take less memory."""
         self._kernels = Kernels(graph, device_of or _no_device, exact=exact)
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}

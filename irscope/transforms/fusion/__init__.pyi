@@ -6,6 +6,9 @@ from .fusion_result import (
     GROUPING,
     Fusion,
 )
+from .outline.pool_kernels import (
+    group_pools,
+)
 from .outline.view_groups import (
     group_views,
 )
@@ -18,6 +21,7 @@ __all__ = [
     "Fusion",
     "fuse",
     "fuse_groups",
+    "group_pools",
     "group_views",
     "prepare_fusion",
 ]

@@ -77,6 +77,7 @@ _ALL: Final = (
     ),
     Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),
     Pass("group-views", "groups views that follow one another", "fusion:group_views"),
+    Pass("group-pools", "gives each max pooling a kernel of its own, which writes no places of the maxima", "fusion:group_pools"),
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
     Pass("dedup", "gives fusion groups of one class one body, with numbers for parameters", "dedup.rewrite:merge_groups"),
     Pass("normal-form", "brings nodes, operands and constants into the one order of their program", "dedup.rewrite:normal_form"),

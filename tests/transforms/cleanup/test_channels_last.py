@@ -1,0 +1,112 @@
+"""Programs laid out channels last compute what they did, and give it back as they did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("llvmlite")
+
+import irscope as irs  # noqa: E402
+from irscope.ir.verify import verify  # noqa: E402
+from irscope.transforms.cleanup.channels_last import channels_last  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+nn, functional = torch.nn, torch.nn.functional
+
+
+class Joined(nn.Module):
+    """Down and up again, with what was skipped joined, and a result in the middle that is a view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 3, 1, 1), nn.Conv2d(8, 8, 3, 2, 1), nn.Conv2d(16, 4, 1)
+        self.norm = nn.GroupNorm(4, 8)
+
+    def forward(self, x: Any) -> Any:
+        skip = functional.silu(self.norm(self.a(x)))
+        deep = functional.interpolate(functional.relu(self.b(skip)), scale_factor=2.0)
+        return self.c(torch.cat([skip, deep], 1)), deep.flatten(2)
+
+
+def check(model: Any, x: Any, *, fused: bool) -> Any:
+    model.eval()
+    with torch.no_grad():
+        graph = irs.load(model, x)
+        record = channels_last(irs.fuse(graph).graph if fused else graph)
+        verify(record.after)
+        expected, found = model(x), irs.compile(record.after)(x)
+    expected, found = (each if isinstance(each, tuple) else (each,) for each in (expected, found))
+    for one, other in zip(expected, found, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+        assert one.stride() == other.stride()
+    assert channels_last(record.after).after is record.after, "idempotent"
+    return record
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_whole_program_lies_channels_last_and_its_results_as_before(fused: bool) -> None:
+    record = check(Joined(), torch.rand(2, 3, 32, 32), fused=fused)
+    assert [remark.kind for remark in record.remarks] == ["passed"]
+    copies = [node for node in record.after.nodes() if node.op == "aten::contiguous"]
+    assert len(copies) == 3, "at the entrance, and of both results"
+
+
+def test_declared_layouts_are_those_of_the_run() -> None:
+    model, x = Joined().eval(), torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        after = channels_last(irs.load(model, x)).after
+        convolutions = [node.output for node in after.body.nodes if node.op == "aten::conv2d"]
+        names = [after.names[value] for value in convolutions]
+        assert all(value.type.strides[1] == 1 for value in convolutions), names
+        inner = irs.ViewAliases(after)
+        assert all(inner.layout(name).strides[1] == 1 for name in names)
+
+
+class Alone(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Conv2d(8, 8, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.one(x)
+
+
+def test_one_convolution_copies_no_less() -> None:
+    record = check(Alone(), torch.rand(1, 8, 16, 16), fused=False)
+    assert record.after is record.before
+    assert "bytes would be copied for" in record.remarks[0].because
+
+
+class Written(nn.Module):
+    """Torch lays a result out for who writes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 3, 1, 1), nn.Conv2d(8, 8, 3, 1, 1)
+
+    def forward(self, x: Any) -> Any:
+        y = self.a(x)
+        part = y.view(y.shape[0], 8, -1)
+        part[:, 0] = 1.0
+        return self.b(y) + part.sum()
+
+
+def test_what_is_written_keeps_its_place() -> None:
+    torch.manual_seed(0)
+    model, x = Written().eval(), torch.rand(2, 3, 16, 16)
+    graph = irs.load(torch.jit.trace(model, x), x)
+    record = channels_last(graph)
+    assert record.after is graph
+    assert record.remarks[0].kind == "missed"
+
+
+def test_exact_programs_keep_torchs_order_of_sums() -> None:
+    model, x = Joined().eval(), torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        fusion = irs.fuse(irs.load(model, x), exact="torch")
+        run = irs.compile(fusion, memory="planned", exact="torch")
+        assert "channels-last" not in {remark.rule for remark in run.remarks}
+        assert all(torch.equal(a, b) for a, b in zip(model(x), run(x), strict=True))

@@ -48,6 +48,8 @@ class Facts:
         """Tensors that torch may have marked as negated, parts of conjugates: an op that declares no view computes them first."""
         self._plain: set[Value] = set()
         """Complex tensors that are certainly not marked as conjugates."""
+        self._conjugated: set[Value] = set()
+        """Those that certainly are."""
         self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
         self._layouts: dict[Layout, Layout] = {}
         self._reshaped = shapes.reshaped

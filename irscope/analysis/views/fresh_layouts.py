@@ -57,6 +57,8 @@ class FreshLayouts(Facts):
         type = self._by_type_rule(node, self._computed_fact)
         if type is None or type.strides is None:  # not elementwise: it allocates as it always does
             return strides
+        if all(value in self._conjugated for value in operands if self._may_be_marked(value)):
+            return type.strides
         return tuple([one if one == other else ANY_STRIDE for one, other in zip(strides, type.strides, strict=True)])
 
     def _may_be_marked(self, value: Value) -> bool:
@@ -66,7 +68,7 @@ class FreshLayouts(Facts):
     def _computed_fact(self, value: Value) -> Any:
         """What a type rule is given of an operand that torch computes first."""
         found = self._fact(value)
-        if isinstance(found, TensorType) and found.strides is not None:
+        if isinstance(found, TensorType) and found.strides is not None and self._may_be_marked(value):
             return replace(found, strides=like_strides(found.shape, found.strides))  # type: ignore[arg-type]
         return found
 

@@ -180,6 +180,8 @@ class Placements(ViewOps):
             self._put(new, self.of[old]._replace(source=old) if old in self.of else _OPEN)
             if old in self._plain:
                 self._plain.add(new)
+            if old in self._conjugated:
+                self._conjugated.add(new)
             if old in self._negated:
                 self._negated.add(new)
 
@@ -201,6 +203,8 @@ class Placements(ViewOps):
             self._negated.add(value)
         if item.source in self._plain:
             self._plain.add(value)
+        elif item.source in self._conjugated and item.kind == "view":
+            self._conjugated.add(value)
 
     def _pick(self, node: Node) -> None:
         items, index = self._trusted_items(node.inputs[0]), self._argument(node.inputs[1])
@@ -256,8 +260,16 @@ class Placements(ViewOps):
             negates = node.op == "aten::_neg_view" or (node.op == "aten::imag" and source not in self._plain)
             if (negates or source in self._negated) and results[0].is_view:
                 self._negated.add(node.outputs[0])
-            if source in self._plain and node.op not in _CONJUGATES:
-                self._plain.add(node.outputs[0])
+            self._follow_conjugation(node, source, is_view=results[0].is_view)
+
+    def _follow_conjugation(self, node: Node, source: Value, *, is_view: bool) -> None:
+        """A view of what is certainly marked is, too; a conjugate of it is not."""
+        (value,) = node.outputs
+        turns = node.op in _CONJUGATES
+        if source in (self._conjugated if turns else self._plain):
+            self._plain.add(value)
+        elif is_view and source in (self._plain if turns else self._conjugated) and node.op != "prims::conj":
+            self._conjugated.add(value)
 
     def _without_layout(self, node: Node) -> None:
         """A view op of which only the schema is known: a view of all or of a part, if it is not a copy."""

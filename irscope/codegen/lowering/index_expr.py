@@ -20,7 +20,9 @@ from irscope.codegen.lowering.element_ops import Window
 from irscope.errors import CodegenError
 from irscope.ops.typing import contiguous_strides
 
-__all__ = ["ZERO", "AxisMustSplit", "AffineIndex", "OutputMustPart", "Space", "linearize", "delinearize", "lies_within", "shifted", "windowed"]
+__all__ = [
+    "ZERO", "AxisMustSplit", "AffineIndex", "OutputMustPart", "Space", "linearize", "delinearize", "lies_within", "shifted", "windowed",
+]  # fmt: skip
 
 Terms = tuple[tuple[int, int], ...]
 

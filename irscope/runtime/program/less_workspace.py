@@ -1,9 +1,9 @@
 """The program whose memory is planned, without what ops of the library take for themselves where a plan cannot put it.
 
-A plan has a place for each tensor that the program names. An op may need more while it runs: of these, two are written otherwise. Max
-pooling writes down where it found its maxima, and gets a kernel instead (`group_pools`); a convolution over planes copies its operand and
-its result, and is given channels last (`channels_last`). The latter adds up in another order than torch does over planes, and of zeros with two signs torch may take the other
-one for a maximum.
+A plan has a place for each tensor that the program names. An op may need more while it runs: of these, two are written otherwise.
+Max pooling writes down where it found its maxima, and gets a kernel instead (`group_pools`); a convolution over planes copies
+its operand and its result, and is given channels last (`channels_last`). The latter adds up in another order than torch does over
+planes, and of zeros with two signs torch may take the other one for a maximum.
 """
 
 from __future__ import annotations

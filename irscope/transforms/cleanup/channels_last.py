@@ -1,8 +1,8 @@
 """Convolutions over channels that lie side by side, with the whole of a program laid out for them.
 
-**Why.** Of an operand that lies channel by channel, a convolution of oneDNN (torch 2.13, processor) makes a copy in an order of its own, and
-puts its result back from another: twice its operands' memory while it runs, and two passes over it. Channels last it reads and
-writes as it is.
+**Why.** Of an operand that lies channel by channel, a convolution of oneDNN (torch 2.13, processor) makes a copy in an order of
+its own, and puts its result back from another: twice its operands' memory while it runs, and two passes over it. Channels last
+it reads and writes as it is.
 
 **How.** Before each such convolution its operand is copied channels last; then all types that follow are found anew. Elementwise ops,
 normalisations, pooling, joins and the convolutions themselves keep the order, so that most of these copies are of what lies so
@@ -23,7 +23,21 @@ from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.shapes import Shapes
 from irscope.analysis.views import ViewAliases, with_new_strides
 from irscope.errors import ArgumentError
-from irscope.ir import INT, Created, Edit, Erased, Graph, Node, Replaced, Rewriter, TensorType, Value, make_node, make_value, new_id
+from irscope.ir import (
+    INT,
+    Created,
+    Edit,
+    Erased,
+    Graph,
+    Node,
+    Replaced,
+    Rewriter,
+    TensorType,
+    Value,
+    make_node,
+    make_value,
+    new_id,
+)
 from irscope.ops.typing import channels_last_strides, contiguous_strides, is_channels_last, is_contiguous, static_shape
 from irscope.transforms.base import PassRecord, Remark
 

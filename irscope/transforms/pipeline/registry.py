@@ -64,6 +64,10 @@ _ALL: Final = (
         "recommend-layouts", "lets convolutions give channels-last results where copies become views then",
         "cleanup.recommend_layouts:recommend_layouts",
     ),
+    Pass(
+        "channels-last", "lays out what convolutions read and write channels last, where they would copy it",
+        "cleanup.channels_last:channels_last",
+    ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants that dominate their users", "cleanup.pool_constants:pool_constants"),
     Pass(

@@ -104,6 +104,21 @@ def recurrent(x: Any, w: Any) -> Any:
     return h
 
 
+def growing(x: Any) -> Any:
+    out = x[:1]
+    for i in range(1, 32):
+        out = torch.cat([out, torch.tanh(x[i : i + 1]) + out[-1:]])  # slow
+    return out
+
+
+@torch.jit.script
+def growing_in_a_loop(x: torch.Tensor) -> torch.Tensor:
+    out = x[:1]
+    for i in range(1, x.shape[0]):
+        out = torch.cat([out, x[i : i + 1]])  # slow
+    return torch.relu(out)
+
+
 class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -134,12 +149,14 @@ PLANTED: dict[str, Program] = {
     "twice": (twice, (_randn(256, 32), _randn(32, 512))),
     "unused": (unused, (_randn(256, 32), _randn(32, 256))),
     "recurrent": (recurrent, (_randn(24, 64), _randn(64, 64))),
+    "growing": (growing, (_randn(32, 4096),)),
+    "growing in a loop": (growing_in_a_loop, (_randn(32, 4096),)),
     "attention": (Attention(), (_randn(4, 256, 64),)),
 }  # fmt: skip
 
 
 def slow_lines(program: Callable[..., Any]) -> set[int]:
     """The lines of its source that are marked."""
-    source = program.forward if isinstance(program, nn.Module) else program
+    source = program.forward if isinstance(program, nn.Module) else getattr(program, "_torchdynamo_inline", program)
     lines, first = inspect.getsourcelines(source)
     return {first + place for place, line in enumerate(lines) if line.rstrip().endswith("# slow")}

@@ -83,6 +83,7 @@ RULES = {
     "copy": "copy", "broadcast": "expanding-broadcast", "float64": "float64", "python loop": "many-small-ops",
     "transposed": "transposed-operand", "item": "waits-for-a-number", "rebuilt constant": "rebuilt-constant",
     "expanded": "expanded-copy", "twice": "computed-again", "unused": "unused", "written softmax": "fuse",
+    "growing": "grows-by-copies", "growing in a loop": "grows-by-copies",
 }  # fmt: skip
 
 
@@ -97,6 +98,15 @@ def test_each_is_told_for_what_it_is(name: str) -> None:
 def test_a_recurrence_is_not_told_to_be_one_op() -> None:
     remark = next(r for r in planted("recurrent").remarks if r.rule == "many-small-ops")
     assert "needs the one before" in remark.advice
+
+
+def test_pieces_that_are_joined_once_do_not_grow() -> None:
+    def joined(x: Any) -> Any:
+        pairs = [torch.cat([x[i], torch.relu(x[i])]) for i in range(8)]
+        return torch.cat([torch.cat(pairs[:4]), torch.cat(pairs[4:])])
+
+    p = on_the_machine(joined, torch.ones(8, 1 << 16))
+    assert "grows-by-copies" not in {remark.rule for remark in p.remarks}
 
 
 def test_where_all_is_at_its_roof_nothing_is_advised() -> None:

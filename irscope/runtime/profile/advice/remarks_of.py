@@ -15,6 +15,7 @@ from irscope.runtime.profile.advice.copies import copy_remarks
 from irscope.runtime.profile.advice.dtypes import dtype_remarks
 from irscope.runtime.profile.advice.evidence import Evidence
 from irscope.runtime.profile.advice.groups import group_remarks
+from irscope.runtime.profile.advice.growing import growing_remarks
 from irscope.runtime.profile.advice.layouts import layout_remarks
 from irscope.runtime.profile.advice.remark import Remark
 from irscope.runtime.profile.advice.repeated import repeated_remarks
@@ -27,7 +28,7 @@ __all__ = ["remarks_of"]
 Rule = Callable[[Evidence], Iterator[Remark]]
 
 _PARTICULAR: Final[tuple[Rule, ...]] = (
-    copy_remarks, dtype_remarks, repeated_remarks, layout_remarks, waiting_remarks
+    copy_remarks, growing_remarks, dtype_remarks, repeated_remarks, layout_remarks, waiting_remarks
 )  # fmt: skip
 _GENERAL: Final[tuple[Rule, ...]] = (group_remarks, roof_remarks)
 _LEAST_SHARE: Final = 0.02

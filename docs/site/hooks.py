@@ -35,7 +35,7 @@ PAGES: Final = {
 }
 """Pages of the site that are files of the repository."""
 _NEEDS_A_KERNEL: Final = "application/vnd.jupyter.widget-view+json"
-_LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
+_LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|data:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: Any) -> Any:

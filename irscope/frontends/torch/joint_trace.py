@@ -86,9 +86,12 @@ def _noting_scopes(root: Any, prefix: str) -> Iterator[None]:
 def trace(function: Callable[..., Sequence[Any]], inputs: Sequence[Any], mode: Any) -> Any:
     """The FX graph module of a function of fake tensors that gives a flat list; without what nobody reads."""
     from torch.fx import traceback
-    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
-    def forward(*given: Any) -> Sequence[Any]:  # torch looks for stack frames of this name
+    def forward(*given: Any) -> Sequence[Any]:  # torch looks for stack frames from the first one of this name on
+        tracing = get_proxy_mode()
+        assert tracing is not None
+        tracing.tracer._record_forward_stack_traces_only = False  # else only for those of this name: a function has another
         return function(*given)
 
     with mode, traceback.preserve_node_meta():

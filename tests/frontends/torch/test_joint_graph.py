@@ -267,6 +267,25 @@ def test_nodes_of_the_backward_pass_know_their_line_and_module():
     assert {node.scope for node in graph.nodes() if node.op == "aten::mm"} == {"inner.out", "inner.qkv"}
 
 
+def _rooted(x: Any, w: Any) -> Any:
+    return (x @ w).sqrt()
+
+
+def test_nodes_of_a_function_know_their_line_too():
+    def layer(x: Any, w: Any) -> Any:
+        return torch.tanh(_rooted(x, w))
+
+    graph = irs.load(layer, torch.rand(2, 3, requires_grad=True), torch.rand(3, 4), backward=True)
+    lines = {name: inspect.getsourcelines(function)[1] + 1 for name, function in (("tanh", layer), ("sqrt", _rooted))}
+    for op, name in (("aten::tanh", "tanh"), ("aten::tanh_backward", "tanh"), ("aten::sqrt", "sqrt")):
+        node = graph.node(op)
+        assert node.location is not None and (Path(node.location.file).name, node.location.line) == (
+            "test_joint_graph.py", lines[name],
+        )  # fmt: skip
+    computed = [node for node in graph.nodes() if node.op.startswith("aten::")]
+    assert all(node.location is not None for node in computed)
+
+
 def test_the_graph_prints_and_reads_back():
     graph = irs.load(Attention(), torch.rand(1, 3, 8), backward=True)
     assert same_structure(irs.parse(str(graph)), graph)

@@ -61,8 +61,10 @@ def _shift_right_logical(op: Operation) -> Value | None:
     if op.dtype not in INTEGERS or known is None or known.size == 0:
         return None
     by, bits = int(known.flat[0]), np.iinfo(op.dtype).bits
-    if not np.all(known == by) or not 0 < by < bits:
+    if not np.all(known == by):
         return None
+    if not 0 < by < bits:  # a negative distance is a large one
+        return op.e.like("bitwise_and", op.operands[0], -1 if by == 0 else 0)
     shifted = _shift(True)(op)
     return op.e.aten("bitwise_and", shifted, (1 << (bits - by)) - 1, type=op.type)
 

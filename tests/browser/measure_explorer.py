@@ -163,7 +163,7 @@ def _run(lab: Lab, name: str, program: str) -> dict[str, float]:
     act = "const i = document.querySelector('.irs-live .irs-search input'); i.value = 'op:matmul & bytes>1';"
     act += "i.dispatchEvent(new Event('input'))"
     row["search ms"] = timed(lab, act, "document.querySelector('.irs-live .irs-found:not([hidden])')?.children.length > 0")
-    page.keyboard.press("Escape")
+    page.locator(".irs-live .irs-search input").fill("")
     lab.save()
     row["notebook kB"] = (lab.root / f"{name}.ipynb").stat().st_size / 1000
     offer = page.locator(".irs-live .irs-step-offer button", has_text="step by step")

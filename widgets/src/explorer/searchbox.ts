@@ -5,7 +5,9 @@ import { freshId, h } from "../lib/dom/dom";
 import { search, type Matches } from "../lib/model/search";
 import { withoutTypes } from "../lib/model/tokens";
 
+/** Milliseconds without a key before a page looks through its own lines. Python is asked sooner, and one question at a time. */
 const LEAST_PAUSE = 80;
+const SHORT_PAUSE = 15;
 const WORDS = "a name, an op, a type";
 const HELP = `${WORDS}; or a question: op:conv & bytes>1e6 · writes %p · alias %a · reads %a · line:78 · class:3 · rule:iteration-space · scope:layers.0 · is:group`;
 const QUESTION = /^\s*(?:[a-z]+\s*(?::(?!:)|[<>=])|(?:writes|reads|makes|alias)\s+%)/u;
@@ -22,6 +24,8 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   let at = 0;
   /** Whether Enter was pressed before there was an answer. */
   let chooseWhenFound = false;
+  /** Whether a question is without its answer: what was typed since is asked then. */
+  let waiting = false;
   let pause: ReturnType<typeof setTimeout> | undefined;
   const close = () => {
     list.hidden = true;
@@ -46,10 +50,16 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   const look = () => {
     const asked = input.value;
     if (!context.supply || !asked.trim()) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words; a notebook with a kernel answers questions" : "");
+    if (waiting) return;
+    waiting = true;
+    const answered = () => {
+      waiting = false;
+      if (input.value !== asked && !context.signal.aborted) look();
+    };
     context.supply.find(asked).then(({ ids, shown, lines, trouble, titles }) => {
       if (input.value !== asked || context.signal.aborted) return;
       offer({ all: ids, shown: shown.map((record, k) => ({ record, title: titles[k], line: withoutTypes(lines[k]).trim() })) }, trouble);
-    }, () => offer(search(records, asked), ""));
+    }, () => offer(search(records, asked), "")).finally(answered);
   };
   const offer = ({ shown, all }: Matches, trouble: string) => {
     actions = shown.map(({ record }) => () => selection.set([record]));
@@ -69,7 +79,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   };
   input.addEventListener("input", () => {
     clearTimeout(pause);
-    pause = setTimeout(look, LEAST_PAUSE);
+    pause = setTimeout(look, context.supply ? SHORT_PAUSE : LEAST_PAUSE);
   });
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {

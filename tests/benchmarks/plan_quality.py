@@ -2,6 +2,7 @@
 
     python tests/benchmarks/plan_quality.py                # every model; Inductor plans, and compiles nothing
     python tests/benchmarks/plan_quality.py bert unet --list   # also what each launch of greedy and of Inductor does
+    python tests/benchmarks/plan_quality.py --views            # greedy without disjoint parts, with them, and with recommended layouts
 
 *The fusible part* is what none of the three leaves to a library in all models: elementwise ops, reductions, normalisations,
 copies, joins and fills. Matrix products, convolutions, attention, pooling, resampling, look-ups, running sums are library
@@ -21,7 +22,8 @@ import argparse
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +39,8 @@ from irscope.ir.core import Graph, Node
 from irscope.ir.types import TensorType, Type
 from irscope.ops.registry import category_of, effect_of, op_of
 from irscope.ops.typing.strides import is_contiguous, view_strides
+from irscope.transforms.cleanup.channels_last import channels_last
+from irscope.transforms.cleanup.recommend_layouts import recommend_layouts
 from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.benchmarks.fusion_models import MODELS
 
@@ -217,14 +221,74 @@ def counts(node: Any) -> bool:
     return not (targets <= MOVES_ONLY and made_of & LIBRARY_ORIGINS)
 
 
+# -- what the analysis of views brings --------------------------------------------------------------------------------
+
+
+@contextmanager
+def without_parts() -> Iterator[None]:
+    """Slices of one buffer are taken to overlap, as torch's alias db takes them."""
+    from irscope.analysis.views import view_aliases
+    from irscope.transforms.functionalize import alias_families
+
+    places: list[tuple[Any, str, Any]] = [
+        (view_aliases, "are_disjoint", lambda a, b: None), (view_aliases, "are_apart", lambda a, b: False),
+        (alias_families, "are_apart", lambda graph, a, b: False),
+    ]  # fmt: skip
+    kept = [getattr(module, name) for module, name, _ in places]
+    for module, name, other in places:
+        setattr(module, name, other)
+    try:
+        yield
+    finally:
+        for (module, name, _), function in zip(places, kept, strict=True):
+            setattr(module, name, function)
+
+
+def convolutions_copy(graph: Graph) -> float:
+    """Megabytes of operands and results that convolutions read and write plane by plane, and so copy (oneDNN)."""
+    shapes, size = infer(graph), 0
+    for node in graph.nodes():
+        given = shapes.type(node.inputs[0]) if node.op in ("aten::conv2d", "aten::convolution") else None
+        if isinstance(given, TensorType) and given.strides is not None and given.strides[1] != 1:
+            size += bytes_of(given) + bytes_of(shapes.type(node.output))
+    return size / 1e6
+
+
+def view_rows(name: str, load: Callable[[], Graph]) -> list[str]:
+    """Launches, megabytes that they move, and megabytes that convolutions copy beside them: before, with parts, with layouts."""
+    cells = [name]
+    with without_parts():
+        graphs = [irs.fuse(load()).graph]
+    graphs.append(irs.fuse(load()).graph)
+    graphs.append(channels_last(irs.fuse(recommend_layouts(load()).after).graph).after)
+    for graph in graphs:
+        plan = plan_of(graph)
+        cells += [str(len(plan.launches)), f"{plan.megabytes:.2f}", f"{convolutions_copy(graph):.2f}"]
+    return cells
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def print_views(models: Sequence[str]) -> None:
+    kinds = [f"{kind}: {what}" for kind in ("before", "parts", "layouts") for what in ("launches", "MB", "MB in convolutions")]
+    print(f"| model | {' | '.join(kinds)} |\n|{'---|' * (len(kinds) + 1)}")
+    for name in models:
+        torch.manual_seed(0)
+        model, arguments = MODELS[name]()
+        model.eval()
+        print("| " + " | ".join(view_rows(name, lambda: irs.load(model, *arguments))) + " |", flush=True)  # noqa: B023
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("models", nargs="*", default=list(MODELS))
     options.add_argument("--list", action="store_true", help="what each launch of greedy and of Inductor does")
+    options.add_argument("--views", action="store_true", help="greedy with and without what the analysis of views brings")
     chosen = options.parse_args()
+    if chosen.views:
+        print_views(chosen.models)
+        return
     columns = [*POLICIES, "unfused", "torch's legacy fuser", "Inductor"]
     print(f"| model | nodes | library ops | {' | '.join(columns)} | MB unfused | greedy | Inductor |")
     print("|---" * (len(columns) + 6) + "|")

@@ -92,7 +92,9 @@ def bytes_of(layout: Layout, p: Program) -> frozenset[int] | None:
 
 def told_bytes(covered: SymbolicBytes, names: dict[str, Any]) -> frozenset[int]:
     """What a set with names in it is in one run."""
-    counts, steps = ([number_in(number, names) for number in numbers] for numbers in (covered.counts, covered.steps))
+    counts = [number_in(count, names) for count in covered.counts]
+    taken = zip(counts, covered.steps, strict=True)
+    steps = [number_in(step, names) if count > 1 else 0 for count, step in taken]  # that of one index may be any
     found = byte_set(number_in(covered.start, names), number_in(covered.width, names), counts, steps)
     return frozenset(byte for run in found.runs() for byte in range(*run))
 

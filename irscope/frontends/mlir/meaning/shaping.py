@@ -83,11 +83,13 @@ def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
 
 def permuted(e: Emitter, value: Value, order: Sequence[int]) -> Value:
     """The value with its dimensions in another order; the value itself where that is its own."""
-    before = shape_of(value)
+    assert isinstance(value.type, TensorType)
+    before = value.type.shape
     assert before is not None  # the caller looked
     if list(order) == list(range(len(before))):
         return value
-    return e.tensor("permute", value, list(order), dtype=dtype_of(value), shape=[before[axis] for axis in order])
+    shape = tuple([before[axis] for axis in order])
+    return e.aten("permute", value, list(order), type=TensorType(dtype_of(value), shape, None if shape else ()))
 
 
 def reshaped(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
@@ -106,8 +108,9 @@ def _reshape(op: Operation) -> Value | None:
 
 
 def _transpose(op: Operation) -> Value | None:
-    order = op.ints("permutation")
-    return permuted(op.e, op.operands[0], order) if order is not None and op.is_static else None
+    order, given = op.ints("permutation"), op.operands[0].type
+    has_rank = isinstance(given, TensorType) and given.shape is not None
+    return permuted(op.e, op.operands[0], order) if order is not None and has_rank else None
 
 
 def sliced(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:

@@ -41,6 +41,7 @@ from .reductions import (
 )
 from .special import (
     erf,
+    erfc,
     sigmoid,
 )
 
@@ -61,6 +62,7 @@ __all__ = [
     "conversion",
     "count_operations",
     "erf",
+    "erfc",
     "evaluate",
     "flops_at_a_point",
     "reduce_array",

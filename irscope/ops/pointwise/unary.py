@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ops.expr import Expr, Kind, NoExpression, call, const, erf, require_known, sigmoid
+from irscope.ops.expr import Expr, Kind, NoExpression, call, const, erf, erfc, require_known, sigmoid
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.schema import Op
 from irscope.ops.typing import is_integral
@@ -93,7 +93,7 @@ _FUNCTIONS: Final = (
     *_unary("tanh", np.tanh, _primitive("tanh")),
     *_unary("sigmoid", sigmoid, _primitive("sigmoid")),
     *_unary("erf", erf, _primitive("erf")),
-    *_unary("erfc", lambda x: (1 - erf(x.astype(np.float64))).astype(x.dtype), None),
+    *_unary("erfc", erfc, None),
     *_unary("asin", np.arcsin, None, also="arcsin"),
     *_unary("acos", np.arccos, None, also="arccos"),
     *_unary("atan", np.arctan, None, also="arctan"),

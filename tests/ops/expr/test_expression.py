@@ -11,7 +11,7 @@ import pytest
 from irscope.ir.types import TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, input_element, number, where
 from irscope.ops.expr.numpy_eval import evaluate, round_to
-from irscope.ops.expr.special import erf, sigmoid
+from irscope.ops.expr.special import erf, erfc, sigmoid
 from irscope.ops.registry import lookup
 
 X, Y = input_element(0, "float32"), input_element(1, "float32")
@@ -228,6 +228,9 @@ def test_the_error_function_is_exact_to_the_last_digits() -> None:
     points = np.concatenate([np.linspace(-7, 7, 5001), [0.0, -0.0, 1e-300, math.inf, -math.inf]])
     np.testing.assert_allclose(erf(points), [math.erf(point) for point in points], rtol=1e-15)
     assert np.isnan(erf(np.array(math.nan)))
+    far = np.concatenate([np.linspace(-7, 26, 2000), [0.84375, 1.25, 1 / 0.35, 40.0, math.inf, -math.inf]])
+    np.testing.assert_allclose(erfc(far), [math.erfc(point) for point in far], rtol=2e-13)
+    assert np.isnan(erfc(np.array(math.nan)))
 
 
 def test_the_sigmoid_does_not_overflow() -> None:

@@ -19,7 +19,7 @@ from irscope.analysis.shapes import Shapes, infer
 from irscope.ir import NOT_CONSTANT, Graph
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup import fold_constants, remove_dead_nodes
-from tests.strategies import FEATURES, MORE_FEATURES, random_program
+from tests.random_programs.graphs import FEATURES, MORE_FEATURES, random_program
 
 PROGRAM = """graph(%x : Float(2, 3)):
   %n : int = aten::dim(%x)

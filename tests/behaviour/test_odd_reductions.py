@@ -14,7 +14,7 @@ pytest.importorskip("llvmlite")
 
 from irscope.errors import IrscopeError  # noqa: E402
 from tests.behaviour.whole_programs import Outcome, check_program, interpreted, is_taken  # noqa: E402
-from tests.torch_programs import TorchProgram  # noqa: E402
+from tests.random_programs.torch_scripts import TorchProgram  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

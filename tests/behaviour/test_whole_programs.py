@@ -11,7 +11,7 @@ pytest.importorskip("llvmlite")
 
 from tests.behaviour.rounding import near, rounded_runs, spread  # noqa: E402
 from tests.behaviour.whole_programs import Guard, Outcome, Truth, assert_alike, check, check_program, is_close  # noqa: E402
-from tests.torch_programs import TorchProgram  # noqa: E402
+from tests.random_programs.torch_scripts import TorchProgram  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -25,7 +25,7 @@ from irscope.ir.types import TensorType
 from irscope.runtime.arrays.array_memory import TorchMemory, extents
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.behaviour.rounding import allowance, near, rounded_runs, spread
-from tests.torch_programs import TorchProgram, torch_program
+from tests.random_programs.torch_scripts import TorchProgram, torch_program
 
 _MARGIN = 64
 """Bytes on both sides of each result of a kernel."""

@@ -10,7 +10,7 @@ from irscope._base.frozen import FrozenDict
 from irscope.ir.payload import TensorData
 from irscope.ir.structural import same_payload, same_structure
 from irscope.ir.text.parser import parse
-from tests.strategies import programs
+from tests.random_programs.graphs import programs
 
 BASE = """graph(%x : Float(2), %y : Float(2), %c : bool):
   %k : float = prim::Constant[value=0.]()

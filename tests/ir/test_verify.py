@@ -16,7 +16,7 @@ from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.text.parser import parse
 from irscope.ir.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, OptionalType, Type
 from irscope.ir.verify import verify
-from tests.strategies import programs
+from tests.random_programs.graphs import programs
 
 
 def value(name: str, type: Type = TENSOR) -> Value:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.conftest import read_sections
-from tests.strategies import FEATURES, MORE_FEATURES, random_program
+from tests.random_programs.graphs import FEATURES, MORE_FEATURES, random_program
 
 __all__ = ["mutated", "seeds"]
 

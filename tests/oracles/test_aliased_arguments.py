@@ -22,7 +22,7 @@ from irscope.errors import CaptureError, IrscopeError  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
 from tests.behaviour.whole_programs import POLICIES, Truth, check_call, guarded, interpreted, is_taken  # noqa: E402
 from tests.oracles.counts import Counts  # noqa: E402
-from tests.torch_programs import TorchProgram, torch_program  # noqa: E402
+from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

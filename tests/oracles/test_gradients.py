@@ -19,7 +19,7 @@ pytest.importorskip("llvmlite")
 import irscope as irs  # noqa: E402
 from irscope.errors import CaptureError, IrscopeError  # noqa: E402
 from tests.oracles.counts import Counts  # noqa: E402
-from tests.torch_programs import TorchProgram, torch_program  # noqa: E402
+from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

@@ -14,7 +14,7 @@ from irscope.ir.payload import argument_type
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
 from irscope.runtime.reference import run_reference
-from tests.strategies import programs
+from tests.random_programs.graphs import programs
 
 torch = pytest.importorskip("torch")
 

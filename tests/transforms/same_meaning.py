@@ -14,7 +14,7 @@ from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
 from irscope.transforms.base import PassRecord
 from tests.analysis.alias.eager import memory_of, parts, run
-from tests.strategies import Program, random_program
+from tests.random_programs.graphs import Program, random_program
 
 
 def as_torch(thing: Any) -> Any:

@@ -17,7 +17,7 @@ from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
 from irscope.ir.core import Block, Value  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
 from tests.analysis.alias.torch_holes import as_torch_reads  # noqa: E402
-from tests.strategies import FEATURES, random_program  # noqa: E402
+from tests.random_programs.graphs import FEATURES, random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -21,7 +21,7 @@ from irscope.analysis.dependence import dependences_by  # noqa: E402
 from irscope.ir.core import Block, Graph, Node, Value  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
 from tests.analysis.alias.eager import Trace, run  # noqa: E402
-from tests.strategies import random_program  # noqa: E402
+from tests.random_programs.graphs import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

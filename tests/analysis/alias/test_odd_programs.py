@@ -21,8 +21,8 @@ from irscope.ir.core import Block, Node  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
 from irscope.ir.verify import verify  # noqa: E402
 from tests.analysis.alias.eager import parts, run  # noqa: E402
-from tests.analysis.alias.odd_programs import odd_program  # noqa: E402
 from tests.analysis.alias.test_execution import check_foreseen, reordered  # noqa: E402
+from tests.random_programs.odd_graphs import odd_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

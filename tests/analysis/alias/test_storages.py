@@ -17,7 +17,7 @@ from irscope.ir.core import Graph  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
 from tests.analysis.alias.eager import run  # noqa: E402
 from tests.analysis.alias.test_execution import arguments, check_foreseen  # noqa: E402
-from tests.strategies import random_program  # noqa: E402
+from tests.random_programs.graphs import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -16,7 +16,7 @@ from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
 from irscope.ops.typing.numpy_layout import array_type
 from irscope.runtime.reference import run_reference
-from tests.strategies import programs, random_program
+from tests.random_programs.graphs import programs, random_program
 
 
 def holds(shapes: Shapes, value: Value, thing: Any) -> None:

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 import irscope as irs  # noqa: E402
 from irscope.ir import Graph, Value  # noqa: E402
 from tests.analysis.alias.eager import _Run  # noqa: E402
-from tests.analysis.views.random_chains import addresses  # noqa: E402
+from tests.random_programs.view_chains import addresses  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -15,7 +15,7 @@ from irscope.analysis.views import Layout, SymbolicBytes, byte_set
 from irscope.ir import Value
 from irscope.ops.view_steps import Extent
 from tests.analysis.views.evaluated import names_of, number_in, wrong_about
-from tests.analysis.views.random_chains import Program, addresses, chains, storage_of
+from tests.random_programs.view_chains import Program, addresses, chains, storage_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*(of dimension other than 2|0-D tensors)")]
 

@@ -15,7 +15,7 @@ from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, ListType
 from irscope.ir.verify import verify
-from tests.strategies import programs, random_program
+from tests.random_programs.graphs import programs, random_program
 
 EVERYTHING = """
 # a comment before

@@ -18,7 +18,7 @@ from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import MAX_INDENT, assign_names, print_first_lines, print_graph, print_node
 from irscope.ir.text.type_text import parse_type
 from irscope.ir.verify import verify
-from tests.strategies import programs
+from tests.random_programs.graphs import programs
 from tests.work import calls_made
 
 TEXT = """\

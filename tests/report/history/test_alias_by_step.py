@@ -8,7 +8,7 @@ import irscope as irs
 from irscope.analysis.alias import AliasDb
 from irscope.report.history.alias_by_step import AliasSteps, stands_for
 from irscope.report.pages.history_view import HistoryInspection, history_view
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 
 PROGRAM = """graph(%x : Float(8, 4)):
   %zero : int = prim::Constant[value=0]()

@@ -17,7 +17,7 @@ from irscope.report.panes.text_view import text_view
 from irscope.report.value_names import names_in
 from irscope.report.view_models import TextView, TimelineView
 from irscope.transforms.history import History
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 
 PROGRAM = """graph(%x : Float(8, 4), %y : Float(8, 4)):
   %one : int = prim::Constant[value=1]()

@@ -160,7 +160,7 @@ def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
 def check_whole(seed: int) -> bool:
     """Whether torch itself runs this program on the GPU; raises where we differ."""
     from tests.behaviour.whole_programs import Truth, check_call, interpreted, is_taken
-    from tests.torch_programs import torch_program
+    from tests.random_programs.torch_scripts import torch_program
 
     program = torch_program(seed, 6 + seed % 17)
     if not is_taken(on_gpu(program.eager()), program) or not is_taken(on_gpu(interpreted(program)), program):

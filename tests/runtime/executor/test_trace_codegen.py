@@ -18,7 +18,7 @@ from irscope.runtime.executor.bytecode import FlatCode, flatten
 from irscope.runtime.executor.trace_codegen import written_runs
 from irscope.runtime.program.executable import Executable
 from tests.behaviour.live_results import CountingLibrary
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 
 TWO = """graph(%x : Tensor, %w : Tensor):
   %one : int = prim::Constant[value=1]()

@@ -13,7 +13,7 @@ import irscope as irs  # noqa: E402
 from irscope.errors import ArgumentError  # noqa: E402
 from irscope.runtime.measure.benchmark import compare  # noqa: E402
 from irscope.runtime.measure.fx_export import torch_function, torch_peer  # noqa: E402
-from tests.strategies import random_program  # noqa: E402
+from tests.random_programs.graphs import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -15,7 +15,7 @@ import irscope as irs
 from irscope.errors import ArgumentError, DeviceUnavailable, RunError, UnknownName
 from irscope.runtime.executor import kernel_calls
 from irscope.runtime.program.executable import Executable, compile_graph
-from tests.strategies import Program, programs
+from tests.random_programs.graphs import Program, programs
 
 CHAIN = """graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::relu(%x)

@@ -15,7 +15,7 @@ from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.autodiff.slice_pass import AutodiffSubgraphs, autodiff_subgraphs
-from tests.strategies import Program, programs, random_program
+from tests.random_programs.graphs import Program, programs, random_program
 from tests.transforms.fusion.test_fuse_pass import assert_same
 from tests.work import calls_made
 

@@ -12,7 +12,7 @@ from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.cleanup.dce import remove_dead_nodes
 from irscope.transforms.cleanup.fold import fold_constants
-from tests.strategies import Program, programs
+from tests.random_programs.graphs import Program, programs
 from tests.transforms.fusion.test_fuse_pass import assert_same
 
 

@@ -15,7 +15,7 @@ from irscope.ir.types import TENSOR, ClassType, TensorType
 from irscope.transforms.dedup import pieces_of
 from irscope.transforms.dedup.listed_key import ListedKeys
 from irscope.transforms.dedup.matching import match
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 
 
 def agree(module: Module) -> bool:

@@ -20,7 +20,7 @@ from irscope.ir.structural import same_structure
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.fuse_pass import fuse
-from tests.strategies import Program, programs
+from tests.random_programs.graphs import Program, programs
 
 QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -10,7 +10,7 @@ import irscope as irs
 from irscope.ir import Graph
 from irscope.ir.structural import same_structure
 from irscope.transforms.functionalize import functionalize_pass
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 
 WRITES = """graph(%x : Float(4, strides=[1])):
   %one : int = prim::Constant[value=1]()

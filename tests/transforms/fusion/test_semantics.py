@@ -15,7 +15,7 @@ from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.policy import Candidate
 from irscope.transforms.fusion.policy.best_first import Score
 from irscope.transforms.fusion.policy.registry import POLICIES
-from tests.strategies import Program, random_program
+from tests.random_programs.graphs import Program, random_program
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 
 torch = pytest.importorskip("torch")

@@ -12,7 +12,7 @@ from irscope.ir.rewriter import Merged
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.fuse_pass import fuse
-from tests.strategies import Program, programs
+from tests.random_programs.graphs import Program, programs
 from tests.transforms.fusion.test_fuse_pass import assert_same
 
 LATTICE = """graph(%x : Float(2, 3), %y : Float(2, 3)):

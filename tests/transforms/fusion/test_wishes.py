@@ -12,7 +12,7 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.policy.registry import POLICIES
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.test_fuse_pass import assert_same
 
 CHAIN = """graph(%x : Float(1000), %y : Float(1000)):

@@ -14,7 +14,7 @@ from tests.work import calls_made
 
 pytest.importorskip("torch")
 
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 from tests.transforms.same_meaning import assert_same_meaning, check_pass
 
 pytestmark = pytest.mark.torch

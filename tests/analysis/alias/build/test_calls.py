@@ -22,8 +22,8 @@ from irscope.ir.core import Graph, Module
 from irscope.ir.text.parser import parse
 from irscope.ir.verify import verify
 from tests.analysis.alias.build.outlining import call_itself, call_twice, nodes_of, outline
-from tests.analysis.alias.odd_programs import odd_program
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
+from tests.random_programs.odd_graphs import odd_program
 from tests.work import calls_made
 
 COUNTS = Counter[tuple[bool, bool]]

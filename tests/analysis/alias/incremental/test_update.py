@@ -20,8 +20,8 @@ from irscope.ir.types import TENSOR
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import remove_dead_nodes
 from irscope.transforms.fusion.fuse_pass import fuse
-from tests.analysis.alias.incremental.edit_scripts import EDITS, group_of, random_record
-from tests.strategies import random_program
+from tests.random_programs.edits import EDITS, group_of, random_record
+from tests.random_programs.graphs import random_program
 
 
 def check_equal(db: AliasDb, rng: random.Random) -> None:

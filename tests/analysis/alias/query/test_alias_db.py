@@ -8,7 +8,7 @@ from irscope.analysis.alias.build.mod_ref import Accesses
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.errors import UnknownName
 from irscope.ir.text.parser import parse
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 from tests.work import calls_made
 
 

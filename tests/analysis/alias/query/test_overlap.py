@@ -16,7 +16,7 @@ from irscope.ir.core import Graph, Value  # noqa: E402
 from irscope.ir.types import TensorType  # noqa: E402
 from tests.analysis.alias.eager import run  # noqa: E402
 from tests.analysis.alias.test_execution import arguments, flat, moved, reordered  # noqa: E402
-from tests.strategies import random_program  # noqa: E402
+from tests.random_programs.graphs import random_program  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

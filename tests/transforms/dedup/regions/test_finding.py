@@ -20,7 +20,7 @@ from irscope.ir.core import Block, Graph, Module, Node, Value
 from irscope.ir.module import inlined, verify_module
 from irscope.ir.verify import verify
 from irscope.transforms.dedup.regions import Repeat, find_regions, outline_nested, outline_regions
-from tests.strategies import Program, random_program
+from tests.random_programs.graphs import Program, random_program
 from tests.transforms.same_meaning import observed
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "examples"))

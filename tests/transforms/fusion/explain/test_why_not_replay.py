@@ -14,7 +14,7 @@ from irscope.ir.core import Graph, Node
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.policy.registry import POLICIES
 from irscope.transforms.grouping import Refusal
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.explain.replay import confirm, neighbours, typed
 
 BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")

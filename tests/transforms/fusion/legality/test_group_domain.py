@@ -19,7 +19,7 @@ from irscope.ops.traits import SEEN_THROUGH
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.fuse_pass import fuse
 from irscope.transforms.fusion.legality.group_domain import Domain
-from tests.strategies import FEATURES, MORE_FEATURES, Program, programs
+from tests.random_programs.graphs import FEATURES, MORE_FEATURES, Program, programs
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,7 +11,7 @@ from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.legality.group_domain import Domain
 from irscope.transforms.fusion.policy import Candidate
 from irscope.transforms.fusion.policy.registry import POLICIES
-from tests.strategies import random_program
+from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.torch_plan import our_groups, program, torch_groups
 from tests.work import calls_made
 

@@ -1,4 +1,4 @@
-"""Random programs of the odd kind, for alias analysis alone: what `tests.strategies` leaves out because kernels never see it.
+"""Random programs of the odd kind, for alias analysis alone: what `tests.random_programs.graphs` leaves out because kernels never see it.
 
 Nested containers, dictionaries of lists, lists of tuples, values of any type, optionals, objects with attributes, tasks,
 `out=` arguments, lists that are written through (`_foreach_*`), lists that change in place, storages that are exchanged

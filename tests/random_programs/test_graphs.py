@@ -7,7 +7,7 @@ import pytest
 
 from irscope.ir.text.parser import parse
 from irscope.ir.verify import verify
-from tests.strategies import FEATURES, random_program
+from tests.random_programs.graphs import FEATURES, random_program
 
 
 def test_a_seed_is_a_program():

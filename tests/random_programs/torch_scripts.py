@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import torch
 
-from tests.torch_statements import BLOCK, KINDS, SPLIT, WRITE
+from tests.random_programs.torch_statements import BLOCK, KINDS, SPLIT, WRITE
 
 __all__ = ["TorchProgram", "torch_program"]
 

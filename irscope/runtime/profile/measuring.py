@@ -166,7 +166,7 @@ def _take_turns(
         calls = {label: 1 if state.is_written else _calls(way, args) for label, way in ways.items()}
         while turns < _MOST_TURNS:
             for label in Random(turns).sample(order, len(order)):
-                _turn(ways[label], args, state, calls[label])
+                _turn(ways[label], args, state, calls[label], turns % 2 == 1)
             turns += 1
             spent = time.perf_counter() - start
             done = min(99, int(100 * spent / seconds))
@@ -182,12 +182,17 @@ def _take_turns(
     return turns, False
 
 
-def _turn(way: Way, args: Sequence[Any], state: ArgumentSnapshot, calls: int) -> None:
-    state.restore()
-    way.run_whole(args, calls)
+def _turn(way: Way, args: Sequence[Any], state: ArgumentSnapshot, calls: int, parts_first: bool = False) -> None:
+    """The whole and the parts, in the other order every second turn: what runs second finds its weights in the caches."""
+    if not parts_first:
+        state.restore()
+        way.run_whole(args, calls)
     for _ in range(min(calls, 5)):
         state.restore()
         way.run_timed(args)
+    if parts_first:
+        state.restore()
+        way.run_whole(args, calls)
 
 
 def unsure(way: Way) -> list[int]:

@@ -42,7 +42,6 @@ def manners(lab: Lab) -> Iterator[Lab]:
     lab.page.locator(f"{LIVE}.irs-only-classes .irs-rung").first.wait_for(timeout=120_000)
     yield lab
     lab.close()
-    lab.errors[:] = [error for error in lab.errors if "Canceled future" not in error]  # Lab's own, of a kernel that was restarted
     assert lab.errors == []
     assert lab.outside == []
 

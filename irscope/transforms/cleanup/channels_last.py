@@ -131,14 +131,15 @@ def _around(node: Node, shapes: Shapes) -> int:
 
 
 def _with_copies(graph: Graph, planar: Sequence[Node]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
-    """Each of these reads a copy that lies channels last; one copy for all that read one value. The copies with their types."""
-    shapes, rewriter = shapes_of(graph), Rewriter(graph)
+    """Each of these reads a copy that lies channels last; one copy for all that read one value, unless it is written between
+    them. The copies with their types."""
+    shapes, db, rewriter = shapes_of(graph), alias_db_of(graph), Rewriter(graph)
     copies: dict[Value, Value] = {}
     entrances: dict[Value, TensorType] = {}
     for node in planar:
         source, reason = node.inputs[0], "its operand lies channels last"
         new: list[Node] = []
-        if source not in copies:
+        if source not in copies or db.has_writers(source):
             type = shapes.type(source)
             assert isinstance(type, TensorType)
             laid = type.with_(strides=channels_last_strides(static_shape(type) or ()))

@@ -103,6 +103,26 @@ def test_what_is_written_keeps_its_place() -> None:
     assert record.remarks[0].kind == "missed"
 
 
+def test_what_is_written_between_two_convolutions_is_copied_for_each() -> None:
+    image = "Float(2, 8, 32, 32, strides=[8192, 1024, 32, 1], device=cpu)"
+    rest = "%w, %none, %1, %1, %1, %groups)"
+    graph = irs.parse(f"""graph(%x : {image}, %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1], device=cpu)):
+  %none : NoneType = prim::Constant()
+  %1 : int[] = prim::Constant[value=[1, 1]]()
+  %groups : int = prim::Constant[value=1]()
+  %h : {image} = aten::sin(%x)
+  %a : {image} = aten::conv2d(%h, {rest}
+  %i : {image} = aten::relu_(%h)
+  %b : {image} = aten::conv2d(%h, {rest}
+  %c : {image} = aten::conv2d(%b, {rest}
+  %d : {image} = aten::conv2d(%c, {rest}
+  return (%a, %d)""")
+    assert channels_last(graph).remarks[0].kind == "passed"
+    x, w = torch.randn(2, 8, 32, 32), torch.randn(8, 8, 3, 3)
+    for expected, found in zip(irs.compile(graph)(x, w), irs.compile(graph, memory="planned")(x, w), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-2)
+
+
 def test_exact_programs_keep_torchs_order_of_sums() -> None:
     model, x = Joined().eval(), torch.rand(2, 3, 32, 32)
     with torch.no_grad():

@@ -14,7 +14,7 @@ import torch
 
 def decoder():
     """Slices of one buffer, written in place."""
-    from yolov3 import ANCHORS, Detect
+    from networks.yolov3 import ANCHORS, Detect
 
     import irscope as irs
 

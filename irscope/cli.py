@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from inspect import isfunction, signature
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from irscope import __version__
 from irscope._base.escaping import printable
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, listed
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 
 __all__ = ["main"]
@@ -141,7 +142,7 @@ def _add_profile(commands: Any) -> None:
     profile = commands.add_parser(
         "profile", help="say where the time, the bytes and the memory of a run go, and what would help"
     )
-    profile.add_argument("source", help="a program's file, or module:function (or path.py:function) to import and call")
+    profile.add_argument("source", help="a program's file, or module:name (or path.py:name): a function, a model, or what builds one")
     profile.add_argument(
         "--args", "--input", nargs="*", default=[], action="extend", metavar="TYPE",
         help="example arguments, such as float32[1,3,416,416], filled with random numbers",
@@ -260,10 +261,13 @@ def _profile(options: argparse.Namespace) -> None:
     from irscope.session import one_graph, write_report
 
     if ":" in options.source and not Path(options.source).exists():
-        program = _imported(options.source)
-        given = [_example(text) for text in options.args]
+        program, its_own = _imported(options.source)
+        given = [_example(text) for text in options.args] or its_own
+        if not given:
+            what = f"{options.source!r} comes without example arguments"
+            raise ArgumentError(what, hint="give one array type for each: --args 'float32[4,8]'")
         if not _is_torchs(program):
-            given = [array if isinstance(array, ndarray) else array.numpy() for array in given]
+            given = [array.numpy() if hasattr(array, "numpy") and not isinstance(array, ndarray) else array for array in given]
         measured = profile(program, *given, seconds=options.seconds, device=options.device)
     else:
         args = [_example(text) for text in options.args]
@@ -309,22 +313,37 @@ def _is_torchs(program: Any) -> bool:
     return any(name.partition(".")[0] == "torch" for name in names)
 
 
-def _imported(name: str) -> Any:
-    """What `module:function` means; a class of models is called without arguments. Raises ArgumentError."""
+def _imported(name: str) -> tuple[Any, list[Any]]:
+    """What `module:function` means, and the example arguments that come with it. A class of models is called without arguments, and so
+    is a function that gives a model without any: `net` gives `Net()`, or `(Net(), x)`. Raises ArgumentError."""
     place, _, attribute = name.rpartition(":")
     sys.path.insert(0, str(Path.cwd()))
+    hint = "write module:function, with the module's folder as the current one, or file.py:function"
     try:
         module = _module_of_file(place) if place.endswith(".py") else import_module(place)
         found: Any = module
         for part in attribute.split("."):
+            own = [each for each, value in vars(found).items() if getattr(value, "__module__", "") == module.__name__]
+            hint = f"there is {listed(own, most=12)}" if own else hint
             found = getattr(found, part)
         made = found() if isinstance(found, type) else found
     except Exception as error:
         what = f"{name!r} cannot be imported: {type(error).__name__}: {error}"
-        raise ArgumentError(what, hint="write module:function, with the module's folder as the current one") from None
+        raise ArgumentError(what, hint=hint) from None
     if not callable(made):
         raise ArgumentError(f"{name!r} cannot be called", hint="name a function, or a model")
-    return made
+    return _built(made)
+
+
+def _built(found: Any) -> tuple[Any, list[Any]]:
+    """The model that a function gives which needs no argument, with its example arguments; any other program is itself."""
+    if not isfunction(found) or any(each.default is each.empty for each in signature(found).parameters.values()):
+        return found, []
+    with suppress(Exception):
+        model, *args = made if isinstance(made := found(), tuple) else (made,)
+        if callable(model):
+            return model, list(args)
+    return found, []
 
 
 def _module_of_file(path: str) -> Any:

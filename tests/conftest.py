@@ -104,3 +104,14 @@ def write_sections(sections: Sections) -> str:
         *(f"--- {name}\n{text}".rstrip("\n") for name, text in sections.items() if name != "claim"),
     ]
     return "\n".join(parts) + "\n"
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Torch with one thread: where programs are small, others would only spin."""
+    torch = pytest.importorskip("torch")
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

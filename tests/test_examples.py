@@ -71,7 +71,7 @@ def test_the_table_of_examples_has_each_of_them():
     files = sorted(folder.glob("*.py"))
     assert [path.name for path in files] == sorted(re.findall(r"\]\((\w+\.py)\)", told))
     long = [path.name for path in files if len(path.read_text(encoding="utf-8").splitlines()) > 80]
-    assert long == ["yolov3.py"], "it holds the model that others import"
+    assert not long
 
 
 @pytest.mark.torch

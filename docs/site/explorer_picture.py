@@ -21,7 +21,7 @@ BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chro
 def main() -> None:
     """YOLOv3, fused, a view that is asked about, and the classes of equal groups."""
     sys.path.insert(0, str(ROOT))
-    from examples.yolov3 import yolov3
+    from examples.networks.yolov3 import yolov3
 
     model, x = torch.jit.script(yolov3()), torch.rand(1, 3, 160, 160, generator=torch.Generator().manual_seed(1))
     fusion = irs.fuse(irs.load(model, x, name="YOLOv3"))

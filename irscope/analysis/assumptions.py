@@ -14,7 +14,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType, Type, Value
 from irscope.ops.typing.strides import channels_last_strides
 
-__all__ = ["assume", "is_channels_last"]
+__all__ = ["assume"]
 
 
 def assume(graph: Graph, *, distinct: bool | Iterable[Value | str] | None = None, channels_last: Iterable[Value | str] = ()) -> Graph:
@@ -54,12 +54,6 @@ def _channels_last(graph: Graph, value: Value) -> TensorType:
         what = f"%{graph.names[value]} is {type}, and channels lie last in batches of images (4 axes) or volumes (5) of known size"
         raise ArgumentError(what, hint="load the program with example arguments: then the sizes are known")
     return replace(type, strides=channels_last_strides(shape))
-
-
-def is_channels_last(type: Type) -> bool:
-    """Whether tensors of a type are images, or volumes, whose channels lie side by side."""
-    shape = _extents(type)
-    return isinstance(type, TensorType) and len(shape) in (4, 5) and type.strides == channels_last_strides(shape)
 
 
 def _extents(type: Type) -> tuple[int, ...]:

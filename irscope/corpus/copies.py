@@ -2,9 +2,10 @@
 
 `python -m irscope.corpus.copies` reads jobs from its input, as many at once as it is given, and answers each with its number when it is
 done. For each it forks: the copy begins with everything imported, has limits of processor time and memory, and gives all memory back
-when it ends; a crash, a hang or a leak costs that model alone. What a model made its copy import (torch, mostly) the process then
-imports too, so that later copies find it there, and all of them share the memory that it takes. It computes nothing itself and has one
-thread, which is what makes forking safe: another fork between it and the copy waits for the copy's end.
+when it ends; a crash, a hang or a leak costs that model alone. What a model made its copy import (torch, mostly) the process imports
+too, as soon as the model is loaded and while it is looked at, so that later copies find it there, and all of them share the memory that
+it takes. It computes nothing itself and has one thread, which is what makes forking safe: another fork between it and the copy waits for
+the copy's end.
 
 It works for whoever started it and ends, with its copies, when they are gone.
 """
@@ -19,7 +20,8 @@ import select
 import signal
 import struct
 import sys
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -44,13 +46,15 @@ _HEAVY: Final = frozenset({
     "transformers",
 })  # fmt: skip
 """Packages that are worth importing once; importing them starts no threads."""
-_END: Final = b"\n"
+_LINE: Final = b"\n"
+"""What ends the names that a copy tells at once."""
+_END: Final = b"\0"
 """What a watcher says last."""
 
 
 @dataclass
 class _Watcher:
-    """The fork that waits for a copy, and what came of it so far: names of modules."""
+    """The fork that waits for a copy, and what came of it that is not yet a whole line: names of modules."""
 
     process: int
     number: int
@@ -64,8 +68,12 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _warm_up()
     watchers: dict[int, _Watcher] = {}
+    wanted: deque[str] = deque()
     while True:
-        for place in select.select([jobs, *watchers], [], [])[0]:
+        ready = select.select([jobs, *watchers], [], [], 0 if wanted else None)[0]
+        if not ready:
+            _import(wanted.popleft())  # one at a time: a job does not wait for all
+        for place in ready:
             if place == jobs:
                 job = _next(jobs)
                 if job is None:
@@ -75,14 +83,13 @@ def main() -> None:
                 watchers[here] = watcher
                 continue
             watcher, more = watchers[place], os.read(place, 1 << 16)
-            watcher.told += more
-            if more and not more.endswith(_END):
-                continue
-            del watchers[place]
-            os.close(place)
-            os.waitpid(watcher.process, 0)
-            os.write(answers, json.dumps(watcher.number).encode() + b"\n")
-            _import(watcher.told.decode().split())
+            names, _, watcher.told = (watcher.told + more).rpartition(_LINE)
+            if not more or more.endswith(_END):
+                del watchers[place]
+                os.close(place)
+                os.waitpid(watcher.process, 0)
+                os.write(answers, json.dumps(watcher.number).encode() + b"\n")
+            wanted += names.decode().split()
 
 
 def _end_all() -> None:
@@ -130,13 +137,18 @@ def _watched(number: int, out: Path, source: Source, settings: Settings, ours: I
 
 def _examine_apart(out: Path, source: Source, settings: Settings, there: int) -> None:
     """Look at a model in a copy; the record is written here if the copy could not."""
-    before = set(sys.modules)
+    told = set(sys.modules)
+
+    def tell() -> None:
+        names = [name for name in sys.modules if name not in told and name.partition(".")[0] in _HEAVY]
+        told.update(names)
+        _tell(there, names)
 
     def work() -> None:
         gc.freeze()
         gc.enable()  # a large model leaves much to collect, and a copy begins without
-        _examine(out, source, settings)
-        _tell(there, [name for name in sys.modules if name not in before and name.partition(".")[0] in _HEAVY])
+        _examine(out, source, settings, tell)
+        tell()
 
     limits = (settings.seconds, settings.memory)
     try:
@@ -154,18 +166,18 @@ def _tell(there: int, names: list[str]) -> None:
     """As many names as a pipe takes at once; the rest comes along with them."""
     os.set_blocking(there, False)
     with suppress(BlockingIOError):
-        os.write(there, " ".join(names).encode()[: 1 << 16])
+        os.write(there, " ".join(names).encode()[: (1 << 16) - len(_LINE)] + _LINE)
 
 
 _NO_MEMORY: Final = "can't allocate memory"
 """What a RuntimeError of torch says where its allocator gets none."""
 
 
-def _examine(out: Path, source: Source, settings: Settings) -> None:
+def _examine(out: Path, source: Source, settings: Settings, loaded: Callable[[], object]) -> None:
     from irscope.corpus.examine import examined
 
     try:
-        record = examined(source, settings)
+        record = examined(source, settings, loaded)
         record["peak_bytes"] = _peak_bytes()
     except MissingExtra as error:
         record = failure("MissingExtra", f"{error}")
@@ -199,11 +211,10 @@ def _warm_up() -> None:
     examined(Source("warm up", "0" * 32, pickled=pickle.dumps(text)), Settings())
 
 
-def _import(names: list[str]) -> None:
-    for name in names:
-        if name not in sys.modules:
-            with suppress(Exception):
-                import_module(name)
+def _import(name: str) -> None:
+    if name not in sys.modules:
+        with suppress(Exception):
+            import_module(name)
 
 
 if __name__ == "__main__":

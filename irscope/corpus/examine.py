@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -39,10 +39,11 @@ _MOST_TEXT: Final = 1 << 16
 _MOST_OPS: Final = 8
 
 
-def examined(source: Source, settings: Settings) -> Record:
-    """What a survey keeps of a model. Raises whatever loading and analysing it raises."""
+def examined(source: Source, settings: Settings, loaded: Callable[[], object] = lambda: None) -> Record:
+    """What a survey keeps of a model; calls `loaded` when it is there. Raises whatever loading and analysing it raises."""
     started = time.process_time()
     program = program_of(source, settings)
+    loaded()
     if isinstance(program, Module):
         record = _classes(dedup(program), source.key, None)
         nodes = sum(1 for _, graph in graphs_of(program) for _ in graph.nodes())

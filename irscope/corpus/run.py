@@ -6,18 +6,19 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from irscope._base.progress import progress
 from irscope.corpus.findings import MANIFEST, TABLES, Survey
 from irscope.corpus.grouping import grouped
+from irscope.corpus.order import longest_first
 from irscope.corpus.records import has_record, write_atomically
 from irscope.corpus.sources import Settings, Source, sources_of
 from irscope.corpus.tables import arrow, merged
 from irscope.corpus.workers import Workers, workers_of
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, IrscopeError
 
 __all__ = ["survey"]
 
@@ -68,7 +69,7 @@ def survey(
     except OSError as error:
         what = f"nothing can be written to {str(folder)!r}: {error.strerror}"
         raise ArgumentError(what, hint="give a folder of yours: out=…") from None
-    left = [source for source in listed if not has_record(folder, source, settings)]
+    left = longest_first([source for source in listed if not has_record(folder, source, settings)], _seconds(folder))
     with progress(len(left), "surveying") as step, closing(workers.examine(left, folder, settings)) as done:
         for _ in done:
             step()
@@ -77,6 +78,14 @@ def survey(
     found = Survey(folder, {source.name: (source, settings) for source in listed})
     found.write(folder / "index.html")
     return found
+
+
+def _seconds(out: Path) -> dict[str, float]:
+    """How long models took when the folder was surveyed before."""
+    with suppress(IrscopeError, OSError, KeyError):
+        frame = Survey(out).models
+        return dict(zip(frame["model"], frame["seconds"], strict=True))
+    return {}
 
 
 def _put_together(sources: Sequence[Source], out: Path, workers: Workers) -> None:

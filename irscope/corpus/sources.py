@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -51,12 +52,10 @@ class Source:
     """Of a file; empty for what is called."""
     pickled: bytes = field(default=b"", repr=False)
     """The function that builds it, or the program itself."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Of the file, or of the pickle."""
-        path = Path(self.path)
-        return path.stat().st_size if self.path and path.exists() else len(self.pickled)
+    family: str = ""
+    """What it is of: files of one suffix, calls of one function, programs of one type."""
+    size: float = 0
+    """What its time may grow with, within its family: the bytes of a file or a program, the product of a function's numbers."""
 
 
 def sources_of(sources: Any, settings: Settings) -> list[Source]:
@@ -73,7 +72,7 @@ def sources_of(sources: Any, settings: Settings) -> list[Source]:
             count = taken[made.name] = taken.get(made.name, 0) + 1
             if count > 1:
                 again = f"{made.name} #{count}"
-                made = Source(again, _digest(made.key, again), made.path, made.pickled)
+                made = replace(made, name=again, key=_digest(made.key, again))
             found.append(made)
     if not found:
         raise ArgumentError("there is nothing to survey", hint="give files, folders, or functions that build a model")
@@ -101,14 +100,26 @@ def _made(name: str, source: Any, settings: Settings) -> Iterator[Source]:
         return
     name = name or _called(source)
     key = _digest("object", name, _code(source), _done(settings))
-    yield Source(name, key, pickled=_pickled(source, name))
+    pickled = _pickled(source, name)
+    family, size = _size(source, name, pickled)
+    yield Source(name, key, pickled=pickled, family=family, size=size)
+
+
+def _size(source: Any, name: str, pickled: bytes) -> tuple[str, float]:
+    """What family something is of that is no file, and how large it may be there."""
+    if isinstance(source, partial):
+        given = (*source.args, *source.keywords.values())
+        return _called(source.func), math.prod(abs(value) for value in given if type(value) in (int, float) and value)
+    if inspect.isfunction(source):
+        return name, 0  # what stands in it says nothing of what it builds
+    return type(source).__qualname__, len(pickled)
 
 
 def _file(name: str, path: Path, settings: Settings) -> Source:
     place = path.resolve()
     what = place.stat()
     key = _digest("file", str(place), str(what.st_size), str(what.st_mtime_ns), name, _done(settings))
-    return Source(name, key, str(place))
+    return Source(name, key, str(place), family=place.suffix.lower(), size=what.st_size)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -22,7 +22,7 @@ class Workers(Protocol):
     """Those who do the work."""
 
     def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
-        """Have the record of each source written; gives each when it is done, with why it is left out, in any order."""
+        """Have the record of each source written, beginning with the first; gives each when it is done, with why it is left out."""
 
     def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
         """What a function of a module gives for each item, in any order."""
@@ -35,8 +35,8 @@ class Here:
         self.processes = processes or os.cpu_count() or 1
 
     def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
-        """Hand out the largest first, so that the last to end is a small one. An interrupt stops those at work; what is done stays."""
-        left = deque(sorted(sources, key=lambda source: -source.size_bytes))
+        """Hand them out in their order. An interrupt stops those at work; what is done stays."""
+        left = deque(sources)
         done: SimpleQueue[tuple[Source, str] | BaseException] = SimpleQueue()
         examiner = Examiner(out, settings)
 

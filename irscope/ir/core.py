@@ -139,6 +139,8 @@ class Graph(Drawn):
     gradients: Mapping[str, int] = field(default_factory=dict)
     """Of a joint graph of forward and backward: whose gradient each of the further results is, by the name of a parameter or
     an argument; the number counts all results."""
+    tied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The further names under which a model holds a bound input, by the name that it has here: tied weights are one input."""
     argument_paths: tuple[tuple[Any, ...], ...] = ()
     """Of a program that was loaded with nested arguments: the way to each free input in them, the argument's place first
     (`(0,)`, `(1, "w")`). Empty where none is known, or all arguments are plain."""

@@ -15,12 +15,21 @@ import numpy as np
 
 from irscope.ir import Node
 
-__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "on_torch", "tensor_of"]
+__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "has_runner", "on_torch", "tensor_of"]
 
 Function = Callable[..., Any]
 
-_RUNNERS: Final[Mapping[str, str]] = {"onnx": "irscope.frontends.onnx.evaluate"}
+_RUNNERS: Final[Mapping[str, str]] = {
+    "chlo": "irscope.frontends.mlir.evaluate",
+    "onnx": "irscope.frontends.onnx.evaluate",
+    "stablehlo": "irscope.frontends.mlir.evaluate",
+}
 """Namespace to the module whose `function(node)` gives a function of NumPy arrays."""
+
+
+def has_runner(node: Node) -> bool:
+    """Whether a node's language has a library that may run it, with its blocks."""
+    return node.op.partition("::")[0] in _RUNNERS
 
 
 def foreign_function(node: Node) -> Function | None:

@@ -30,7 +30,7 @@ from irscope.ir.text.excerpt import excerpt
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES, FLOAT_DTYPES
 from irscope.runtime.constants import elements, is_a, unpacked
-from irscope.runtime.foreign_ops import foreign_function
+from irscope.runtime.foreign_ops import foreign_function, has_runner
 
 __all__ = ["run_reference"]
 
@@ -103,7 +103,7 @@ class _Interpreter:
                 self.assign(node.outputs, [values[value] for value in branch.returns])
             elif node.op == "prim::Loop":
                 yield self._loop(node)
-            elif node.blocks:
+            elif node.blocks and not has_runner(node):
                 yield self._group(node)
             else:
                 self._node(node)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from irscope._base.concurrency.restored import switching_often
 from irscope._base.concurrency.waiting import Errand
 
 __all__ = ["answer_beside"]
@@ -20,4 +21,4 @@ def answer_beside(work: Callable[[], T], tell: Callable[[T], object]) -> None:
     except RuntimeError:
         tell(work())
         return
-    Errand(lambda: loop.call_soon_threadsafe(tell, work())).start()
+    Errand(lambda: loop.call_soon_threadsafe(tell, switching_often(work))).start()

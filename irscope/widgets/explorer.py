@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakSet
 
-from irscope._base.concurrency.restored import without_collector
+from irscope._base.concurrency.restored import to_stay, without_collector
 from irscope._base.escaping import in_script, one_line
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
@@ -33,6 +33,8 @@ except ImportError as error:  # pragma: no cover - the hub has raised it already
 
 __all__ = ["Explorer", "Pane"]
 
+_LONG = 20_000
+"""Letters of an answer that is sent as JSON text beside its message: the page reads it once, and nobody writes it again."""
 Inspect = Callable[..., Detail | PairDetail]
 """Answers a list of one id with its details, and of two ids with the answers about the pair; with a state of the history
 as a second argument, about that state."""
@@ -110,7 +112,8 @@ class Explorer(Forking):
         links, self._links = self._links, ()
         for link in links:
             link.unlink()
-        self.hub.checks = {}
+        if links:
+            self.hub.checks = {}
         for widget in (*self._panes, self.hub) if links else ():
             widget.close()
         super().close()
@@ -243,19 +246,20 @@ class Explorer(Forking):
         if answer is None and token is None:
             return
 
-        def reply() -> dict[str, Any]:
+        def reply() -> tuple[Any, ...]:
             try:
                 if answer is None:
                     raise UnknownName(f"this explorer answers no {message.get('kind')!r}", hint=f"it answers {', '.join(kinds)}")
-                told: dict[str, Any] = json.loads(in_script({"token": token, **without_collector(answer, message)}))
+                text = in_script({"token": token, **quiet(answer, message)})
+                return (json.loads(text),) if len(text) < _LONG else ({"token": token}, [text.encode()])
             except Exception as error:
-                told = {"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"}
-            return told
+                return ({"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"},)
 
+        quiet = to_stay if message.get("kind") == "part" else without_collector
         if message.get("kind") == "part" and message.get("name") != "timing":  # a measurement wants the processor for itself
-            answer_beside(reply, self.send)
+            answer_beside(reply, lambda made: self.send(*made))
         else:
-            self.send(reply())
+            self.send(*reply())
 
     def _inspected(self, message: Mapping[str, Any]) -> dict[str, Any]:
         ids = [int(record) for record in message["ids"]]

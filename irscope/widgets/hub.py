@@ -26,13 +26,20 @@ export default { async render(props) {
   const load = () => import(URL.createObjectURL(new Blob([runtime.get("code")], { type: "text/javascript" })));
   const bundle = await (bundles[runtime.get("digest")] ??= load());
   return bundle.default.render(props);
+}, initialize: ({ model }) => () => {
+  for (const empty of ["", " "])
+    for (const name of ["view", "measured", "branches_view"]) model.set(name, empty, { silent: true });
 } };
 """
-"""The code that a view carries itself: it fetches the bundle from the runtime, once a page."""
+"""The code that a view carries itself: it fetches the bundle from the runtime, once a page. When it is closed it is emptied, and of
+what it was before too: a channel of Lab to the kernel holds it as long as that lives."""
 
 
 class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
     """A widget that takes its layout with it: that is a widget too, which ipywidgets would keep in the kernel and in the page."""
+
+    _own_layout: Any = None
+    """None also where making the widget failed, and Python closes it."""
 
     def __init__(self, *args: Any, **traits: Any) -> None:
         super().__init__(*args, **traits)

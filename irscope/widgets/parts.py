@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from irscope._base.concurrency.restored import without_collector
+from irscope._base.concurrency.restored import to_stay, without_collector
 from irscope._base.progress import progress
 from irscope.errors import UnknownName
 from irscope.ir import Node, Value
@@ -30,7 +30,7 @@ def parts_of(exploration: Exploration) -> dict[str, Any]:
         index, inspection = ProgramIndex(exploration.graph, exploration.queries), Inspection(exploration)
         whole = is_sent_whole(exploration.graph)
         step()
-        view = without_collector(explorer_view, exploration, whole=whole, index=index)
+        view = (without_collector if whole else to_stay)(explorer_view, exploration, whole=whole, index=index)
         step()
         steps = without_collector(lambda: exploration.fusion.history.count)
         step()

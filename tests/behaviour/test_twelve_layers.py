@@ -69,6 +69,34 @@ def test_dropout_rates_are_holes_of_one_kernel() -> None:
     torch.testing.assert_close(after(x).detach(), expected)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_layers_with_dropouts_of_twelve_rates_are_one_kernel(training: bool) -> None:
+    """Torch's own: evaluated they are part of the group, and their rate a hole; in training torch draws, between equal kernels."""
+
+    class Dropouts(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights = torch.nn.ParameterList(torch.randn(64, 64) / 8 for _ in range(LAYERS))
+            self.dropouts = torch.nn.ModuleList(torch.nn.Dropout(0.05 * (layer + 1)) for layer in range(LAYERS))
+
+        def forward(self, x: Any) -> Any:
+            for weight, dropout in zip(self.weights, self.dropouts, strict=True):
+                x = dropout(torch.tanh(x @ weight) * 0.5 + 1.0)
+            return x.sum()
+
+    model, x = Dropouts().train(training), torch.randn(32, 64)
+    d = irs.dedup(irs.fuse(irs.load(model, x)), relation="constants")
+    assert len(d.classes[0]) >= LAYERS - 1  # the last may have the sum with it
+    holes = [(row.place, row.told) for row in d.class_holes(0).rows if row.parameter is not None]
+    assert holes == ([] if training else [("'p' of aten::dropout", "parameter 0")])
+    made = irs.compile(d.apply())
+    assert max(len(kernel.groups) for kernel in made.kernels) >= LAYERS - 1
+    torch.manual_seed(3)
+    found = made(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(found, model(x))
+
+
 def test_the_recommendation_is_one_body_and_can_be_overruled() -> None:
     _, x, fusion, expected = compiled("constants")
     made = irs.compile(fusion)
@@ -101,7 +129,9 @@ def test_the_ladder_says_what_compiling_took() -> None:
 
 def test_comparing_has_a_row_for_each_step() -> None:
     _, x, fusion, _ = compiled("constants")
-    table = irs.compare(fusion, x, steps=["order", "constants"], repeats=1).table()
+    table = irs.compare(fusion, x, steps=True, repeats=1).table()
+    kernels = [table.loc[f"dedup by {relation}", "kernels"] for relation in irs.dedup(fusion).ladder().index]
+    assert kernels == sorted(kernels, reverse=True)
     assert table.loc["dedup by order", "kernels"] == LAYERS
     assert table.loc["dedup by constants", "kernels"] == 1
     assert table.loc["dedup by constants", "relative error"] < 1e-5

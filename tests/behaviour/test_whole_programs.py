@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -13,21 +11,12 @@ from tests.behaviour.rounding import near, rounded_runs, spread  # noqa: E402
 from tests.behaviour.whole_programs import Guard, Outcome, Truth, assert_alike, check, check_program, is_close  # noqa: E402
 from tests.random_programs.torch_scripts import TorchProgram  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 MOST_UNSURE = 0.02
 """The share of programs that may have a number which roundings decide."""
 MOST_CHANGED = 0.03
 """The share of programs that torch's compiler may make others of."""
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """The programs are small: other threads of torch's would only spin."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def checked(seeds: range) -> Outcome:

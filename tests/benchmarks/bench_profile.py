@@ -4,7 +4,7 @@
 
 One thread. On a busy machine `--busy` takes its processor time for a clock, which costs a microsecond a node; torch's trace has
 its own clock. For each model: the sum of all parts by the whole call, of medians and of the best runs, op by op and fused; Spearman's rank
-correlation of the ten slowest classes of equal nodes with torch.profiler's trace of the eager model (`rank` says how); what
+correlation of the ten slowest classes of equal nodes with torch.profiler's traces of the eager model (`rank` says how); what
 measuring costs a node. With `--planted`, the programs of `tests/runtime/profile/planted.py`: the place of the first remark that names the
 planted line, and for each remark that can be tried what it predicted and what came of it.
 """
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ def chain() -> Any:
     return pointwise, (torch.randn(512, 512),)
 
 
+def bert_base() -> Any:
+    from bert import bert, tokens
+
+    return bert(layers=12, hidden=768, attention="sdpa").eval(), (tokens(1, 128) % 100,)
+
+
 def of_fusion_models(name: str) -> Callable[[], Any]:
     def make() -> Any:
         import fusion_models
@@ -57,7 +64,7 @@ def of_fusion_models(name: str) -> Callable[[], Any]:
 
 MODELS: dict[str, Callable[[], Any]] = {
     "YOLOv3": of_fusion_models("yolov3"), "LSTM-100": lstm100, "BERT": of_fusion_models("bert"),
-    "ViT": of_fusion_models("vit"), "GRU": of_fusion_models("gru"), "chain": chain,
+    "BERT-base": bert_base, "ViT": of_fusion_models("vit"), "GRU": of_fusion_models("gru"), "chain": chain,
 }  # fmt: skip
 
 
@@ -81,43 +88,49 @@ def main() -> None:
         p = irs.profile(graph, *args, seconds=options.seconds)
         for label, way in p.ways.items():
             ratio, low = way.parts.median / way.total.median, float(np.min(way.parts_by_run)) / min(way.whole)
-            told = f"rank correlation {rank(p, graph, model, args):.2f}" if label == "op by op" else ""
+            told = rank(p, graph, model, args) if label == "op by op" else ""
             whole = way.total.median / 1e6
             print(f"{name:10}{label:10}{len(way.nodes):6}{whole:10.3f}{ratio:13.3f}{low:18.3f}{way.watch.cost:11.0f}  {told}",
                   flush=True)  # fmt: skip
 
 
-def rank(p: Any, graph: Any, model: Any, args: Any, runs: int = 60) -> float:
+def rank(p: Any, graph: Any, model: Any, args: Any, turns: int = 6) -> str:
     """Spearman's correlation over the ten slowest classes of equal nodes that both see: of twenty equal ones any order is right.
 
-    Both sides tell the quickest calls of the op by itself: `p.calls()` says what part of ours is the call from Python, where torch's
-    clock does not run. What torch records inside of an op stays in theirs.
+    Our runs and torch.profiler's of the eager model take turns in one process, and medians are compared. `p.calls()` says what part
+    of ours is the call from Python, where torch's clock does not run. What torch records inside of an op stays in theirs. Beside
+    it, of those pairs of the ten whose middle halves are apart in our runs, how many are in the same order in torch's.
     """
     from torch.profiler import ProfilerActivity, profile
 
-    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
-        for _ in range(3):
-            model(*args)
-        with profile(activities=[ProfilerActivity.CPU]) as measured:
-            for _ in range(runs):
-                model(*args)
-        path = Path(folder) / "trace.json"
-        measured.export_chrome_trace(str(path))
-        reading = irs.profile.read(path, graph)
     table, numbers, way = p.calls().set_index("class"), p.class_numbers("op by op"), p.ways["op by op"]
-    ours: dict[int, float] = {}
-    theirs: dict[int, float] = {}
+    calls, before = max(4, min(20, round(5e8 / way.total.median))), way.runs
+    seen: dict[Any, list[float]] = {}
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+        for _ in range(turns):
+            for _ in range(calls):
+                way.run_timed(args)
+            with profile(activities=[ProfilerActivity.CPU]) as measured:
+                for _ in range(calls):
+                    model(*args)
+            path = Path(folder) / "trace.json"
+            measured.export_chrome_trace(str(path))
+            for node, times in irs.profile.read(path, graph).times.items():
+                seen.setdefault(node, []).extend(times)
+    alike: dict[int, list[int]] = {}
     for index, row in enumerate(p.rows("op by op")):
-        key = numbers[row.node.id]
-        if row.node in reading.times and key in table.index:
-            own = table.loc[key, "own ms"] / max(table.loc[key, "ms"], 1e-9)
-            ours[key] = ours.get(key, 0.0) + float(np.min(way.busy[:, index])) * own
-            theirs[key] = theirs.get(key, 0.0) + min(reading.times[row.node])
-    both = sorted(ours, key=lambda key: -ours[key])[:10]
+        if row.node in seen and numbers[row.node.id] in table.index:
+            alike.setdefault(numbers[row.node.id], []).append(index)
+    nodes, busy = way.nodes, way.busy[before:]
+    own = (1.0 - table["call ms"] / table["ms"]).fillna(1.0)
+    ours = {key: busy[:, rows].sum(axis=1) * own[key] for key, rows in alike.items()}
+    theirs = {key: sum(np.median(seen[nodes[index]]) for index in rows) for key, rows in alike.items()}
+    both = sorted(ours, key=lambda key: -np.median(ours[key]))[:10]
     if len(both) < 3:
-        return float("nan")
-    a, b = (np.argsort(np.argsort([side[key] for key in both])) for side in (ours, theirs))
-    return float(np.corrcoef(a, b)[0, 1])
+        return "fewer than three classes"
+    a, b = (np.argsort(np.argsort(side)) for side in ([np.median(ours[key]) for key in both], [theirs[key] for key in both]))
+    sure = [theirs[x] > theirs[y] for x, y in combinations(both, 2) if np.quantile(ours[x], 0.25) > np.quantile(ours[y], 0.75)]
+    return f"rank correlation {np.corrcoef(a, b)[0, 1]:.2f}, {sum(sure)} of {len(sure)} sure pairs alike"
 
 
 def planted(seconds: float) -> None:

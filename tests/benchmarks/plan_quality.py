@@ -38,7 +38,7 @@ from irscope.errors import CodegenError
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import TensorType, Type
 from irscope.ops.registry import category_of, effect_of, op_of
-from irscope.ops.typing.strides import is_contiguous, view_strides
+from irscope.ops.typing.strides import view_strides
 from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.cleanup.recommend_layouts import recommend_layouts
 from irscope.transforms.fusion.policy.registry import POLICIES
@@ -76,6 +76,8 @@ def plan_of(graph: Graph, kernels: Callable[[Node, Shapes], int] | None = None) 
             launches += [" ".join(inside)] * (kernels or launches_of)(node, shapes)
         elif is_library(node):
             library += 1
+            continue
+        elif readies_convolutions(graph, node):
             continue
         elif launches_itself(node, shapes):
             launches.append(node.op.partition("::")[2])
@@ -119,6 +121,12 @@ def is_library(node: Node) -> bool:
     return category_of(node) == "reduction" and op is not None and op.expression is None
 
 
+def readies_convolutions(graph: Graph, node: Node) -> bool:
+    """Whether a node lays out what only convolutions read, as they would inside of themselves; of Inductor such are left out, too."""
+    users = [use.user for use in graph.users.get(node.output, ())] if node.op == "aten::contiguous" else []
+    return bool(users) and all(isinstance(user, Node) and category_of(user) == "convolution" for user in users)
+
+
 def launches_itself(node: Node, shapes: Shapes) -> bool:
     """Whether a node outside groups moves elements."""
     name, category = node.op.partition("::")[2], category_of(node)
@@ -137,7 +145,7 @@ def copies(name: str, node: Node, shapes: Shapes) -> bool:
     if name in ("reshape", "flatten"):
         return view_strides(before.shape, before.strides, after.shape) is None  # type: ignore[arg-type]
     if name == "contiguous":
-        return not is_contiguous(before.shape, before.strides)  # type: ignore[arg-type]
+        return before.strides != after.strides
     return before.dtype != after.dtype
 
 
@@ -245,9 +253,11 @@ def without_parts() -> Iterator[None]:
 
 
 def convolutions_copy(graph: Graph) -> float:
-    """Megabytes of operands and results that convolutions read and write plane by plane, and so copy (oneDNN)."""
+    """Megabytes that convolutions read and write plane by plane, and so copy (oneDNN), or that are copied for them."""
     shapes, size = infer(graph), 0
     for node in graph.nodes():
+        if readies_convolutions(graph, node):
+            size += bytes_of(shapes.type(node.output))
         given = shapes.type(node.inputs[0]) if node.op in ("aten::conv2d", "aten::convolution") else None
         if isinstance(given, TensorType) and given.strides is not None and given.strides[1] != 1:
             size += bytes_of(given) + bytes_of(shapes.type(node.output))

@@ -198,8 +198,9 @@ def leaks(lab: Lab, times: int = 50) -> dict[str, Any]:
             devtools.send("HeapProfiler.collectGarbage")
             lab.page.wait_for_timeout(300)
         found = {metric["name"]: metric["value"] for metric in devtools.send("Performance.getMetrics")["metrics"]}
-        return {"listeners": found["JSEventListeners"], "elements": found["Nodes"], "MB": found["JSHeapUsedSize"] / 1e6,
-                "widgets": float(lab.python(LEFT).split()[-1])}  # fmt: skip
+        heap = devtools.send("Runtime.getHeapUsage")
+        return {"listeners": found["JSEventListeners"], "elements": found["Nodes"], "MB": heap["usedSize"] / 1e6,
+                "MB of bytes": heap["backingStorageSize"] / 1e6, "widgets": float(lab.python(LEFT).split()[-1])}  # fmt: skip
 
     for _ in range(3):
         _once(lab)

@@ -62,6 +62,29 @@ def test_the_menu_forbids_a_merge_by_mouse_and_the_branch_is_shown_beside_the_ol
     prints(views, "e.branch", "0")
 
 
+def test_an_edge_asks_about_both_its_ends_and_the_key_for_menus_about_what_is_selected(views: Lab) -> None:
+    page = views.page
+    boxes = "g = e.branches[0].fusion.graph; print(*[(g.owner.get(g.block_of[g.node(name)]) or g.node(name)).id for name in ('s', 'c')])"
+    maker, reader = views.python(boxes).split()
+    page.locator(f"{LIVE} .irs-graph button", has_text="fit").click()
+    page.locator(f"{LIVE} .irs-stage").scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
+    path = page.locator(f'{LIVE} path[data-from="{maker}"][data-to="{reader}"]')
+    x, y = path.evaluate("""path => { const at = path.getPointAtLength(path.getTotalLength() / 2).matrixTransform(path.getScreenCTM());
+      return [at.x, at.y]; }""")
+    page.mouse.click(x, y, button="right")
+    page.locator("[role=menu] [role=menuitem]", has_text="in one kernel").first.wait_for()
+    assert "%s" in page.locator("[role=menu] [role=menuitem]").first.text_content()
+    page.keyboard.press("Escape")
+    views.python("e.selection = ['a', 'd']")
+    page.locator(f"{LIVE} .irs-line.selected").first.wait_for()
+    page.locator(f"{LIVE} .irs-text .irs-scroller").focus()
+    page.keyboard.press("ContextMenu")
+    page.get_by_role("menuitem", name="in different kernels").wait_for()
+    page.keyboard.press("Escape")
+    assert page.get_by_role("menu").count() == 0
+
+
 def test_the_keyboard_opens_the_menu_and_a_wrong_wish_is_refused_with_its_reason(views: Lab) -> None:
     page = views.page
     views.python("e.selection = ['a', 'd']")

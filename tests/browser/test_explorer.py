@@ -300,6 +300,17 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.locator(f"{LIVE} .irs-search input").fill("writes %x | op:matmul & line:1-40")
     page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
     page.keyboard.press("Escape")
+    page.locator(f"{LIVE} .irs-search input").fill("op:relu")
+    page.locator(f"{LIVE} .irs-found [role=option]", has_text="select all").dispatch_event("pointerdown")
+    prints(lab, "len(e.selection)", lab.python("print(len(f.graph.select('op:relu')))"))  # more than were sent
+    lab.python("asked, where = [], e._questions['places']; e._questions['places'] = lambda ask: asked.append(ask) or where(ask)")
+    line = page.locator(f"{LIVE} .irs-line", has_text="aten::").nth(12).get_attribute("id")
+    page.locator(f"[id='{line}'] .irs-number").click()
+    page.locator(f"[id='{line}'].selected").wait_for()
+    page.locator(f"{LIVE} .irs-stage :is(.selected, .holding)").first.wait_for()  # its page of text said where it stands
+    page.wait_for_timeout(200)
+    assert lab.python("print(len(asked))") == "0"
+    page.locator(f"{LIVE} .irs-filter input").click()  # nothing covers it
     page.locator(f"{LIVE} .irs-text", has_text="read-only: too long").wait_for()
     page.locator(f"{LIVE} .irs-graph button", has_text="open all").click()
     page.locator(f"{LIVE} .irs-graph [role=status]", has_text="stay closed").wait_for(timeout=60_000)
@@ -318,4 +329,29 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.locator(f"{LIVE} [role=slider][aria-valuenow='3']").wait_for()
     lab.save()
     assert (lab.root / "large.ipynb").stat().st_size < 300_000
+    lab.close()
+
+
+CLOSED = """
+import irscope as irs, ipywidgets
+text = ["graph(%x0 : Float(8)):"] + [f"  %x{i + 1} : Float(8) = aten::relu(%x{i})" for i in range(900)]
+f = irs.fuse(irs.parse("\\n".join([*text, "  return (%x900)"])))
+holder = ipywidgets.VBox()
+holder
+"""
+
+
+def test_a_closed_explorer_leaves_its_view_nowhere_in_the_page(lab: Lab) -> None:
+    lab.open("closed.ipynb", CLOSED)
+    lab.run_to_the_end(60)
+    devtools = lab.page.context.new_cdp_session(lab.page)
+    held, size = [], 0
+    for _ in range(5):
+        size = int(lab.python("e = irs.explore(f); holder.children = [e]; print(len(e.view))"))
+        lab.page.locator(f"{ACTIVE} .irs-live .irs-box").first.wait_for()
+        lab.python("holder.children = []; e.close(); del e")
+        lab.page.locator(f"{ACTIVE} .irs-live").wait_for(state="detached")
+        devtools.send("HeapProfiler.collectGarbage")
+        held.append(devtools.send("Runtime.getHeapUsage")["backingStorageSize"])
+    assert held[-1] - held[1] < size, (held, size)
     lab.close()

@@ -23,11 +23,14 @@ e = irs.explore(f)
 last = f.history.count
 slider = W.IntSlider(min=0, max=last, description="step")
 W.link((e, "step"), (slider, "value"))
+in_page = W.IntSlider(min=0, max=last, description="in the page")
+beside = W.jslink((e.hub, "step"), (in_page, "value"))  # without Python
 heard = []
 e.observe(lambda change: heard.append(change["new"]), "selection")
 W.VBox([slider, W.interactive_output(lambda k: print("state", k, "has", len(f.history.graph_after(k).position), "nodes"), {"k": slider})])
 """,
     'W.Tab([e, e.pane("memory"), W.HBox([e.pane("text"), e.pane("inspector")])], titles=["all", "memory", "two"])',
+    "in_page",
     'W.VBox([e.pane(name) for name in ("graph", "tables", "timeline", "classes", "time")])',
 )
 ALONE = {
@@ -55,7 +58,13 @@ def test_a_slider_linked_with_the_step_moves_and_is_moved(manners: Lab) -> None:
     page.locator(f"{ACTIVE} .jp-OutputArea-output", has_text="state 0 has").first.wait_for()
     page.locator(f"{LIVE} .irs-line", has_text="aten::mul").first.wait_for()
     manners.python("e.step = last")
-    page.wait_for_function("last => document.querySelector('.widget-readout').textContent === last", arg=manners.python("print(last)"))
+    last = manners.python("print(last)")
+    both = "wanted => [...document.querySelectorAll('.widget-readout')].every((readout) => readout.textContent === wanted)"
+    page.wait_for_function(both, arg=last)
+    page.locator(f"{ACTIVE} .widget-slider .noUi-handle").nth(1).focus()
+    page.keyboard.press("Home")
+    page.wait_for_function(both, arg="0")
+    prints(manners, "e.step", "0")
 
 
 def test_what_is_picked_is_heard_by_observers_and_seen_in_every_tab(manners: Lab) -> None:

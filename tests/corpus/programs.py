@@ -14,7 +14,7 @@ from irscope.corpus.records import failure, write_record
 from irscope.corpus.sources import Settings, Source
 from irscope.errors import IrscopeError
 
-__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "is_killed", "meets", "raises"]
+__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "is_killed", "meets", "raises", "repeated"]
 
 
 class InProcess:
@@ -45,6 +45,10 @@ def chain(*ops: str, size: int = 4, name: str = "x", scale: float = 0.5) -> str:
         last = f"{name}{place}"
     lines += [f"  %k : float = prim::Constant[value={scale!r}]()", f"  %end : Float({size}) = aten::mul(%{last}, %k)"]
     return "\n".join([f"graph(%{name} : Float({size})):", *lines, "  return (%end)"])
+
+
+def repeated(op: str, count: int) -> str:
+    return chain(*[op] * count)
 
 
 def hangs() -> str:

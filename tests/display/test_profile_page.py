@@ -109,6 +109,19 @@ def test_a_programs_file_is_profiled_from_a_shell(tmp_path: Path, capsys: pytest
     assert "a call op by op" in capsys.readouterr().out
 
 
+def test_what_builds_a_model_is_profiled_as_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A function that needs nothing and gives a model, or a model and its arguments."""
+    pytest.importorskip("torch")
+    source = tmp_path / "built_model.py"
+    source.write_text("import torch\ndef net(width=8):\n    return torch.nn.Tanh()\ndef both():\n    return net(), torch.ones(4, 8)\n")
+    assert main(["profile", f"{source}:net", "--args", "float32[4,8]", "--seconds", "0.02"]) == 0
+    assert main(["profile", f"{source}:both", "--seconds", "0.02"]) == 0
+    assert capsys.readouterr().out.count("aten::tanh") >= 2
+    assert main(["profile", f"{source}:net"]) == 2 and main(["profile", f"{source}:nett"]) == 2
+    said = capsys.readouterr().err
+    assert "comes without example arguments" in said and "--args" in said and "there is net, both" in said
+
+
 @pytest.mark.parametrize("source", ["no_such_module:f", "json:no_such", "math:pi", "nothing.py:f"])
 def test_what_cannot_be_imported_is_one_message(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", source]) == 2

@@ -110,8 +110,8 @@ class TestRearranging:
     def test_flip_roll_triangles(self, layout: Any) -> None:
         check("aten::flip", layout(), [0, 2])
         check("aten::roll", layout(), [1], [1])
-        check("aten::roll", layout(), [1, -1], [0, 2], strides=False)
-        check("aten::roll", layout(), [5], strides=False)
+        check("aten::roll", layout(), [1, -1], [0, 2])
+        check("aten::roll", layout(), [5])
         check("aten::tril", layout())
         check("aten::triu", layout(), 1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -24,18 +24,9 @@ from tests.behaviour.whole_programs import POLICIES, Truth, check_call, guarded,
 from tests.oracles.counts import Counts  # noqa: E402
 from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 EXAMPLES: Final = ("none", "apart", "together")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """The programs are small: other threads of torch's would only spin."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def together(program: TorchProgram, seed: int) -> TorchProgram | None:

@@ -249,3 +249,24 @@ def test_bytecode_with_a_name_that_is_no_text(tmp_path: Path) -> None:
     path.write_bytes(content.replace(b"main", b"m\xff\xfen"))
     with pytest.raises(irs.IrscopeError):
         irs.load(path)
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ("aten::select(%a, %zero, %zero)", "Tensor"), ("aten::slice(%a, %zero, %zero, %one, %one)", "Tensor"),
+        ("aten::narrow(%a, %zero, %zero, %one)", "Tensor"), ("aten::unbind(%a, %zero)", "Tensor[]"),
+        ("aten::split(%a, %one, %zero)", "Tensor[]"), ("aten::unflatten(%a, %zero, %six)", "Tensor"),
+    ],
+)  # fmt: skip
+def test_a_number_that_a_type_calls_a_matrix_has_no_parts(call: str, result: str) -> None:
+    text = f"""graph(%x : Float()):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %six : int[] = prim::Constant[value=[6]]()
+  %a : Float(2, 3, strides=[3, 1], device=cpu) = aten::neg(%x)
+  %b : Float(2, 3, strides=[3, 1], device=cpu) = aten::relu_(%a)
+  %r : {result} = {call}
+  return (%r)"""
+    assert trouble(text) == ""
+    irs.ViewAliases(irs.parse(text))

@@ -19,7 +19,7 @@ import torch
 
 from tests.random_programs.torch_statements import BLOCK, KINDS, SPLIT, WRITE
 
-__all__ = ["TorchProgram", "torch_program"]
+__all__ = ["TorchProgram", "Writer", "named", "torch_program"]
 
 _MOST_ELEMENTS: Final = 6000
 _LARGEST: Final = 300.0
@@ -87,10 +87,12 @@ def widened(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def torch_program(seed: int, size: int = 14) -> TorchProgram:
     """The program of this seed, of about `size` statements."""
     with torch.no_grad():
-        return _Writer(random.Random(seed)).program(size)
+        return Writer(random.Random(seed)).program(size)
 
 
-class _Writer:
+class Writer:
+    """Writes one program."""
+
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.count = 0

@@ -34,7 +34,7 @@ class Recorded(Explorer):  # type: ignore[misc]
         super().__init__(*args, **options)
 
     def send(self, content: Any, buffers: Any = None) -> None:
-        self.sent.append(content)
+        self.sent.append(json.loads(buffers[0]) if buffers else content)
 
     def receive(self, message: Any) -> Mapping[str, Any]:
         """What the page would get for a message."""
@@ -268,6 +268,11 @@ def test_in_a_terminal_the_text_is_printed_once(monkeypatch: pytest.MonkeyPatch)
     assert sum("text/plain" in data for data in shown) == 1
 
 
+def test_one_that_could_not_begin_ends_quietly() -> None:
+    """Python closes an explorer whose front end was not there, too: no second error beside the first."""
+    Explorer.__new__(Explorer).close()
+
+
 def test_fifty_that_were_closed_leave_nothing_behind() -> None:
     """Neither themselves nor what they show, nor widgets of their own; a closed one may be closed again."""
     from ipywidgets.widgets.widget import _instances as alive
@@ -360,6 +365,8 @@ def test_an_explorer_of_a_large_program_sends_what_it_shows_and_answers_for_the_
     levels = e.receive({"kind": "levels", "boxes": place["path"][:-1], "token": 4})["levels"]
     assert place["path"][-1] in {box["id"] for level in levels for box in level["boxes"]}
     assert "classes" in e.receive({"kind": "part", "name": "numbers", "token": 5})["part"]
+    relus = [e.receive({"kind": "find", "query": "op:relu", "all": whole, "token": 7})["found"] for whole in (False, True)]
+    assert [(found["count"], len(found["ids"])) for found in relus] == [(3000, 2000), (3000, 3000)]
     assert e.receive({"kind": "nonsense", "token": 6})["kind"] == "error"
     e.step = 0
     assert e.step == 0
@@ -379,6 +386,19 @@ def test_what_is_selected_can_be_asked_about() -> None:
     with pytest.raises(irs.errors.ArgumentError):
         e.select("fruit:apple")
     assert e.selection == [fusion.graph.node("b").id]
+
+
+def test_a_long_answer_is_sent_as_text_beside_its_message() -> None:
+    sent: list[tuple[Any, Any]] = []
+    e = explorer(questions={"lines": lambda message: {"text": "%</script>" * message["count"]}})
+    e.send = lambda content, buffers=None: sent.append((content, buffers))  # type: ignore[method-assign]
+    e.receive_nothing({"kind": "lines", "count": 1, "token": "short"})
+    e.receive_nothing({"kind": "lines", "count": 9000, "token": "long"})
+    (short, none), (long, (text,)) = sent
+    assert (short["kind"], short["text"], none) == ("lines", "%</script>", None)
+    assert long == {"token": "long"}
+    assert b"</script" not in text
+    assert json.loads(text) == {"token": "long", "kind": "lines", "text": "%</script>" * 9000}
 
 
 def test_a_short_question_is_answered_while_a_long_part_is_worked_out() -> None:

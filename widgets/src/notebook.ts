@@ -216,16 +216,20 @@ async function renderQuiz(rendered: Rendered): Promise<() => void> {
   };
 }
 
-const SELDOM_MS = 100;
+const REST_MS = 150;
+const LONGEST_MS = 1000;
 
-/** The same action, at most ten times a second, the last time included: other views of the page know a step at once, Python soon. */
+/** The same action once nothing came for a while, and once a second if it goes on: Lab lays its toolbar out at each message. */
 function seldom(action: () => void): () => void {
   let waiting: ReturnType<typeof setTimeout> | undefined;
+  let since = 0;
   return () => {
-    waiting ??= setTimeout(() => {
+    if (waiting === undefined) since = performance.now();
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
       waiting = undefined;
       action();
-    }, SELDOM_MS);
+    }, Math.max(0, Math.min(REST_MS, since + LONGEST_MS - performance.now())));
   };
 }
 
@@ -245,7 +249,8 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
   const waiting = new Map<string, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>();
   const asker = Math.random().toString(36).slice(2);
   let asked = 0;
-  listen(model, "msg:custom", (reply: Reply) => {
+  listen(model, "msg:custom", (message: Reply, [long]: (DataView | undefined)[] = []) => {
+    const reply = long ? (JSON.parse(textOf(long)) as Reply) : message;
     const question = waiting.get(reply.token);
     if (!question) return;
     waiting.delete(reply.token);
@@ -289,7 +294,7 @@ function asker(model: Model, listen: (on: Model, event: string, listener: (conte
       levels: async (boxes) => ((await send({ kind: "levels", boxes })) as { levels: Level[] }).levels,
       places: async (ids) => ((await send({ kind: "places", ids })) as { places: Place[] }).places,
       repeat: async (box) => ((await send({ kind: "repeat", box })) as { repeat: RepeatView }).repeat,
-      find: async (query) => ((await send({ kind: "find", query })) as { found: Found }).found,
+      find: async (query, all) => ((await send({ kind: "find", query, all })) as { found: Found }).found,
       heat: async (ids) => ((await send({ kind: "heat", ids })) as { heat: Record<number, number[]> }).heat,
       layout: async (id) => ((await send({ kind: "layout", id })) as { layout: LayoutView }).layout,
       assumed: async (id, layout) => ((await send({ kind: "assumed", id, layout })) as { assumed: AssumedLayout }).assumed,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["quietly", "with_attributes", "without_collector", "without_gradients"]
+__all__ = ["quietly", "switching_often", "to_stay", "with_attributes", "without_collector", "without_gradients"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -103,6 +104,49 @@ def without_collector(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
             gc.enable()
     finally:
         _STOPPED_BY.discard(thread)
+
+
+def to_stay(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for a call whose records stay: all that there is counts as old afterwards, and waits for the next full
+    collection. Else the collector's next turns look through what was made, with Python's lock held: of a program of 100,000
+    nodes for seconds, just when somebody has asked about it. Not for what is called in a loop.
+
+    >>> to_stay(gc.isenabled)
+    False
+    """
+
+    def made() -> T:
+        result = work(*args, **kwargs)
+        if not gc.get_freeze_count():  # else it would melt what is another's
+            try:
+                gc.freeze()
+            finally:
+                gc.unfreeze()  # to the oldest
+        return result
+
+    return without_collector(made)
+
+
+def switching_often(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a call gives that computes for long on a thread of its own: meanwhile each other thread has Python's lock a
+    millisecond after it asked, and not five. A message takes a dozen such turns.
+
+    >>> switching_often(sys.getswitchinterval) <= 0.001
+    True
+    """
+    try:
+        _HURRIED.append(sys.getswitchinterval())
+        sys.setswitchinterval(min(_HURRIED[0], _HURRIED_SECONDS))
+        return work(*args, **kwargs)
+    finally:
+        before = _HURRIED.pop()
+        if not _HURRIED:
+            sys.setswitchinterval(before)
+
+
+_HURRIED_SECONDS: Final = 0.001
+_HURRIED: Final[list[float]] = []
+"""How often threads took turns before each of the calls that are under way."""
 
 
 def _go_on_in_child() -> None:

@@ -6,10 +6,12 @@ import contextlib
 import faulthandler
 import gc
 import os
+import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -58,7 +60,7 @@ def tried(
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:  # no handler of signals may raise in the copy: it would go on as a second one of this program
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            child = os.fork()
+            child = _forked()
             if not child:
                 _in_copy(there, work, seconds, memory, expected)
         finally:
@@ -105,12 +107,20 @@ _NEAR: Final = 0.6
 """Of the memory that a copy may take: with so much in use, an abort is taken for a want of it."""
 
 
+def _forked() -> int:
+    """A fork of which nothing is said: JAX and Python warn that copies of processes with threads may wait for each other without end,
+    and this one ends in time whatever it meets. To be called where no signal comes: it changes the filters of warnings for a while."""
+    with warnings.catch_warnings():  # noqa: TID251  # no signal comes
+        warnings.simplefilter("ignore")
+        return os.fork()
+
+
 def _ended(child: int, seconds: float) -> tuple[int, bool, float, int]:
     """How a copy ended, however it is stopped, at the latest after so long on the clock: the signal (0 if with none, or nobody
     knows), whether it was stopped here, its seconds of processor time and the most bytes that it held."""
     wait, most = _LOOKS
     end, is_late = time.monotonic() + seconds, False
-    with contextlib.suppress(ChildProcessError):  # somebody else took its status
+    with contextlib.suppress(ChildProcessError), _waiter(child) as rest:  # somebody else took its status
         while True:
             if time.monotonic() > end and not is_late:
                 os.kill(child, signal.SIGKILL)
@@ -120,9 +130,23 @@ def _ended(child: int, seconds: float) -> tuple[int, bool, float, int]:
                 number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
                 held = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
                 return number, is_late and number == signal.SIGKILL, usage.ru_utime + usage.ru_stime, held
-            time.sleep(wait)
+            rest(wait)
             wait = min(2 * wait, most)
     return 0, is_late, 0.0, 0
+
+
+@contextlib.contextmanager
+def _waiter(child: int) -> Iterator[Callable[[float], object]]:
+    """What waits for a copy's end, so many seconds at most; where the system cannot be asked for that, always as long."""
+    try:
+        place = os.pidfd_open(child)
+    except (AttributeError, OSError):
+        yield time.sleep
+        return
+    try:
+        yield lambda seconds: select.select([place], [], [], seconds)
+    finally:
+        os.close(place)
 
 
 def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, expected: type[Exception]) -> None:

@@ -1,6 +1,7 @@
 from .assumed import (
     Layouts,
     demands_of,
+    following,
     with_new_strides,
     with_strides_of,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "as_demand",
     "byte_set",
     "demands_of",
+    "following",
     "with_new_strides",
     "with_strides_of",
 ]

@@ -20,7 +20,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph, ListType, Node, OptionalType, TensorType, Type, Value
 from irscope.ops.registry import effect_of
 
-__all__ = ["Layouts", "demands_of", "with_new_strides", "with_strides_of"]
+__all__ = ["Layouts", "demands_of", "following", "with_new_strides", "with_strides_of"]
 
 Layouts: TypeAlias = Mapping[Value, Demand | Sequence[int] | str] | Mapping[str, Demand | Sequence[int] | str]
 """Layouts by value: the axes in memory order, the slowest first, `"rows"`, `"columns"`, `"channels_last"`, or a `Demand`."""
@@ -60,7 +60,7 @@ def with_new_strides(graph: Graph, types: Mapping[Value, Type], *, strict: bool 
 
     With `strict` raises ArgumentError for a shape error that every run must meet then.
     """
-    lost = {value: _without_strides(value.type) for value in _following(graph, types.keys())}
+    lost = {value: _without_strides(value.type) for value in following(graph, types.keys())}
     before = retyped(graph, lost | dict(types))
     shapes = infer(before, strict=strict)
     after, known = refined(before, shapes)
@@ -82,26 +82,28 @@ def _without_strides(type: Type) -> Type:
     return replace(type, strides=None) if isinstance(type, TensorType) and type.strides is not None else type
 
 
-def _following(graph: Graph, sources: Collection[Value]) -> list[Value]:
-    """All values that may lie otherwise if these do."""
+def following(graph: Graph, sources: Collection[Value]) -> list[Value]:
+    """All values that may lie otherwise if these do, in textual order; these are among them unless they are inputs."""
     follows = set(sources)
     for node in graph.body.nodes:
-        if node.inputs and (node.blocks or not follows.isdisjoint(node.inputs)):
-            inside = list(_inside(node))
-            if follows.isdisjoint(node.inputs) and all(follows.isdisjoint(inner.inputs) for inner, _ in inside):
-                continue
-            if any(_hides(inner) for inner, _ in inside):
-                return [value for value in graph.values() if value not in graph.inputs]
-            follows.update(value for _, values in inside for value in values)
+        if not node.blocks and follows.isdisjoint(node.inputs):
+            continue
+        inside = list(_inside(node))
+        if all(follows.isdisjoint(read) for _, read, _ in inside):
+            continue
+        if any(_hides(inner) for inner, _, _ in inside):
+            return [value for value in graph.values() if value not in graph.inputs]
+        follows.update(value for _, _, bound in inside for value in bound)
     return [value for value in graph.values() if value in follows and value not in graph.inputs]
 
 
-def _inside(node: Node) -> Iterator[tuple[Node, list[Value]]]:
-    """A node and all in its blocks, each with what it binds."""
+def _inside(node: Node) -> Iterator[tuple[Node, list[Value], list[Value]]]:
+    """A node and all in its blocks, each with what it reads, or its blocks give back, and what it binds."""
     todo = [node]
     while todo:
         here = todo.pop()
-        yield here, [*here.outputs, *(value for block in here.blocks for value in block.params)]
+        read = [*here.inputs, *(value for block in here.blocks for value in block.returns)]
+        yield here, read, [*here.outputs, *(value for block in here.blocks for value in block.params)]
         todo.extend(inner for block in here.blocks for inner in block.nodes)
 
 

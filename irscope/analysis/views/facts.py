@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from irscope.analysis.shapes import Shapes
@@ -50,6 +50,8 @@ class Facts:
         """Complex tensors that are certainly not marked as conjugates."""
         self._conjugated: set[Value] = set()
         """Those that certainly are."""
+        self._not_as_typed: Collection[Value] = ()
+        """Values that may lie otherwise than their types say, as another layout is demanded of what they are computed from."""
         self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
         self._layouts: dict[Layout, Layout] = {}
         self._reshaped = shapes.reshaped
@@ -63,7 +65,7 @@ class Facts:
         if not isinstance(type, TensorType) or type.shape is None or value in self._reshaped:
             return None
         shape = self._extents(value, type.shape)
-        strides: tuple[Num, ...] | None = type.strides
+        strides: tuple[Num, ...] | None = type.strides if value not in self._not_as_typed else None
         if strides is None and self._rows and value not in self.graph.producer:
             strides = row_major(shape)
         key = shape, strides, offset, type.dtype

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from irscope.analysis.shapes import Shapes
+from irscope.analysis.views.assumed import following
 from irscope.analysis.views.demand import Demand
 from irscope.analysis.views.facts import is_complex, is_tensor
 from irscope.analysis.views.layout import Layout, make_layout
@@ -74,6 +75,7 @@ class Placements(ViewOps):
         self.wanders: set[Value] = set()
         """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
         self._items: dict[Value, Items] = {}
+        self._not_as_typed = set(following(graph, self._demands.keys())) - self._demands.keys() if self._demands else ()
         self._loops = 0
         self.has_loops = False
         self._walk()

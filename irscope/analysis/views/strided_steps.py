@@ -18,8 +18,8 @@ from irscope.ops.typing import (
     channels_last_strides,
     contiguous_strides,
     is_channels_last,
-    is_channels_last_contiguous,
     is_contiguous,
+    suggests_channels_last,
     view_strides,
 )
 from irscope.ops.view_steps import (
@@ -400,9 +400,9 @@ def _dense(step: Dense, layout: Layout, base: Num | None) -> Outcome:
     if strides is None or not _is_whole(*shape, *strides):
         return _dense_by_names(step, layout)
     if step.suggested:
-        lies_so = is_channels_last(shape, strides) == is_last  # type: ignore[arg-type]
+        lies_so = suggests_channels_last(shape, strides) == is_last  # type: ignore[arg-type]
     else:
-        lies_so = (is_channels_last_contiguous if is_last else is_contiguous)(shape, strides)  # type: ignore[arg-type]
+        lies_so = (is_channels_last if is_last else is_contiguous)(shape, strides)  # type: ignore[arg-type]
     if lies_so:
         return layout
     wanted = channels_last_strides(shape) if is_last else contiguous_strides(shape)  # type: ignore[arg-type]

@@ -37,9 +37,9 @@ from irscope.ops.typing import (
     Unknown,
     channels_last_strides,
     contiguous_strides,
-    is_channels_last,
     iterator_strides,
     laid_out_like,
+    suggests_channels_last,
 )
 
 __all__ = ["GroupValues"]
@@ -188,7 +188,7 @@ class GroupValues:
         (type,) = self._results(op, node, arguments, [expr], operands)
         if node.op in LAID_OUT_LIKE_INPUT_ON_CPU and isinstance(type, TensorType) and arguments["input"].type.device == "cpu":
             shape, strides = self.layout(arguments["input"])  # whose device the type has that was declared
-            type = type.with_(strides=channels_last_strides(shape)) if is_channels_last(shape, strides) else type
+            type = type.with_(strides=channels_last_strides(shape)) if suggests_channels_last(shape, strides) else type
         self.types[node.output] = type
         self.steps[node.output] = Compute(position, expr, tuple(operands))
 
@@ -254,7 +254,7 @@ class GroupValues:
         plain = [self.layout(value) for _, value, axis in operands if axis is None]
         shape = tuple(np.broadcast_shapes(*(sizes for sizes, _ in plain)))
         if op.operand_axes:
-            strides = channels_last_strides(shape) if is_channels_last(*plain[0]) else contiguous_strides(shape)
+            strides = channels_last_strides(shape) if suggests_channels_last(*plain[0]) else contiguous_strides(shape)
             return TensorType(expr.dtype, shape, strides)
         return TensorType(expr.dtype, shape, iterator_strides(shape, plain))
 

@@ -35,10 +35,13 @@ def buffer_svg(view: BufferView) -> str:
     width, top = _LABEL + _MAP + 2 * _EDGE, 40
     height = top + len(view["rows"]) * _ROW + (28 if view["left_out"] else 12)
     parts = [_open(width, height, f"the buffer of {view['root']}")]
-    parts.append(f'<text x="{_EDGE}" y="20">the buffer of {in_markup(view["root"])}, {view["bytes"]:,} bytes</text>')
+    window = view["window"]
+    parts_of_it = f"{view['bytes'] // window:,} such parts"
+    times = f", of which the first {window:,} are drawn: the same lies in each of {parts_of_it}" if window < view["bytes"] else ""
+    parts.append(f'<text x="{_EDGE}" y="20">the buffer of {in_markup(view["root"])}, {view["bytes"]:,} bytes{times}</text>')
     left = _EDGE + _LABEL
     parts += [
-        f'<text class="d" x="{left + at * _MAP:.1f}" y="34" text-anchor="{anchor}">{round(at * view["bytes"]):,}</text>'
+        f'<text class="d" x="{left + at * _MAP:.1f}" y="34" text-anchor="{anchor}">{round(at * window):,}</text>'
         for at, anchor in ((0, "start"), (0.25, "middle"), (0.5, "middle"), (0.75, "middle"), (1, "end"))
     ]
     for index, row in enumerate(view["rows"]):

@@ -25,7 +25,8 @@ _HEAD: Final = """# MLIR: which ops become what
 Generated from the code by `python -m irscope.frontends.mlir.coverage`. An op with a rule becomes `aten` ops that compute the
 same, for the element types and extents that torch has; where it does not (unsigned numbers in `arith`, total orders, extents
 that are not known), this one op is kept. A kept op has its own name, its attributes and regions, and is taken to do anything,
-or nothing to memory if its dialect has none.
+or nothing to memory if its dialect has none. Kept ops of StableHLO and CHLO are run by JAX where that is installed, JAX's own
+custom calls among them; not those that talk to other devices, and no custom call that another program registered.
 """
 
 

@@ -57,6 +57,11 @@ class Operation:
         types = [*self.types, *(value.type for value in self.operands)]
         return all(isinstance(type, TensorType) and type.is_static for type in types)
 
+    def of(self, operands: Sequence[Value], dtype: str) -> Operation:
+        """The op on other operands, with a result of this element type."""
+        type = TensorType(dtype, self.type.shape, () if self.type.shape == () else None)
+        return Operation(self.name, self.handle, operands, [type], self.e, self._reading)
+
     def attr(self, name: str) -> Any:
         """An attribute of the bindings, None if the op has none of that name; its text where they cannot make one."""
         return attribute_of(self.handle, name)

@@ -30,6 +30,8 @@ __all__ = ["BlockReader", "Reading", "node_name"]
 _LEGAL = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
 _ENDS: Final = ("return", "yield", "terminator", "condition")
 _HAND_ON: Final = ("yield", "terminator")
+_SCALAR_BODIES: Final = ("stablehlo.", "mhlo.")
+"""Ops of these dialects have regions that compute single elements: what a reduction combines, how a sort compares."""
 _OWN_ENDS: Final = frozenset({"stablehlo.return", "mhlo.return", "vhlo.return_v1"})
 """The ends of any region of these dialects, which has no other."""
 
@@ -47,6 +49,8 @@ class Reading:
         """The ops that become others, and how."""
         self.in_executable = False
         """Whether the function being read belongs to an executable, whose bodies are kept as they are written."""
+        self.as_written = False
+        """Whether a region of an op that is kept is being read: its ops are kept, too, so that the op can be written again."""
         self.branches = branches
         """How a region of several blocks is read."""
         self.ir = bindings.ir
@@ -131,10 +135,10 @@ class BlockReader:
         self.dialects.add(name.partition(".")[0])
         e, reading = self.e, self.reading
         e.place = reading.places(operation.location)
-        control = reading.control.get(name)
+        control = None if reading.as_written else reading.control.get(name)
         if control is not None:
             return control(self, operation)
-        rule = reading.meanings.get(name)
+        rule = None if reading.as_written else reading.meanings.get(name)
         if rule is not None:
             types = [reading.types(result.type) for result in operation.results]
             given = Operation(name, operation, self.operands(operation), types, e, reading)
@@ -185,9 +189,12 @@ class BlockReader:
         return tuple(told)
 
     def foreign_with_regions(self, operation: Any) -> Call:
-        place, blocks = self.e.place, []
+        place, blocks, reading = self.e.place, [], self.reading
+        outside = reading.as_written
+        reading.as_written = outside or operation.name.startswith(_SCALAR_BODIES)
         for region in operation.regions:
             blocks += [(yield self.block_of(region))]
+        reading.as_written = outside
         self.e.place = place
         self.foreign(operation, blocks)
 

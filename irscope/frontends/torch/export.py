@@ -127,8 +127,11 @@ def _needs_a_number(error: Exception) -> bool:
 def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
     """The program as torch.jit.script reads it. Raises where that does not take it, or takes a number for a tensor."""
     torch = require_torch("to script a model")
-    graph = torchscript.load(quietly(lambda: put_off(lambda: torch.jit.script(source))), args, name=name)
     parameters = inspect.signature(source.forward if isinstance(source, torch.nn.Module) else source).parameters
+    for each in parameters.values():
+        if each.default is None and each.annotation is each.empty:  # for torch always a tensor, be it an undefined one
+            raise ArgumentError(f"{each.name}=None is read as a tensor; write {each.name}: torch.Tensor | None = None")
+    graph = torchscript.load(quietly(lambda: put_off(lambda: torch.jit.script(source))), args, name=name)
     for parameter, arg, value in zip(parameters, args, graph.free_inputs, strict=False):
         if isinstance(arg, torch.Tensor) != isinstance(value.type, TensorType):
             raise ArgumentError(f"{parameter} is not annotated, and is read as {value.type}")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from irscope.errors import CaptureError
 from irscope.frontends.torch.export_guards import guard_arguments
-from irscope.frontends.torch.values import dtype_name, payload_of, require_torch, tensor_data, tensor_type
+from irscope.frontends.torch.values import dtype_name, payload_of, require_torch, tensor_data, tensor_type, tied_names
 from irscope.frontends.torch.wrong_bounds import is_wrong_bound
 from irscope.ir import (
     ANY,
@@ -100,7 +100,8 @@ class _Import:
                 self.build.node("aten::copy_", (target, value, self.constant(False)), (target.type,))
             elif kind != "TOKEN":
                 outputs.append(value)
-        return self.with_paths(self.build.finish(outputs, bound=self.bound))
+        graph = self.with_paths(self.build.finish(outputs, bound=self.bound))
+        return replace(graph, tied=tied_names(self.bound, self.program.state_dict))
 
     def with_paths(self, graph: Graph) -> Graph:
         """The graph with the ways to its inputs in nested arguments, as the program keeps them; those by keyword come last."""

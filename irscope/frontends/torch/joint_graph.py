@@ -157,6 +157,13 @@ class _Capture:
                         seen.add(id(tensor))
                         yield _Entry(prefix + path, kind, tensor, kind == "PARAMETER" and tensor.requires_grad)
 
+    def tied_tensors(self) -> dict[str, Any]:
+        """All parameters by all the paths that they have."""
+        return {
+            prefix + path: tensor
+            for prefix, module in self.roots.items() for path, tensor in module.named_parameters(remove_duplicate=False)
+        }  # fmt: skip
+
     def argument(self, name: str, leaf: Any) -> _Entry:
         wanted = isinstance(leaf, self.torch.Tensor) and leaf.requires_grad
         return _Entry(name, "USER_INPUT", leaf, wanted)
@@ -264,7 +271,7 @@ class _Capture:
                 input_specs=specs,
                 output_specs=[SimpleNamespace(kind=SimpleNamespace(name="USER_OUTPUT"), target=None) for _ in returned],
             ),
-            state_dict={entry.name: entry.held for entry in self.held},
+            state_dict={entry.name: entry.held for entry in self.held} | self.tied_tensors(),
             constants={},
         )
         title = self.title if self.title.isidentifier() else "joint"

@@ -16,7 +16,7 @@ from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.script_file.look import reason_to_distrust
 from irscope.frontends.torch.script_inline import inline_function, inline_module, inlined_graph
-from irscope.frontends.torch.values import require_torch
+from irscope.frontends.torch.values import require_torch, tied_names
 from irscope.frontends.trust import contents, not_trusted
 from irscope.ir import Graph, Value
 
@@ -57,6 +57,7 @@ def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, li
     else:
         method = _entry(source, args)
         graph = inline_module(source._c, method, name or source.original_name, is_live)
+        graph = replace(graph, tied=tied_names(graph.bound, source.state_dict(keep_vars=True)))
         schema = source._c._get_method(method).schema
     if args:
         graph = _with_defaults(graph, schema, args)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from irscope.errors import MissingExtra
-from irscope.ir import Opaque, TensorData, TensorType
+from irscope.ir import Opaque, TensorData, TensorType, Value
 
-__all__ = ["dtype_name", "payload_of", "require_torch", "tensor_data", "tensor_type"]
+__all__ = ["dtype_name", "payload_of", "require_torch", "tensor_data", "tensor_type", "tied_names"]
 
 
 def require_torch(purpose: str) -> Any:
@@ -35,6 +36,27 @@ def tensor_type(tensor: Any) -> TensorType:
 def tensor_data(tensor: Any) -> TensorData:
     """A constant tensor; its array shares the tensor's memory wherever NumPy can express it."""
     return TensorData(dtype_name(tensor.dtype), tuple(tensor.shape), _array(tensor), str(tensor.device), tensor)
+
+
+def tied_names(bound: Mapping[Value, Any], state: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The names in a model's state that are no inputs, by the name of the input that is the same memory with the same strides."""
+    inputs = {value.name for value in bound}
+    known = {_place(held): value.name or "" for value, held in reversed(list(bound.items()))}
+    tied: dict[str, tuple[str, ...]] = {}
+    for name, held in state.items():
+        first = known.get(_place(held))
+        if first is not None and name not in inputs:
+            tied[first] = (*tied.get(first, ()), name)
+    return tied
+
+
+def _place(held: Any) -> tuple[Any, ...]:
+    """Equal for tensors that are one memory, read alike; where there is no address, for what is one object."""
+    try:
+        start = held.data_ptr() if held.numel() else 0
+        return (start, held.dtype, tuple(held.shape), held.stride()) if start else (id(held),)
+    except (AttributeError, RuntimeError):  # no tensor, or one without memory of its own
+        return (id(held),)
 
 
 def _array(tensor: Any) -> Any:

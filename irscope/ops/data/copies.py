@@ -18,12 +18,12 @@ from irscope.ops.typing import (
     broadcast,
     channels_last_copy,
     dtype_name,
-    is_channels_last,
     laid_out_like,
     mismatch,
     numpy_dtype,
     static_shape,
     suggests_channels_last,
+    type_suggests_channels_last,
 )
 
 __all__ = ["OPS", "cast"]
@@ -59,7 +59,7 @@ def _lies_so(self: TensorType, memory_format: Abstract) -> bool | None:
     """Whether `to` leaves the layout as it is; torch asks for no more than which of the formats it is most like."""
     if memory_format in (None, 1):
         return True
-    last = suggests_channels_last(self)
+    last = type_suggests_channels_last(self)
     return None if last is None or isinstance(memory_format, Unknown) else last == (memory_format in (2, 3))
 
 
@@ -93,7 +93,7 @@ def _to_array(
     target = numpy_dtype(dtype, self.dtype) if other is None else other.dtype
     strides = array_type(self).strides
     assert strides is not None
-    wanted = memory_format not in (2, 3) or is_channels_last(self.shape, strides)
+    wanted = memory_format not in (2, 3) or suggests_channels_last(self.shape, strides)
     if target == self.dtype and not copy and wanted:
         return self
     return cast(_clone_array(self, memory_format), target)

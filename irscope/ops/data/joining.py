@@ -18,7 +18,6 @@ from irscope.ops.typing import (
     channels_last_copy,
     channels_last_strides,
     fresh,
-    is_channels_last,
     known_ints,
     laid_out_like,
     mismatch,
@@ -27,6 +26,7 @@ from irscope.ops.typing import (
     same_dim,
     static_shape,
     suggests_channels_last,
+    type_suggests_channels_last,
     wrap_dim,
 )
 
@@ -55,7 +55,7 @@ def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
             shape[other] = same_dim(shape[other], here[other], what=told, rule="cat-shapes")
     known = known_ints(sizes)
     shape[axis] = None if known is None else sum(known)
-    return _in_format(dtype, shape, [suggests_channels_last(tensor) for tensor in tensors])
+    return _in_format(dtype, shape, [type_suggests_channels_last(tensor) for tensor in tensors])
 
 
 def _parts(tensors: Sequence[TensorType]) -> Sequence[TensorType]:
@@ -89,7 +89,7 @@ def _stack(tensors: Abstract, dim: Abstract = 0) -> TensorType:
     joined = _cat(lifted, dim)
     if axis == len(tensors[0].shape):
         return joined
-    formats = [suggests_channels_last(tensor) for tensor in tensors]
+    formats = [type_suggests_channels_last(tensor) for tensor in tensors]
     shape = static_shape(refined(joined.dtype, joined.shape))
     if False in formats:
         return fresh(joined.dtype, joined.shape)
@@ -132,11 +132,24 @@ def _rows(self: TensorType, **rest: Abstract) -> TensorType:
 
 
 def _rolled(self: TensorType, shifts: Abstract, dims: Abstract = ()) -> TensorType:
-    return (
-        fresh(self.dtype, self.shape)
-        if known_ints(dims) and len(known_ints(shifts) or ()) == 1
-        else refined(self.dtype, self.shape)
-    )
+    """Two parts that change places, once for each axis, are joined as `cat` does; flat where no axis is named, and copied where there is
+    nothing."""
+    axes, amounts = known_ints(dims), known_ints(shifts)
+    shape = static_shape(self)
+    if axes is None or amounts is None or shape is None:
+        return refined(self.dtype, self.shape)
+    if not axes:
+        return fresh(self.dtype, shape)
+    if 0 in shape:
+        return laid_out_like(self, self.dtype)
+    here = self
+    for axis, amount in zip(axes, amounts, strict=False):
+        at = wrap_dim(axis, len(shape), op="roll")
+        start = -amount % shape[at]
+        parts = [(*shape[:at], size, *shape[at + 1 :]) for size in (shape[at] - start, start)]
+        formats = [type_suggests_channels_last(TensorType(self.dtype, part, here.strides)) for part in parts]
+        here = _in_format(self.dtype, shape, formats)
+    return here
 
 
 def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value: Abstract = None) -> TensorType:
@@ -153,7 +166,7 @@ def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value:
         return refined(self.dtype, shape)
     if max(margins, default=0) <= 0:  # a copy of the part that stays, laid out like it
         return laid_out_like(refined(self.dtype, shape, self.strides), self.dtype)
-    last, sizes = suggests_channels_last(self), static_shape(refined(None, shape))
+    last, sizes = type_suggests_channels_last(self), static_shape(refined(None, shape))
     if last and sizes is not None:
         return refined(self.dtype, sizes, channels_last_strides(sizes))
     return fresh(self.dtype, shape) if last is False else refined(self.dtype, shape)
@@ -188,7 +201,7 @@ def _cat_arrays(tensors: Sequence[Array], dim: int = 0) -> Array:
     parts = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
     joined: Array = np.concatenate(parts, axis=dim)
     strides = [array_type(part).strides or () for part in parts]
-    if all(is_channels_last(part.shape, steps) for part, steps in zip(parts, strides, strict=True)):
+    if all(suggests_channels_last(part.shape, steps) for part, steps in zip(parts, strides, strict=True)):
         return channels_last_copy(joined)
     return np.ascontiguousarray(joined)
 

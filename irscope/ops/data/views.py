@@ -291,9 +291,7 @@ def _contiguous(self: TensorType, memory_format: Abstract = 0) -> TensorType:
         told = memory_format == 0 and shape is not None and min(shape, default=2) > 1
         return fresh(self.dtype, self.shape) if told else refined(self.dtype, self.shape)
     if memory_format in (2, 3):
-        return (
-            self if is_channels_last(shape, self.strides) else refined(self.dtype, shape, channels_last_strides(shape))
-        )
+        return self if is_channels_last(shape, self.strides) else refined(self.dtype, shape, channels_last_strides(shape))
     return self if is_contiguous(shape, self.strides) else fresh(self.dtype, shape)
 
 

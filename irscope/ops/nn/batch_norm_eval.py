@@ -19,11 +19,11 @@ from irscope.ops.schema.define import define
 from irscope.ops.typing import (
     channels_last_strides,
     contiguous_strides,
-    is_channels_last,
     is_contiguous,
     opmath,
     refined,
     static_shape,
+    suggests_channels_last,
 )
 
 __all__ = ["CHANNELS", "OPS", "kept_statistics"]
@@ -66,7 +66,7 @@ def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
         return refined(input.dtype, input.shape)
     order = (0, *range(2, len(shape)), 1)
     packed = len(shape) > 3 and is_contiguous([shape[i] for i in order], [input.strides[i] for i in order])
-    side_by_side = not is_contiguous(shape, input.strides) and (packed or is_channels_last(shape, input.strides))
+    side_by_side = not is_contiguous(shape, input.strides) and (packed or suggests_channels_last(shape, input.strides))
     return refined(input.dtype, shape, channels_last_strides(shape) if side_by_side else contiguous_strides(shape))
 
 

@@ -28,7 +28,7 @@ from irscope.ops.typing import (
     refined,
     same_dim,
     static_shape,
-    suggests_channels_last,
+    type_suggests_channels_last,
 )
 
 __all__ = ["OPS"]
@@ -87,7 +87,7 @@ def _check_channels(input: TensorType, weight: TensorType, groups: int, transpos
 
 
 def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weight: TensorType) -> TensorType:
-    formats = suggests_channels_last(input), suggests_channels_last(weight)
+    formats = type_suggests_channels_last(input), type_suggests_channels_last(weight)
     known = static_shape(refined(dtype, shape))
     if formats == (False, False):
         return fresh(dtype, shape)
@@ -171,7 +171,7 @@ def _convolve(
     if bias is not None and result.size:
         result += bias.reshape(-1, *[1] * space)
     result = result.astype(input.dtype, copy=False)
-    last = suggests_channels_last(array_type(input)) or suggests_channels_last(array_type(weight))
+    last = type_suggests_channels_last(array_type(input)) or type_suggests_channels_last(array_type(weight))
     return channels_last_copy(result) if last else result
 
 

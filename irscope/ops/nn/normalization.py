@@ -32,7 +32,7 @@ from irscope.ops.typing import (
     refined,
     same_dim,
     static_shape,
-    suggests_channels_last,
+    type_suggests_channels_last,
     wrap_dim,
 )
 from irscope.ops.typing.numpy_layout import mean_of
@@ -86,7 +86,7 @@ def _statistics_dtype(dtype: str | None) -> str | None:
 
 def _rms_norm(input: TensorType, normalized_shape: Abstract, **rest: Abstract) -> TensorType:
     _check_normalized(input, normalized_shape)
-    if suggests_channels_last(input) is False:
+    if type_suggests_channels_last(input) is False:
         return fresh(input.dtype, input.shape)
     return refined(input.dtype, input.shape)
 
@@ -96,7 +96,7 @@ def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> Te
         channels = input.shape[1]
         if isinstance(channels, int) and channels % num_groups:
             raise mismatch(f"{channels} channels of {input} do not fall into {num_groups} groups", rule="group-norm")
-    last, shape = suggests_channels_last(input), static_shape(input)
+    last, shape = type_suggests_channels_last(input), static_shape(input)
     if last is False:
         return fresh(input.dtype, input.shape)
     keeps = last and shape is not None and input.device == "cpu"  # on a GPU it lies row by row

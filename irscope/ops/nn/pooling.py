@@ -29,7 +29,7 @@ from irscope.ops.typing import (
     mismatch,
     refined,
     static_shape,
-    suggests_channels_last,
+    type_suggests_channels_last,
 )
 
 __all__ = ["OPS", "in_format", "like_input"]
@@ -40,7 +40,7 @@ def in_format(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
     shape = (*self.shape[: len(self.shape) - len(sizes)], *sizes)
     if len(sizes) == 1 and not _is_laid_out_in_rows(self):  # torch adds a dimension, and then sees channels last
         return refined(self.dtype, shape)
-    last, known = suggests_channels_last(self), static_shape(refined(None, shape))
+    last, known = type_suggests_channels_last(self), static_shape(refined(None, shape))
     if last is False or len(self.shape) == len(sizes) + 1:
         return fresh(self.dtype, shape)
     return refined(self.dtype, shape, channels_last_strides(known) if last and known else None)
@@ -138,7 +138,7 @@ def _windows(
 
 
 def like_input(result: Array, self: Array) -> Array:
-    last = suggests_channels_last(array_type(self))
+    last = type_suggests_channels_last(array_type(self))
     return channels_last_copy(result) if last else np.ascontiguousarray(result)
 
 

@@ -1,4 +1,5 @@
 from .memory import (
+    LAYOUT_READERS,
     MOVES_STATISTICS,
     OBJECT_READERS,
     OBJECT_WRITERS,
@@ -65,6 +66,7 @@ __all__ = [
     "KNOWN_SIDE_EFFECTS",
     "LAID_OUT_LIKE_FIRST",
     "LAID_OUT_LIKE_INPUT_ON_CPU",
+    "LAYOUT_READERS",
     "LIKE_ANOTHER",
     "LOGICAL",
     "MAX_POOLS",

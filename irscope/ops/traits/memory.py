@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
-    "MOVES_STATISTICS",
+    "LAYOUT_READERS", "MOVES_STATISTICS",
     "OBJECT_READERS",
     "OBJECT_WRITERS",
     "READ_NOTHING",
@@ -50,6 +50,14 @@ SHAPE_READERS: Final = frozenset(
     nbytes isinstance""".split()
 )
 """They look at the shape and the type of a tensor, not at its elements, and give a number."""
+
+LAYOUT_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    as_strided as_strided_ as_strided_copy as_strided_scatter _reshape_alias is_contiguous storage_offset stride sym_storage_offset
+    sym_stride""".split()
+)
+"""What they give depends on the strides of their operand, not on its elements and extents alone."""
 
 OBJECT_READERS: Final = frozenset(
     f"aten::{name}"

@@ -5,7 +5,7 @@ from .numpy_layout import (
     channels_last_copy,
     laid_out_like,
     numpy_dtype,
-    suggests_channels_last,
+    type_suggests_channels_last,
 )
 from .promotion import (
     DIMENSIONED,
@@ -23,10 +23,10 @@ from .strides import (
     channels_last_strides,
     contiguous_strides,
     is_channels_last,
-    is_channels_last_contiguous,
     is_contiguous,
     iterator_strides,
     like_strides,
+    suggests_channels_last,
     view_strides,
 )
 from .type_rules import (
@@ -65,8 +65,8 @@ __all__ = [
     "contiguous_strides",
     "dtype_name",
     "fresh",
+    "suggests_channels_last",
     "is_channels_last",
-    "is_channels_last_contiguous",
     "is_contiguous",
     "is_integral",
     "is_known",
@@ -84,7 +84,7 @@ __all__ = [
     "result_dtype",
     "same_dim",
     "static_shape",
-    "suggests_channels_last",
+    "type_suggests_channels_last",
     "to_float",
     "view_strides",
     "wrap_dim",

@@ -13,11 +13,11 @@ import numpy as np
 from irscope._base.concurrency.restored import quietly
 from irscope.errors import RunError
 from irscope.ir import TensorType
-from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, is_channels_last, like_strides
+from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, like_strides, suggests_channels_last
 from irscope.ops.typing.type_rules import Abstract, Unknown, dtype_name, refined, static_shape
 
 __all__ = [
-    "Array", "array_type", "at", "channels_last_copy", "laid_out_like", "mean_of", "numpy_dtype", "suggests_channels_last",
+    "Array", "array_type", "at", "channels_last_copy", "laid_out_like", "mean_of", "numpy_dtype", "type_suggests_channels_last",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -87,14 +87,14 @@ def channels_last_copy(array: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(array, 1, -1)).transpose(back)
 
 
-def suggests_channels_last(type: TensorType) -> bool | None:
+def type_suggests_channels_last(type: TensorType) -> bool | None:
     """Whether torch gives a result of this tensor the channels-last format; None when its strides are not known."""
     shape = static_shape(type)
     if type.rank is not None and type.rank not in (4, 5):
         return False
     if shape is None or type.strides is None:
         return None
-    return is_channels_last(shape, type.strides)
+    return suggests_channels_last(shape, type.strides)
 
 
 def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 __all__ = [
     "channels_last_strides",
     "contiguous_strides",
+    "suggests_channels_last",
     "is_channels_last",
-    "is_channels_last_contiguous",
     "is_contiguous",
     "is_dense",
     "iterator_strides",
@@ -69,10 +69,10 @@ def is_contiguous(shape: Sizes, strides: Sizes) -> bool:
     return True
 
 
-def is_channels_last(shape: Sizes, strides: Sizes) -> bool:
+def suggests_channels_last(shape: Sizes, strides: Sizes) -> bool:
     """Whether torch would suggest the channels-last format for such a tensor (rank 4 or 5).
 
-    >>> is_channels_last((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last((2, 3, 1, 1), (3, 1, 1, 1))
+    >>> suggests_channels_last((2, 3, 4, 5), (60, 1, 15, 3)), suggests_channels_last((2, 3, 1, 1), (3, 1, 1, 1))
     (True, False)
     """
     rank = len(shape)
@@ -132,7 +132,7 @@ def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> t
     if all(tuple(sizes) == tuple(shape) for sizes, _ in operands):
         if all(is_contiguous(sizes, strides) for sizes, strides in operands):
             return contiguous_strides(shape)
-        if len(shape) == 4 and all(is_channels_last_contiguous(sizes, strides) for sizes, strides in operands):
+        if len(shape) == 4 and all(is_channels_last(sizes, strides) for sizes, strides in operands):
             return channels_last_strides(shape)
         first = tuple(operands[0][1])
         if all(tuple(strides) == first for _, strides in operands) and is_dense(shape, first):
@@ -149,10 +149,10 @@ def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> t
     return tuple(strides)
 
 
-def is_channels_last_contiguous(shape: Sizes, strides: Sizes) -> bool:
+def is_channels_last(shape: Sizes, strides: Sizes) -> bool:
     """Whether channels lie side by side, then columns, rows and images, without gaps; extents of 1 may have any stride.
 
-    >>> is_channels_last_contiguous((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last_contiguous((2, 3, 2, 5), (60, 1, 30, 3))
+    >>> is_channels_last((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last((2, 3, 2, 5), (60, 1, 30, 3))
     (True, False)
     """
     expected = 1

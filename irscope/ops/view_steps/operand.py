@@ -43,6 +43,13 @@ class Operand:
     def axis(self, name: str, rank: int | None = None) -> int:
         return wrap_dim(self.whole(name), self.rank if rank is None else rank)
 
+    def own_axis(self, name: str) -> int:
+        """An axis that has an extent, which that of a number has not; where a wrong type hid that, nothing is known."""
+        found = self.axis(name)
+        if found >= self.rank:
+            raise NotKnown
+        return found
+
     def whole(self, name: str) -> int:
         return whole(self.given[name])
 

@@ -17,7 +17,7 @@ _FAR: Final = 2**62
 
 
 def _select(self: Operand) -> Steps:
-    axis, index = self.axis("dim"), self.num("index")
+    axis, index = self.own_axis("dim"), self.num("index")
     if isinstance(index, int) and index < 0:
         index = self.shape[axis] + index
     elif isinstance(index, Extent) and not is_at_least(index, 0):
@@ -26,7 +26,7 @@ def _select(self: Operand) -> Steps:
 
 
 def _slice(self: Operand) -> Steps:
-    axis, step = self.axis("dim"), self.whole("step")
+    axis, step = self.own_axis("dim"), self.whole("step")
     extent, given = self.shape[axis], self.given
     if step < 1 or not self.rank:
         raise NotKnown
@@ -66,7 +66,7 @@ def _count(start: Num, end: Num, step: int) -> Num:
 
 
 def _narrow(self: Operand) -> Steps:
-    axis, start = self.axis("dim"), self.num("start")
+    axis, start = self.own_axis("dim"), self.num("start")
     (length,) = self.nums("length")
     if isinstance(start, int) and start < 0:
         start = self.shape[axis] + start
@@ -76,7 +76,7 @@ def _narrow(self: Operand) -> Steps:
 
 
 def _diagonal(self: Operand) -> Steps:
-    offset, rows, columns = self.whole("offset"), self.axis("dim1"), self.axis("dim2")
+    offset, rows, columns = self.whole("offset"), self.own_axis("dim1"), self.own_axis("dim2")
     tall, wide = self.shape[rows], self.shape[columns]
     if isinstance(tall, int) and isinstance(wide, int):
         length: Num = max(min(tall, wide - offset) if offset >= 0 else min(tall + offset, wide), 0)
@@ -91,7 +91,7 @@ def _unfold(self: Operand) -> Steps:
     size, step = self.whole("size"), self.whole("step")
     if not self.rank:
         return (Place((size,), (1,), None),)
-    axis = self.axis("dimension")
+    axis = self.own_axis("dimension")
     extent = self.shape[axis]
     count = quotient(extent - size, step) if isinstance(extent, Extent) else (extent - size) // step
     return (Window(axis, size, step, (Extent.of(f"({extent - size})//{step}") if count is None else count) + 1),)
@@ -116,7 +116,7 @@ def _pieces(self: Operand, axis: int, sizes: Sequence[Num]) -> list[Steps]:
 
 
 def _chunk(self: Operand) -> list[Steps]:
-    axis, chunks = self.axis("dim"), self.whole("chunks")
+    axis, chunks = self.own_axis("dim"), self.whole("chunks")
     extent = self.extent(axis)
     size = -(-extent // chunks)
     return _pieces(self, axis, _even(extent, size) if size else [0] * chunks)
@@ -128,7 +128,7 @@ def _even(extent: int, size: int) -> list[int]:
 
 def _split(self: Operand) -> list[Steps]:
     name = next(name for name in ("split_size", "split_sizes") if self.given.get(name) is not None)
-    axis = self.axis("dim")
+    axis = self.own_axis("dim")
     if isinstance(self.given[name], list | tuple):
         return _pieces(self, axis, self.nums(name))
     return _pieces(self, axis, _even(self.extent(axis), self.whole(name)))
@@ -145,7 +145,7 @@ def _unless_conjugate(rule: Callable[[Operand], list[Steps]]) -> Callable[[Opera
 
 
 def _unbind(self: Operand) -> list[Steps]:
-    axis = self.axis("dim")
+    axis = self.own_axis("dim")
     return [(Pick(axis, index),) for index in range(self.extent(axis))]
 
 
@@ -161,7 +161,7 @@ def _cut_at(self: Operand, axis: int, name: str, sections: str) -> list[Steps]:
 
 
 def _tensor_split(self: Operand) -> list[Steps]:
-    return _cut_at(self, self.axis("dim"), "indices", "sections")
+    return _cut_at(self, self.own_axis("dim"), "indices", "sections")
 
 
 def _cut_along(first: int) -> Callable[[Operand], list[Steps]]:

@@ -80,13 +80,13 @@ def _ravel(self: Operand) -> Steps:
 
 
 def _unflatten(self: Operand) -> Steps:
-    axis = self.axis("dim")
+    axis = self.own_axis("dim")
     parts = _target(self, self.nums("sizes"), self.shape[axis])
     return (Regroup((*self.shape[:axis], *parts, *self.shape[axis + 1 :]), False),)
 
 
 def _split_axis(self: Operand) -> Steps:
-    axis, outer = self.axis("dim"), self.nums("outer_length")[0]
+    axis, outer = self.own_axis("dim"), self.nums("outer_length")[0]
     parts = outer, _divided(self.shape[axis], outer)
     return (Regroup((*self.shape[:axis], *parts, *self.shape[axis + 1 :]), False),)
 

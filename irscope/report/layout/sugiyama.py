@@ -27,6 +27,8 @@ _DUMMY_WIDTH = 4.0
 GAP_COLUMN = 36.0
 _LEAST_CUT = 560.0
 """Drawings that are less tall stay in one column."""
+_WIDE = 640.0
+"""Boxes that nothing joins stay in one row if it is less wide."""
 _SHAPE = 1.25
 """Width to height of what a long drawing is cut into."""
 
@@ -50,6 +52,8 @@ def layered(widths: Sequence[float], heights: Sequence[float], edges: Sequence[t
     """
     if not widths:
         return Layered([], [], 0.0, 0.0)
+    if not edges and sum(widths) > _WIDE:
+        return _on_shelves(widths, heights)
     edges = _without_cycles(len(widths), edges)
     rank, order = _ranks(len(widths), edges)
     ranks = _Ranks(widths, edges, rank, order)
@@ -60,6 +64,21 @@ def layered(widths: Sequence[float], heights: Sequence[float], edges: Sequence[t
     for turn in range(_ALIGNMENTS):
         ranks.align(down=turn % 2 == 0)
     return ranks.placed(heights)
+
+
+def _on_shelves(widths: Sequence[float], heights: Sequence[float]) -> Layered:
+    """Boxes that nothing joins, one beside the other in rows, in the shape of a window."""
+    area = sum((width + GAP_X) * (height + GAP_Y) for width, height in zip(widths, heights, strict=True))
+    wide = max(_WIDE, *widths, (2 * area) ** 0.5)
+    x, y = list[float](), list[float]()
+    left = top = tall = 0.0
+    for width, height in zip(widths, heights, strict=True):
+        if left and left + width > wide:
+            left, top, tall = 0.0, top + tall + GAP_Y, 0.0
+        x.append(left)
+        y.append(top)
+        left, tall = left + width + GAP_X, max(tall, height)
+    return Layered(x, y, max(at + width for at, width in zip(x, widths, strict=True)), top + tall)
 
 
 def _without_cycles(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from irscope._base.words import byte_count, plural
-from irscope.analysis.assumptions import is_channels_last
 from irscope.errors import ArgumentError, MissingExtra
 from irscope.ir import Graph, TensorType, Type, flatten_arguments
 from irscope.ir.text import parse
 from irscope.ops.check import verify
+from irscope.ops.typing import is_channels_last, static_shape
 from irscope.report.diff import diff
 from irscope.report.pages.branch_code import ORIGIN, called, named, policy_code, quoted
 from irscope.report.pages.exploration import Exploration
@@ -251,8 +251,14 @@ def _lying_as(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The arguments with their channels last where the program takes them so."""
     found = []
     for value, argument in zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False):
-        found.append(_channels_last(argument) if is_channels_last(value.type) else argument)
+        found.append(_channels_last(argument) if _lies_channels_last(value.type) else argument)
     return found
+
+
+def _lies_channels_last(type: Type) -> bool:
+    if not isinstance(type, TensorType) or type.strides is None or not _is_image(type):
+        return False
+    return is_channels_last(static_shape(type) or (), type.strides)
 
 
 def _is_image(type: Type) -> bool:

@@ -254,7 +254,8 @@ def declared(graph: Graph, record: Value | Node) -> str:
     assert isinstance(record, Value), "a node prints itself"
     name = f"%{graph.names[record]} : {record.type}"
     if record in graph.bound:
-        return f"{name}   (a parameter or buffer of the model)"
+        also = listed(graph.tied.get(record.name or "", ()), lambda other: f"%{other}")
+        return f"{name}   (a parameter or buffer of the model{f'; {also} is tied to it' if also else ''})"
     return f"{name}   ({'an input' if record in graph.inputs else 'a parameter of a block'})"
 
 

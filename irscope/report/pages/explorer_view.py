@@ -90,6 +90,8 @@ def explorer_view(
 _SENT_WHOLE = 2500
 """Nodes of a program that a page gets at once; of a larger one it asks for what it shows."""
 _FEW_GROUPS = 300
+_MOST_REMARKS = 2000
+"""Rows of the table; a query finds the others."""
 
 
 def is_sent_whole(graph: Graph) -> bool:
@@ -108,7 +110,7 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         text=index.first_text(),
         source=_sources(exploration),
         graph=index.first_graph(),
-        remarks=remarks_table(exploration.fusion.history) if few else no_remarks(),
+        remarks=remarks_table(exploration.fusion.history, _MOST_REMARKS) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
         later=["search", *(() if few else ("numbers", "remarks")), "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
@@ -133,7 +135,7 @@ def later_part(exploration: Exploration, inspection: Inspection, name: str) -> d
     if name == "numbers":
         return {"headline": headline(exploration, inspection), "classes": class_views(exploration.dedup, graph.names)}
     if name == "remarks":
-        return {"remarks": remarks_table(history)}
+        return {"remarks": remarks_table(history, _MOST_REMARKS)}
     if name == "timing" and exploration.can_measure:
         return {"timing": timing_view(exploration.measured)}
     if name == "memory":

@@ -14,7 +14,7 @@ from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node, Value
-from irscope.ir.text import print_first_lines
+from irscope.ir.text import print_first_lines, print_node
 from irscope.ops.registry import category_of, effect_of
 from irscope.report.boxes import BoxTree, Levels, heading_lines, line_count, writes_memory
 from irscope.report.panes import repeat_view
@@ -31,6 +31,7 @@ _MOST_PLACES = 4000
 _MOST_LEVELS = 200
 _MOST_REPEATS = 24
 _MOST_SHOWN = 40
+_MOST_IDS = 2000
 _LINES_BEFORE = 4
 _NAME = re.compile(r"%([\w.$-]*\w)")
 
@@ -84,11 +85,13 @@ class ProgramIndex:
         nodes = [0] * len(lines)
         for line, node in zip(self._node_lines[begin:end], here, strict=True):
             nodes[line - first] = node.id
+        numbers = ((node, self._around(node, self.tree.number.get(node.id, -1))) for node in here)
         named = ((name, index.value_of.get(name)) for line in lines for name in _NAME.findall(line))
         return TextView(
             lines=lines, nodes=nodes, names={name: value.id for name, value in named if value is not None},
             locations={node.id: shortened(str(node.location)) for node in here if node.location is not None},
             first=first, total=line_count(self._graph, index.nodes),
+            paths={node.id: self._path(number) for node, number in numbers if number >= 0},
         )  # fmt: skip
 
     def first_graph(self) -> GraphView:
@@ -175,17 +178,21 @@ class ProgramIndex:
             lines = tree.lines_of(number)
             return Place(id=id, line=lines[0] if lines else -1, path=self._path(number), title=tree.box(number)["label"], values=[])
         maker = node if node is not None else graph.producer.get(value) if value is not None else None
-        number = tree.number.get(id, tree.home(value) if value is not None else -1)
-        while number < 0 and maker is not None:  # a constant: the box around it
-            maker = graph.owner.get(graph.block_of[maker])
-            number = tree.number.get(maker.id, -1) if maker is not None else -1
-        made = node if node is not None else graph.producer.get(value) if value is not None else None
-        line = tree.lines[made.id] if made is not None else self._declared(value)
+        number = self._around(maker, tree.number.get(id, tree.home(value) if value is not None else -1))
+        line = tree.lines[maker.id] if maker is not None else self._declared(value)
         title = f"%{graph.names[value]}" if value is not None else node.op.partition("::")[2] or node.op if node is not None else ""
         return Place(
             id=id, line=line, path=self._path(number), title=title,
             values=[output.id for output in node.outputs] if node is not None else [],
         )  # fmt: skip
+
+    def _around(self, node: Node | None, number: int) -> int:
+        """The box of a node, whose number is below 0 if it has none of its own, as a constant: the box around it then."""
+        graph = self._graph
+        while number < 0 and node is not None:
+            node = graph.owner.get(graph.block_of[node])
+            number = self.tree.number.get(node.id, -1) if node is not None else -1
+        return number
 
     def _declared(self, value: Value | None) -> int:
         """The line of an input; the parameter of a block stands on the line behind the node that holds the block."""
@@ -212,19 +219,25 @@ class ProgramIndex:
             number = int(self.tree.parent[number])
         return path[::-1]
 
-    def find(self, query: str) -> Found:
-        """What a query finds; a query that means nothing finds its trouble."""
+    def find(self, query: str, *, all: bool = False) -> Found:
+        """What a query finds, with the ids of the first few thousand or of `all`; a query that means nothing finds its trouble."""
         try:
             found = self._queries(query)
         except IrscopeError as error:
-            return Found(ids=[], shown=[], titles=[], lines=[], trouble=str(error))
+            return Found(count=0, ids=[], shown=[], titles=[], lines=[], trouble=str(error))
         shown = found[:_MOST_SHOWN]
-        places = [self._place(record.id) for record in shown]
-        lines = [self._lines[place["line"]].strip() if place and place["line"] >= 0 else "" for place in places]
         return Found(
-            ids=[record.id for record in found], shown=[record.id for record in shown], titles=[self._titled(record) for record in shown],
-            lines=[shortened(line, 400) for line in lines], trouble="",
+            count=len(found), ids=[record.id for record in (found if all else found[:_MOST_IDS])], shown=[record.id for record in shown],
+            titles=[self._titled(record) for record in shown],
+            lines=[shortened(self._printed(record), 400) for record in shown], trouble="",
         )  # fmt: skip
+
+    def _printed(self, record: Node | Value) -> str:
+        """The line that makes a record; of an input and of a block's parameter, what declares it."""
+        names = self._graph.names
+        if isinstance(record, Value) and record not in self._graph.producer:
+            return f"%{names[record]} : {record.type}"
+        return print_node(self._graph.producer[record] if isinstance(record, Value) else record, names)
 
     def _titled(self, record: Node | Value) -> str:
         names = self._graph.names
@@ -239,6 +252,6 @@ class ProgramIndex:
             "lines": lambda ask: {"text": self.lines(int(ask["first"]), int(ask["count"]))},
             "repeat": lambda ask: {"repeat": self.repeat(int(ask["box"]))},
             "levels": lambda ask: {"levels": self.levels([int(id) for id in ask["boxes"]])},
-            "find": lambda ask: {"found": self.find(str(ask["query"]))},
+            "find": lambda ask: {"found": self.find(str(ask["query"]), all=bool(ask.get("all")))},
             "places": lambda ask: {"places": self.places([int(id) for id in ask["ids"]])},
         }

@@ -26,25 +26,25 @@ def no_remarks() -> TableView:
     return TableView(columns=list(_COLUMNS), rows=[], selects=[])
 
 
-def remarks_table(history: History) -> TableView:
-    """One row per remark of all passes, missed ones first: those are the ones to act on."""
+def remarks_table(history: History, most: int | None = None) -> TableView:
+    """One row per remark of all passes, missed ones first: those are the ones to act on. With `most`, no more rows than that,
+    and how many there would be."""
     names = names_in(history)
     by_id = {value.id: name for value, name in names.items()}
-    given = [
-        (remark, rename(remark.because))
-        for record in history.records
-        if record.remarks
-        for rename in [Renaming(record.before, by_id)]
-        for remark in record.remarks
-    ]
+    given = [(remark, record) for record in history.records for remark in record.remarks]
     given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0].kind))
+    renaming: dict[int, Renaming] = {}
     rows: list[list[str | float | None]] = []
     selects = []
-    for remark, because in given:
-        rows.append([remark.kind, remark.rule, _told(names, remark.subject), because])
+    for remark, record in given[:most]:
+        rename = renaming.get(id(record)) or renaming.setdefault(id(record), Renaming(record.before, by_id))
+        rows.append([remark.kind, remark.rule, _told(names, remark.subject), rename(remark.because)])
         evidence = dict.fromkeys([remark.subject.id, *(record.id for record in remark.evidence)])
         selects.append(list(evidence))
-    return TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
+    table = TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
+    if len(rows) < len(given):
+        table["total"] = len(given)
+    return table
 
 
 def _told(names: Mapping[Value, str], subject: Value | Node) -> str:

@@ -32,6 +32,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "=": lambda a, b: a == b,
 }  # fmt: skip
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+_FEW = 500
 _REMARKS = ("passed", "missed", "analysis")
 
 
@@ -66,7 +67,7 @@ class Queries:
             return []
         found = self._found(parse_query(query))
         if _has_value(found):
-            return sorted(found, key=self._place.__getitem__)
+            return sorted(found, key=self._stands if len(found) < _FEW else self._place.__getitem__)
         if len(found) > len(self.index.nodes) // 8:
             return [node for node in self.index.nodes if node in found]
         lines = self.index.line_of
@@ -75,7 +76,15 @@ class Queries:
     def prepare(self) -> None:
         """Make what the first query of each kind would wait for."""
         self.index.prepare()
-        self._db  # noqa: B018
+        self._db, self._graph.users, self._graph.producer  # noqa: B018
+
+    def _stands(self, record: Node | Value) -> tuple[int, int]:
+        """The same as `_place` says, without the places of all."""
+        lines = self.index.line_of
+        if isinstance(record, Node):
+            return lines[record.id], -1
+        maker = self._graph.producer.get(record)
+        return self._place[record] if maker is None else (lines[maker.id], maker.outputs.index(record))
 
     @cached_property
     def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
@@ -181,12 +190,17 @@ class Queries:
     def _group(self, text: str) -> Iterable[Node]:
         """The n-th group, and what is in it."""
         first, last = _range(text)
-        groups = [node for node in self.index.nodes if node.op in GROUPS]
+        groups = self._groups()
         return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
+
+    def _groups(self) -> list[Node]:
+        if not any(op in GROUPS for op in self.index.of_op):
+            return []
+        return [node for node in self.index.nodes if node.op in GROUPS]
 
     def _remarked(self, holds: Callable[[Any], bool]) -> Iterable[Node | Value]:
         remarks = self._history.remarks if self._history is not None else ()
-        here = {record.id: record for record in self._place}
+        here = self.index.record_of
         return (here[remark.subject.id] for remark in remarks if holds(remark) and remark.subject.id in here)
 
     def _rule(self, text: str) -> Iterable[Node | Value]:
@@ -204,12 +218,12 @@ class Queries:
     def _is(self, text: str) -> Iterable[Node | Value]:
         graph = self._graph
         kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
-            "group": lambda: (node for node in self.index.nodes if node.op in GROUPS),
+            "group": self._groups,
             "write": lambda: (node for node in self.index.nodes if writes_memory(graph, node)),
             "input": lambda: graph.free_inputs, "parameter": lambda: graph.bound, "output": lambda: graph.outputs,
             "constant": lambda: (node for node in self.index.nodes if node.op == "prim::Constant"),
             "block": lambda: (node for node in self.index.nodes if node.blocks and node.op not in GROUPS),
-            "unused": lambda: (node for node in self.index.nodes if not any(graph.users.get(value) for value in node.outputs)),
+            "unused": lambda: (node for node in self.index.nodes if graph.users.keys().isdisjoint(node.outputs)),
         }  # fmt: skip
         if text not in kinds:
             raise ArgumentError(f"there is no is:{text}", hint=f"there are {', '.join(kinds)}")

@@ -30,6 +30,8 @@ class TextView(TypedDict):
     """Where `lines` begin, of a text that is given page by page."""
     total: NotRequired[int]
     """How many lines that text has."""
+    paths: NotRequired[dict[int, list[int]]]
+    """The boxes around each node on such a page and its own, by their ids, the outermost first: a click on a line is seen at once."""
 
 
 class Place(TypedDict):
@@ -48,8 +50,9 @@ class Place(TypedDict):
 class Found(TypedDict):
     """What a query found."""
 
+    count: int
     ids: list[int]
-    """All of it, in program order."""
+    """The first thousands, in program order, or all of it for who asks for all."""
     shown: list[int]
     """The first few."""
     titles: list[str]
@@ -70,3 +73,5 @@ class TableView(TypedDict):
     rows: list[list[str | float | None]]
     selects: list[list[int]]
     """What a click on each row selects."""
+    total: NotRequired[int]
+    """How many rows there would be, where only the first are here."""

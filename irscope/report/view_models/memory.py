@@ -85,6 +85,8 @@ class BufferView(TypedDict):
 
     root: str
     bytes: int
+    window: int
+    """How many of them are drawn: all, or the first of equal parts in each of which the same lies."""
     rows: list[BufferRow]
     left_out: int
     """How many further views there are."""

@@ -68,10 +68,11 @@ class CpuCompiler:
         """The processor. Raises MissingExtra without llvmlite."""
         return with_llvm(this_host)
 
-    def code(self, text: str, symbol: str) -> MachineCode:
-        """A function of a text, from disk or from LLVM. Raises CodegenError when there is no memory to make it in."""
+    def code(self, text: str, symbol: str, *, kernel: bool = True) -> MachineCode:
+        """A function of a text, from disk or from LLVM; counted if it is a kernel. Raises CodegenError when there is no memory to
+        make it in."""
         _reserve(_COMPILER_BYTES + _BYTES_PER_LETTER * len(text))
-        return with_llvm(lambda: self._code(text, symbol))
+        return with_llvm(lambda: self._code(text, symbol, kernel))
 
     def assembly(self, text: str) -> str:
         """What LLVM makes of a text, to be read."""
@@ -82,17 +83,19 @@ class CpuCompiler:
         """Tell texts to come where functions are that they declare."""
         with_llvm(lambda: [_llvm().add_symbol(name, place) for name, place in places.items()])
 
-    def _code(self, text: str, symbol: str) -> MachineCode:
+    def _code(self, text: str, symbol: str, kernel: bool) -> MachineCode:
         host = self.host
         key = "\n".join((host.versions, host.cpu, host.features, text))
-        code = self.store.load(key)
+        code = self.store.read(key, kernel=kernel)
         found = loaded(code, symbol, host) if code is not None else None
+        if kernel:
+            self.store.count(found=found is not None)
         if found is not None:
             return MachineCode(*found, from_disk=True)
         code = object_file(text, host)
         found = loaded(code, symbol, host)
         assert found is not None, "an object file that LLVM has just made must load"
-        self.store.save(key, code)
+        self.store.save(key, code, kernel=kernel)
         return MachineCode(*found, from_disk=False)
 
 

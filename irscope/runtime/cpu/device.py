@@ -266,7 +266,7 @@ class CpuDevice:
     def _make_entries(self) -> None:
         if self._entries is None and (symbols := python_symbols()):
             self._compiler.add_symbols(symbols)
-            code = self._compiler.code(ENTRY, SYMBOL)
+            code = self._compiler.code(ENTRY, SYMBOL, kernel=False)
             self._entries = entry(code.address, code.machine)
 
     def _team_loop(self) -> tuple[int, Any]:
@@ -275,7 +275,7 @@ class CpuDevice:
 
     def _made_loop(self) -> tuple[int, Any]:
         if self._loop is None:
-            code = self._compiler.code(LOOP, "irscope_team")
+            code = self._compiler.code(LOOP, "irscope_team", kernel=False)
             self._loop = code.address, code.machine
         return self._loop
 

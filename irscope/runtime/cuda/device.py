@@ -37,7 +37,7 @@ from irscope.runtime.cuda.driver import CaptureArena, CupyGpu, Gpu
 from irscope.runtime.cuda.kernel import CudaKernel
 from irscope.runtime.cuda.launch import CudaPlan, Step, laid_out, temporaries_of
 from irscope.runtime.cuda.nvrtc import INSTALL, OPTIONS, Compiled, Compiler, Nvrtc
-from irscope.runtime.device import Availability, CacheCounts, KernelCache, ObjectStore
+from irscope.runtime.device import Availability, CacheCounts, KernelCache, MissLog, ObjectStore
 from irscope.runtime.device.kernel_cache import user_store
 
 __all__ = ["CudaDevice", "CudaPlan"]
@@ -65,6 +65,8 @@ class CudaDevice:
         """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` stand for the
         current GPU and NVRTC."""
         self.store = store or user_store("cuda")
+        self.misses = MissLog(self.store)
+        """What had to be compiled, and what the nearest kernel differs by."""
         self.compiler: Compiler = compiler or Nvrtc()
         self.held = CaptureArena()
         self._gpu = gpu
@@ -238,7 +240,10 @@ class CudaDevice:
         known = [self._on_disk(each, version, architecture) for each in wanted]
         fresh = [each for each, found in zip(wanted, known, strict=True) if found is None]
         if fresh:
+            began = time.perf_counter()
             compiled = self._compiled(fresh, version, architecture)
+            for spec, _ in fresh:
+                self.misses.note(spec, (time.perf_counter() - began) / len(fresh))
         seconds = (time.perf_counter() - start) / len(wanted)
         made = []
         for each, found in zip(wanted, known, strict=True):
@@ -260,15 +265,16 @@ class CudaDevice:
         text = emit_module(wanted)
         module = _key("module", version, architecture, text)
         compiled = self.compiler.compile(text, architecture)
-        if self.store.save(module, compiled.packed()):
+        if self.store.save(module, compiled.packed(), kernel=False):
             for each in wanted:
                 self.store.save(_kernel_key(each, version, architecture), module.encode())
         return module, compiled
 
     def _on_disk(self, wanted: _Wanted, version: str, architecture: str) -> tuple[str, Compiled] | None:
         """The module that has a kernel; None if it must be compiled."""
-        name = self.store.load(_kernel_key(wanted, version, architecture))
-        packed = None if name is None else self.store.load(name.decode())
+        name = self.store.read(_kernel_key(wanted, version, architecture))
+        packed = None if name is None else self.store.read(name.decode(), kernel=False)
+        self.store.count(found=packed is not None)
         if name is None or packed is None:
             return None
         return name.decode(), Compiled.unpacked(packed)

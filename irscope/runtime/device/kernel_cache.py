@@ -11,7 +11,9 @@ directory in a file that only the user reads. So an entry that another wrote, or
 read the secret, the user himself and root, is trusted.
 
 The names of files depend on the version of their format, so that versions of irscope do not delete each other's. Uses and
-misses of all processes are counted by the lengths of two files in the directory, to which each adds a byte.
+misses of all processes are counted by the lengths of two files in the directory, to which each adds a byte. What kernels need
+and is none (the lines that Python enters them by, a module that holds several) is kept beside them under another ending, and
+takes part in the bytes and in no count.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import hashlib
 import hmac
 import os
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,6 +40,8 @@ T = TypeVar("T")
 
 _MAGIC: Final = b"irscope-object-3\n"
 """What a file starts with; the number is the version of its format."""
+_KERNEL: Final = ".o"
+_OTHER: Final = ".aux"
 _UNFINISHED: Final = ".new-"
 _SECRET: Final = "secret"
 _SECRET_BYTES: Final = 32
@@ -58,7 +62,9 @@ class StoreSummary:
     directory: Path | None
     """None: the user has no home, and so no place to keep anything."""
     entries: int
+    """Kernels."""
     size_bytes: int
+    """Of all files, also of what kernels need and is none."""
     limit_bytes: int
     hits: int
     """Kernels that were loaded instead of compiled."""
@@ -169,20 +175,28 @@ class ObjectStore:
         self._open: _OpenStore | None = None
 
     def load(self, key: str) -> bytes | None:
-        """The bytes saved under a key, or None. A file that is damaged, or was not written here, is deleted."""
+        """The bytes of a kernel saved under a key, or None; counted. A file that is damaged, or was not written here, is deleted."""
+        found = self.read(key)
+        self.count(found=found is not None)
+        return found
+
+    def read(self, key: str, *, kernel: bool = True) -> bytes | None:
+        """The same without being counted, and of what is no kernel."""
         try:
-            store = self._opened()
+            return self._opened().load(_name(key, kernel))
         except OSError as error:
             self._refusal = _told(error)
             return None
-        found = store.load(_name(key))
-        self._count(store, "misses" if found is None else "hits")
-        return found
 
-    def save(self, key: str, payload: bytes) -> bool:
+    def count(self, *, found: bool) -> None:
+        """A kernel was looked for: appending a byte needs no lock."""
+        with suppress(OSError):  # no place to count
+            self._opened().folder.append("hits" if found else "misses", b".")
+
+    def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
         """Keep bytes under a key; False when the directory cannot take them."""
         try:
-            self._opened().save(_name(key), payload)
+            self._opened().save(_name(key, kernel), payload)
         except OSError as error:
             self.refused += 1
             self._refusal = _told(error)
@@ -200,7 +214,7 @@ class ObjectStore:
             self._opened().folder.remove(_name(key))
 
     def clear(self) -> int:
-        """Delete every entry, and the counts; gives how many entries there were. Other files are left alone."""
+        """Delete every entry, and the counts; gives how many kernels there were. Other files are left alone."""
         files = self._files()
         with suppress(OSError):
             folder = self._opened().folder
@@ -209,7 +223,7 @@ class ObjectStore:
             self._sweep(folder, 0.0)
             for kind in ("hits", "misses", *_NOTES):
                 folder.remove(kind)
-        return len(files)
+        return _kernels(files)
 
     def summary(self) -> StoreSummary:
         """Entries, bytes, uses, and why the directory is not used if it is not."""
@@ -218,7 +232,7 @@ class ObjectStore:
         counts = {"hits": 0, "misses": 0}
         with suppress(OSError):
             counts |= {name: status.st_size for name, status in self._opened().folder.files() if name in counts}
-        return StoreSummary(self.directory, len(files), size, self._limit, **counts, trouble=self.trouble())
+        return StoreSummary(self.directory, _kernels(files), size, self._limit, **counts, trouble=self.trouble())
 
     def trouble(self) -> str:
         """Why nothing is kept here, or the last entry was not; empty if entries can be saved."""
@@ -255,18 +269,13 @@ class ObjectStore:
             found = self._open = _OpenStore(PrivateFolder(self.directory))
         return found
 
-    def _count(self, store: _OpenStore, kind: str) -> None:
-        """One more: appending a byte needs no lock."""
-        with suppress(OSError):  # no place to count
-            store.folder.append(kind, b".")
-
     def _files(self) -> list[tuple[float, int, str]]:
         """Time of last use, bytes and name of each entry."""
         try:
             files = list(self._opened().folder.files())
         except OSError:
             return []
-        return [(status.st_mtime, status.st_size, name) for name, status in files if name.endswith(".o")]
+        return [(status.st_mtime, status.st_size, name) for name, status in files if name.endswith((_KERNEL, _OTHER))]
 
     def _sweep(self, folder: PrivateFolder, age: float) -> None:
         """Delete what processes that were killed left unfinished."""
@@ -341,8 +350,12 @@ def _secret_of(folder: PrivateFolder) -> bytes:
     return folder.read(_SECRET, secret=True)
 
 
-def _name(key: str) -> str:
-    return f"{hashlib.sha256(_MAGIC + key.encode()).hexdigest()}.o"
+def _name(key: str, kernel: bool = True) -> str:
+    return hashlib.sha256(_MAGIC + key.encode()).hexdigest() + (_KERNEL if kernel else _OTHER)
+
+
+def _kernels(files: Iterable[tuple[float, int, str]]) -> int:
+    return sum(name.endswith(_KERNEL) for _, _, name in files)
 
 
 def user_cache_directory() -> Path | None:

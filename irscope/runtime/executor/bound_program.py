@@ -181,7 +181,6 @@ class BoundProgram:
         if not self.is_torch and not self.move_to and isinstance(value, np.ndarray):
             value = widened(value, may_write=self.writes)
         if self.is_torch and isinstance(value, np.ndarray | np.generic):
-            # torch writes into read-only memory all the same, and says so of each array that is JAX's
             value = _adopted(value.copy() if (self.writes or lent) and not value.flags.writeable else value)
         elif self.move_to:
             value = as_torch_on_gpu(value, may_write=self.writes)
@@ -193,10 +192,22 @@ class BoundProgram:
         return value.to(self.move_to) if self.move_to and is_torch_tensor(value) else value
 
 
+class _Unlocked:
+    """The memory of a read-only array, for a program that does not write it: torch has no read-only tensors and warns of each.
+
+    Keeps the array alive.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        told = array.__array_interface__
+        self.__array_interface__ = told | {"data": (told["data"][0], False)}
+
+
 def _adopted(array: Any) -> Any:
     """A caller's array as a tensor. Raises ArgumentError for one that torch has no tensor for."""
     try:
-        return as_torch(array)
+        return as_torch(array if array.flags.writeable else np.asarray(_Unlocked(array)))
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"torch cannot use an argument, an array of {array.dtype} with strides {array.strides}, where it lies: {error}",

@@ -27,6 +27,7 @@ from irscope.runtime.executor.instructions import (
     raising,
     start_loop,
 )
+from irscope.runtime.foreign_ops import has_runner
 
 __all__ = ["FlatCode", "Instruction", "Plain", "Run", "Slots", "flatten"]
 
@@ -195,7 +196,7 @@ class _Planner:
                 yield from self.branch(node)
             elif node.op == "prim::Loop":
                 yield from self.loop(node)
-            elif node.blocks:
+            elif node.blocks and not has_runner(node):
                 yield from self.inline(node)
             else:
                 self.assignment(node)

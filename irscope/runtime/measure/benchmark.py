@@ -50,7 +50,7 @@ from irscope.runtime.measure.keep_freed_memory import with_kept_memory
 from irscope.runtime.measure.workload import Workload, workload
 from irscope.runtime.program import Executable, compile_graph
 from irscope.runtime.timer import Measurement, measure
-from irscope.transforms.dedup import RANK, RELATIONS, Relation
+from irscope.transforms.dedup import RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, fuse
 
@@ -76,7 +76,7 @@ def compare(
     timed too, and `peers` are other functions of the same arguments; one that fails is named with the reason. `"torch"`
     and `"torch.compile"` are made of the graph, or of the model if it is there: `peers=["torch.compile"]`. `ways` chooses
     among `"op by op"`, `"fused"` and `"fused + dedup"`; `steps` adds a row for each of these steps of dedup's ladder (True: for
-    all from `order` on), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the
+    all), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the
     program writes are restored before each run, and at the end.
 
     >>> import irscope as irs
@@ -141,7 +141,7 @@ class _Entry:
 def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
     """The steps that are meant. Raises ArgumentError."""
     if isinstance(steps, bool):
-        return RELATIONS[RANK["order"] :] if steps else ()
+        return RELATIONS if steps else ()
     chosen: tuple[Relation, ...] = (steps,) if isinstance(steps, str) else tuple(steps)  # type: ignore[assignment]
     for step in chosen:
         if step not in RELATIONS:

@@ -46,10 +46,16 @@ share their kernels."""
 
 
 class _NoStore(ObjectStore):
-    """Keeps nothing."""
+    """Keeps nothing, and looks for nothing: what is compiled is neither a use nor a miss of the directory."""
 
-    def load(self, key: str) -> bytes | None:
+    def read(self, key: str, *, kernel: bool = True) -> bytes | None:
         return None
 
-    def save(self, key: str, payload: bytes) -> bool:
+    def count(self, *, found: bool) -> None:
+        return
+
+    def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
         return False
+
+    def add_note(self, name: str, line: bytes, *, most: int) -> None:
+        return

@@ -6,7 +6,9 @@ it reads and writes as it is.
 
 **How.** Before each such convolution its operand is copied channels last; then all types that follow are found anew. Elementwise ops,
 normalisations, pooling, joins and the convolutions themselves keep the order, so that most of these copies are of what lies so
-already, and go again. What is left are the entrances, and results: the caller gets each laid out as before.
+already, and go again. What is left are the entrances, and results: the caller gets each laid out as before. The kernel of a group
+makes such a copy of what it gives by itself; and a convolution whose result is the caller's alone is left as it is, if its operand
+comes from a group, which can write rows.
 
 **When.** Only if every layout on the way is still known, nobody writes what lies otherwise now, no results share memory that did
 not, and the copies that are added have fewer bytes than those that convolutions no longer make.
@@ -14,14 +16,14 @@ not, and the copies that are added have fewer bytes than those that convolutions
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.shapes import Shapes
-from irscope.analysis.views import ViewAliases, with_new_strides
+from irscope.analysis.views import ViewAliases, following, with_new_strides
 from irscope.errors import ArgumentError
 from irscope.ir import (
     INT,
@@ -30,16 +32,27 @@ from irscope.ir import (
     Erased,
     Graph,
     Node,
+    OptionalType,
     Replaced,
     Rewriter,
     TensorType,
+    Type,
     Value,
     make_node,
     make_value,
     new_id,
 )
-from irscope.ops.typing import channels_last_strides, contiguous_strides, is_channels_last, is_contiguous, static_shape
+from irscope.ops.typing import (
+    channels_last_strides,
+    contiguous_strides,
+    is_contiguous,
+    static_shape,
+    suggests_channels_last,
+    type_suggests_channels_last,
+)
 from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.cleanup.folded_copies import group_before, with_copies_in_groups
+from irscope.transforms.cleanup.results import layout_reader, may_share_more, results_of, shared_results
 
 __all__ = ["channels_last"]
 
@@ -74,40 +87,56 @@ _Tried = tuple[Graph, tuple[Edit, ...], tuple[Remark, ...]]
 
 def _tried(graph: Graph) -> _Tried:
     shapes = shapes_of(graph)
-    planar = [node for node in graph.body.nodes if node.op in _CONVOLUTIONS and _is_planar(node, shapes)]
+    found = [node for node in graph.body.nodes if node.op in _CONVOLUTIONS and _is_planar(node, shapes)]
+    exits = _exits(graph, found, shapes) if found else []
+    planar = [node for node in found if node not in exits]
     if not planar:
         return graph, (), ()
 
     def declined(because: str, *evidence: Value | Node) -> _Tried:
         return graph, (), (Remark("missed", _RULE, planar[0], because, evidence or (planar[0],)),)
 
-    copied, edits, entrances = _with_copies(graph, planar)
+    copied, edits, entrances = _with_copies(graph, {node: _ROWS if node in exits else _LAST for node in found})
     try:
         relaid, known = with_new_strides(copied, entrances, strict=True)
     except ArgumentError as error:
         return declined(f"an op would not take what lies so: {error.what}")
     once(relaid, Shapes, lambda: known)
     edits += _retyped_edits(copied, relaid)
-    unclear = _unclear(copied, relaid, shapes, known)
+    before = {value.id: shapes.type(value) for value in graph.values()}
+    led_to = {value.id for value in following(copied, entrances.keys())} & before.keys()
+    changed = [value for value in relaid.values() if value.id in led_to and not _lies_as(known.type(value), before[value.id])]
+    unclear = next((value for value in changed if _is_unclear(known.type(value), before[value.id])), None)
     if unclear is not None:
         return declined(f"it would not be known how %{relaid.names[unclear]} lies", unclear)
     db = alias_db_of(relaid)
-    written = next((value for value in _changed(copied, relaid) if db.has_writers(value)), None)
+    written = next((value for value in changed if db.has_writers(value)), None)
     if written is not None:
         return declined(f"somebody writes %{relaid.names[written]}, and what is a copy of what might change", written)
-    fixed = _finished(relaid, graph, known, entrances)
-    if fixed is None:
-        return declined("a result is read inside of a block, and the caller would get it in another layout")
-    after, last = fixed
-    edits += last
+    reader = layout_reader(relaid, db, changed)
+    if reader is not None:
+        return declined(f"{reader.op} goes by the strides of its operand", reader)
+    hidden = results_of(relaid, db).hidden(changed, db)
+    if hidden is not None:
+        return declined(f"the caller may find %{relaid.names[hidden]} in a container, in another layout", hidden)
+    fixed = _finished(relaid, graph, known, entrances, {value.id for value in changed})
+    if isinstance(fixed, str):
+        return declined(fixed)
+    finished, last = fixed
+    copies = {value for value in finished.values() if value.id not in before}
+    after, folded = with_copies_in_groups(finished, copies)
+    edits += last + folded
     old, new = ViewAliases(graph, shapes), ViewAliases(after, shapes_of(after))
-    if _shared(old) != _shared(new):
-        return declined("results would share memory that do not share it now")
-    added, saved = new.copied_bytes - old.copied_bytes, sum(_around(node, shapes) for node in planar)
+    given_before, given_now = (results_of(each, alias_db_of(each)).tensors for each in (graph, after))
+    if shared_results(old, given_before) != shared_results(new, given_now):
+        return declined("results would not share memory as they do now")
+    written_so = sum(_bytes(shapes_of(finished).type(value)) for value in copies if _is_written_so(finished, after, value))
+    added = max(0, new.copied_bytes - old.copied_bytes - written_so)
+    saved = sum(_bytes(shapes.type(value)) for node in planar for value in (node.inputs[0], node.output))
     if added >= saved:
         return declined(f"{added:,} bytes would be copied for {saved:,} that convolutions copy now")
     names = f"{len(planar)} convolutions" if len(planar) > 1 else "its convolution"
-    told = f"{saved:,} bytes are not copied by {names}, and {max(added, 0):,} are by the program"
+    told = f"{saved:,} bytes are not copied by {names}, and {added:,} are by the program"
     subject = planar[0]
     return after, edits, (Remark("passed", _RULE, subject, told, tuple(planar)),)
 
@@ -121,32 +150,52 @@ def _is_planar(node: Node, shapes: Shapes) -> bool:
     if shape is None or given.strides is None or not made.is_static or given.device not in (None, "cpu"):
         return False
     turned = shapes.known(node.inputs[6]) if node.op != "aten::conv2d" else False
-    return turned is False and is_contiguous(shape, given.strides) and not is_channels_last(shape, given.strides)
+    return turned is False and is_contiguous(shape, given.strides) and not suggests_channels_last(shape, given.strides)
 
 
-def _around(node: Node, shapes: Shapes) -> int:
-    """The bytes of a convolution's operand and of its result."""
-    types = shapes.type(node.inputs[0]), shapes.type(node.output)
-    return sum(type.nbytes or 0 for type in types if isinstance(type, TensorType))
+def _bytes(type: Type) -> int:
+    return type.nbytes or 0 if isinstance(type, TensorType) else 0
 
 
-def _with_copies(graph: Graph, planar: Sequence[Node]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
-    """Each of these reads a copy that lies channels last; one copy for all that read one value, unless it is written between
-    them. The copies with their types."""
-    shapes, db, rewriter = shapes_of(graph), alias_db_of(graph), Rewriter(graph)
-    copies: dict[Value, Value] = {}
-    entrances: dict[Value, TensorType] = {}
+def _is_written_so(finished: Graph, after: Graph, copy: Value) -> bool:
+    """Whether a group gives a copy in place of what it was a copy of: then nothing is copied."""
+    node = finished.producer.get(copy)
+    return node is not None and node.op == "aten::contiguous" and node.inputs[0] not in after.block_of
+
+
+def _exits(graph: Graph, planar: Sequence[Node], shapes: Shapes) -> list[Node]:
+    """Convolutions whose result only the caller reads, and whose operand a group makes for them alone: it writes rows, and so do they."""
+    db, found = alias_db_of(graph), list[Node]()
+    makers = results_of(graph, db).makers
     for node in planar:
-        source, reason = node.inputs[0], "its operand lies channels last"
+        source, weight = node.inputs[0], shapes.type(node.inputs[1])
+        if group_before(graph, source) is None or db.is_written(source) or len(graph.users.get(source, ())) > 1:
+            continue
+        is_turned = not isinstance(weight, TensorType) or type_suggests_channels_last(weight) is not False
+        if not is_turned and all(use.user is graph.body or use.user in makers for use in graph.users.get(node.output, ())):
+            found.append(node)
+    return found
+
+
+def _with_copies(graph: Graph, formats: Mapping[Node, int]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
+    """Each of these reads a copy that lies so; one copy for all that read one value, unless it is written between them. The copies
+    with their types."""
+    shapes, db, rewriter = shapes_of(graph), alias_db_of(graph), Rewriter(graph)
+    copies: dict[tuple[Value, int], Value] = {}
+    entrances: dict[Value, TensorType] = {}
+    for node, format in formats.items():
+        source, reason = node.inputs[0], "its operand lies channels last" if format == _LAST else "the caller gets its result in rows"
         new: list[Node] = []
-        if source not in copies or db.has_writers(source):
+        if (source, format) not in copies or db.has_writers(source):
             type = shapes.type(source)
             assert isinstance(type, TensorType)
-            laid = type.with_(strides=channels_last_strides(static_shape(type) or ()))
-            copies[source] = make_value(new_id(), laid, f"{source.name or 'x'}_last")
-            entrances[copies[source]] = laid
-            new = _copy(source, copies[source], _LAST, node)
-        inputs = (copies[source], *node.inputs[1:])
+            steps = channels_last_strides if format == _LAST else contiguous_strides
+            laid = type.with_(strides=steps(static_shape(type) or ()))
+            copy = make_value(new_id(), laid, f"{source.name or 'x'}_{'last' if format == _LAST else 'rows'}")
+            copies[source, format] = copy
+            entrances[copy] = laid
+            new = _copy(source, copy, format, node)
+        inputs = (copies[source, format], *node.inputs[1:])
         new.append(make_node(new_id(), node.op, inputs, node.outputs, node.attrs, (), node.location, node.scope))
         rewriter.replace_node(node, new, reason=reason)
     return rewriter.finish(), rewriter.edits, entrances
@@ -169,44 +218,55 @@ def _retyped_edits(before: Graph, after: Graph) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def _changed(before: Graph, after: Graph) -> Iterator[Value]:
-    """The values of the later graph that lie otherwise than those of the earlier one."""
-    old = {value.id: value for value in before.values()}
-    for value in after.values():
-        was = old.get(value.id)
-        if was is not None and was.type != value.type and isinstance(value.type, TensorType):
-            yield value
+def _lies_as(type: Type, old: Type) -> bool:
+    """Whether values of these types lie in the same way, or do not lie anywhere."""
+    if isinstance(type, TensorType) and isinstance(old, TensorType):
+        return type.strides is not None and type.strides == old.strides
+    return not isinstance(type, TensorType | OptionalType)
 
 
-def _unclear(before: Graph, after: Graph, shapes: Shapes, known: Shapes) -> Value | None:
-    """A value of which it was known how it lies, and is not any more."""
-    old = {value.id: value for value in before.values()}
-    for value in _changed(before, after):
-        was, type = shapes.type(old[value.id]), known.type(value)
-        if isinstance(was, TensorType) and was.strides is not None and isinstance(type, TensorType) and type.strides is None:
-            return value
-    return None
+def _is_unclear(type: Type, old: Type) -> bool:
+    """Whether it was known how values of the old type lie, and is not any more."""
+    return isinstance(old, TensorType) and old.strides is not None and isinstance(type, TensorType) and type.strides is None
 
 
-def _finished(relaid: Graph, graph: Graph, known: Shapes, entrances: Mapping[Value, TensorType]) -> tuple[Graph, tuple[Edit, ...]] | None:
-    """The graph without copies of what lies so already, and with results as they lay before; None where that cannot be told."""
+def _finished(
+    relaid: Graph, graph: Graph, known: Shapes, entrances: Mapping[Value, TensorType], changed: Collection[int]
+) -> tuple[Graph, tuple[Edit, ...]] | str:
+    """The graph without copies of what lies so already, and with results as they lay before; or why that cannot be told."""
     here, edits = _without_needless(relaid, known, {value.id for value in entrances})
-    shapes = shapes_of(here)
+    before, after = results_of(graph, alias_db_of(graph)), results_of(here, alias_db_of(here))
+    was_known, shapes = shapes_of(graph), shapes_of(here)
     wanted: dict[Value, Value] = {}
-    for was, now in zip(graph.outputs, here.outputs, strict=True):
-        old, new = shapes_of(graph).type(was), shapes.type(now)
-        if isinstance(old, TensorType) and isinstance(new, TensorType) and old.strides != new.strides:
-            shape = static_shape(old)
-            producer = here.producer.get(now)
-            is_plain = shape is not None and old.strides is not None and is_contiguous(shape, old.strides)
-            users = [use.user for use in here.users.get(now, ())]
-            if not is_plain or producer is None or here.block_of[producer] is not here.body:
-                return None
-            if any(user not in here.position or here.block_of[user] is not here.body for user in users if isinstance(user, Node)):
-                return None
-            assert shape is not None
+    copied: list[Value] = []
+    for was, now in zip(before.tensors, after.tensors, strict=True):
+        old, new = was_known.type(was), shapes.type(now)
+        if now.id in changed and now not in wanted:
+            assert isinstance(old, TensorType)
+            assert isinstance(new, TensorType)
+            shape, producer = static_shape(old), here.producer.get(now)
+            if shape is None or old.strides is None or not is_contiguous(shape, old.strides) or producer is None:
+                return f"the caller would get %{here.names[now]} in another layout"
+            if here.block_of[producer] is not here.body or not _are_at_the_top(here, now):
+                return "a result is read inside of a block, and the caller would get it in another layout"
             wanted[now] = make_value(new_id(), old.with_(strides=contiguous_strides(shape)), now.name)
-    return (here, edits) if not wanted else _with_rows(here, wanted, edits)
+            copied.append(was)
+    if not all(_are_for_the_caller(here, node, after.makers) for node in after.makers):
+        return "the program, too, reads what it makes of results for the caller"
+    if may_share_more(ViewAliases(graph, was_known), alias_db_of(graph), before.tensors, copied) is not None:
+        return "results may share memory now, and would not then"
+    return (here, edits) if not wanted else _with_rows(here, wanted, after.makers, edits)
+
+
+def _are_at_the_top(graph: Graph, value: Value) -> bool:
+    """Whether nobody reads a value inside of a block."""
+    users = [use.user for use in graph.users.get(value, ())]
+    return all(user is graph.body or (isinstance(user, Node) and graph.block_of[user] is graph.body) for user in users)
+
+
+def _are_for_the_caller(graph: Graph, maker: Node, makers: frozenset[Node]) -> bool:
+    """Whether a container of results is for nobody else."""
+    return all(use.user is graph.body or use.user in makers for use in graph.users.get(maker.output, ()))
 
 
 def _without_needless(graph: Graph, known: Shapes, copies: set[int]) -> tuple[Graph, tuple[Edit, ...]]:
@@ -216,23 +276,26 @@ def _without_needless(graph: Graph, known: Shapes, copies: set[int]) -> tuple[Gr
             continue
         type, made = known.type(node.inputs[0]), known.type(node.output)
         if isinstance(type, TensorType) and isinstance(made, TensorType) and type.strides == made.strides:
-            rewriter.replace(node.output, node.inputs[0], reason="it lies channels last already")
-            rewriter.erase(node, reason="it lies channels last already")
+            rewriter.replace(node.output, node.inputs[0], reason="it lies so already")
+            rewriter.erase(node, reason="it lies so already")
             code = graph.producer[node.inputs[1]]
             if len(graph.users.get(code.output, ())) == 1:
                 rewriter.erase(code, reason="nobody reads it")
     return rewriter.finish(), rewriter.edits
 
 
-def _with_rows(graph: Graph, wanted: Mapping[Value, Value], edits: tuple[Edit, ...]) -> tuple[Graph, tuple[Edit, ...]]:
-    """Results in rows: each of these values under another name, and a copy of it under its own, which only the caller gets."""
+def _with_rows(
+    graph: Graph, wanted: Mapping[Value, Value], makers: frozenset[Node], edits: tuple[Edit, ...]
+) -> tuple[Graph, tuple[Edit, ...]]:
+    """Results in rows: each of these values under another name, and a copy of it under its own, which only the caller gets, or who
+    makes a container for the caller."""
     rewriter = Rewriter(graph)
     inner = {value: make_value(new_id(), value.type, f"{value.name or 'y'}_last") for value in wanted}
     rows = {value: make_value(new_id(), wanted[value].type, value.name) for value in wanted}
     for node in graph.body.nodes:
         made = [value for value in node.outputs if value in inner]
         inputs = tuple([inner.get(value, value) for value in node.inputs])
-        if not made and inputs == node.inputs:
+        if node in makers or (not made and inputs == node.inputs):
             continue
         outputs = tuple([inner.get(value, value) for value in node.outputs])
         new = [make_node(new_id(), node.op, inputs, outputs, node.attrs, node.blocks, node.location, node.scope)]
@@ -242,14 +305,3 @@ def _with_rows(graph: Graph, wanted: Mapping[Value, Value], edits: tuple[Edit, .
     for value, row in rows.items():
         rewriter.replace(value, row, reason="the caller gets it row by row, as before")
     return rewriter.finish(), (*edits, *rewriter.edits)
-
-
-def _shared(views: ViewAliases) -> list[tuple[int, bool]]:
-    """For each result the first one that lies in the same buffer, and whether that was there before the run."""
-    first: dict[object, int] = {}
-    found: list[tuple[int, bool]] = []
-    for index, value in enumerate(views.graph.outputs):
-        if isinstance(value.type, TensorType):
-            placement = views.placement(value)
-            found.append((first.setdefault(placement.root, index), placement.origin != "made"))
-    return found

@@ -145,10 +145,11 @@ class _Walk:
             self.remarks.append(Remark("missed", "seen-apart", node.output, because, (known.output,)))
             return
         for value, other in zip(node.outputs, known.outputs, strict=True):
-            obstacle = "" if self._is_same_memory(node) else self._onlookers.obstacle(value, other)
+            lasting = node.op == "prim::Constant"
+            obstacle = "" if self._is_same_memory(node) else self._onlookers.obstacle(value, other, lasting=lasting)
             if obstacle:
                 both = f"%{names[value]} and %{names[other]} are equal, and would become one memory"
-                told = "is written" if obstacle == "written" else "a caller may get hold of both"
+                told = "is written" if obstacle == "written" else f"a caller may get hold of {'one of them' if lasting else 'both'}"
                 because = f"{both}, but {'one of them ' if obstacle == 'written' else ''}{told}"
                 self.remarks.append(Remark("missed", f"{obstacle}-memory", value, because, (value, other)))
                 return

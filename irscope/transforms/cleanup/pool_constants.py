@@ -98,7 +98,7 @@ class _Pool:
         name = f"%{self.graph.names[other]}"
         obstacle = self._obstacle(node, kept)
         if obstacle:
-            told = "one of them is written" if obstacle == "written" else "a caller may get hold of both"
+            told = "one of them is written" if obstacle == "written" else "a caller may get hold of one of them"
             because = f"{name} is the same constant, but {told}"
             self.remarks.append(Remark("missed", f"{obstacle}-memory", value, because, (other,)))
             return
@@ -113,4 +113,4 @@ class _Pool:
             return ""
         if self._onlookers is None:
             self._onlookers = EscapeInfo(alias_db_of(self.graph))
-        return self._onlookers.obstacle(node.output, kept.output)
+        return self._onlookers.obstacle(node.output, kept.output, lasting=True)

@@ -16,6 +16,7 @@ from irscope.analysis.views import Layout, Recommendation, ViewAliases
 from irscope.ir import INT, Edit, Graph, Node, Rewriter, TensorType, Value, make_node, make_value, new_id
 from irscope.ops.registry import category_of
 from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.cleanup.results import layout_reader, results_of, shared_results
 
 __all__ = ["recommend_layouts"]
 
@@ -74,8 +75,8 @@ def _one_round(graph: Graph) -> _Round:
         elif any(db.has_writers(value) for value in (each.value, *each.views)):
             remarks.append(_missed(graph, each, "somebody writes there, and would write both"))
         else:
-            after, edits = _with_weight_last(graph, node)
-            declined, saved = _gain(graph, after)
+            after, edits, added = _with_weight_last(graph, node)
+            declined, saved = _gain(graph, after, added)
             if not declined:
                 return _Round(after, edits, (_done(graph, each, node, saved),))
             remarks.append(_missed(graph, each, declined))
@@ -129,8 +130,8 @@ def _shape(type: object) -> object:
     return type.shape if isinstance(type, TensorType) else ()
 
 
-def _with_weight_last(graph: Graph, node: Node) -> tuple[Graph, tuple[Edit, ...]]:
-    """The graph in which a convolution reads its weight channels last."""
+def _with_weight_last(graph: Graph, node: Node) -> tuple[Graph, tuple[Edit, ...], frozenset[Value]]:
+    """The graph in which a convolution reads its weight channels last, and the values that it did not have before."""
     weight = node.inputs[1]
     type = shapes_of(graph).type(weight)
     assert isinstance(type, TensorType)
@@ -146,7 +147,7 @@ def _with_weight_last(graph: Graph, node: Node) -> tuple[Graph, tuple[Edit, ...]
     read = make_node(new_id(), node.op, inputs, node.outputs, node.attrs, *place)
     rewriter.replace_node(node, [constant, copy, read], reason=reason)
     after, edits = _with_true_types(rewriter.finish())
-    return after, rewriter.edits + edits
+    return after, rewriter.edits + edits, frozenset({code, last})
 
 
 def _with_true_types(graph: Graph) -> tuple[Graph, tuple[Edit, ...]]:
@@ -168,28 +169,28 @@ def _with_true_types(graph: Graph) -> tuple[Graph, tuple[Edit, ...]]:
     return rewriter.finish(), rewriter.edits
 
 
-def _gain(before: Graph, after: Graph) -> tuple[str, int]:
-    """Why the graph after is no better, or nothing; and how many bytes fewer it copies."""
+def _gain(before: Graph, after: Graph, added: frozenset[Value]) -> tuple[str, int]:
+    """Why the graph after, which has these values more, is no better, or nothing; and how many bytes fewer it copies."""
     old, new = ViewAliases(before, shapes_of(before)), ViewAliases(after, shapes_of(after))
-    for a, b in zip(before.outputs, after.outputs, strict=True):
-        if isinstance(a.type, TensorType) and not _lies_as_before(old.layout(a), new.layout(b)):
+    db = alias_db_of(before)
+    was, now = results_of(before, db), results_of(after, alias_db_of(after))
+    for a, b in zip(was.tensors, now.tensors, strict=True):
+        if not _lies_as_before(old.layout(a), new.layout(b)):
             return f"the caller would get %{before.names[a]} in another layout", 0
-    if _shared(old, before) != _shared(new, after):
-        return "results would share memory that do not share it now", 0
+    if shared_results(old, was.tensors) != shared_results(new, now.tensors):
+        return "results would not share memory as they do now", 0
+    pairs = zip(old.tensors(), (value for value in new.tensors() if value not in added), strict=True)
+    changed = [a for a, b in pairs if old.layout(a) != new.layout(b)]
+    if any(db.is_written(value) for value in changed):
+        return "somebody writes what would lie otherwise", 0
+    reader = layout_reader(before, db, changed)
+    if reader is not None:
+        return f"{reader.op} goes by the strides of its operand", 0
+    if was.hidden(changed, db) is not None:
+        return "the caller may find what would lie otherwise in a container", 0
     saved = old.copied_bytes - new.copied_bytes
     return ("" if saved > 0 else "the copy of the weight, and of what is a view now, would cost more", saved)
 
 
 def _lies_as_before(old: Layout | None, new: Layout | None) -> bool:
     return old is not None and new is not None and old.shape == new.shape and old.strides is not None and old.strides == new.strides
-
-
-def _shared(views: ViewAliases, graph: Graph) -> list[tuple[int, bool]]:
-    """For each result the first one that lies in the same buffer, and whether that was there before the run."""
-    first: dict[object, int] = {}
-    found: list[tuple[int, bool]] = []
-    for index, value in enumerate(graph.outputs):
-        if isinstance(value.type, TensorType):
-            placement = views.placement(value)
-            found.append((first.setdefault(placement.root, index), placement.origin != "made"))
-    return found

@@ -51,8 +51,9 @@ class EscapeInfo:
         element = points_to.element_of.get(value)
         return None if element is None else self._db.reach.region[points_to.class_of[element]]
 
-    def obstacle(self, a: Value, b: Value) -> Literal["", "written", "seen"]:
-        """What keeps two equal fresh values from becoming one; empty if nothing does.
+    def obstacle(self, a: Value, b: Value, *, lasting: bool = False) -> Literal["", "written", "seen"]:
+        """What keeps two equal fresh values from becoming one; empty if nothing does. Of `lasting` ones, the program's constants,
+        none may be seen: a caller who writes what he got would change what the other is at the next call.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Tensor):
@@ -66,7 +67,8 @@ class EscapeInfo:
         """
         if self._db.is_written(a) or self._db.is_written(b):
             return "written"
-        return "seen" if self.see(a) and self.see(b) else ""
+        seen = self.see(a), self.see(b)
+        return "seen" if all(seen) or (lasting and any(seen)) else ""
 
 
 def payload_key(payload: Any, type: Type) -> object:

@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from irscope._base.trampoline import Call, run
+from irscope.analysis.per_graph import shapes_of
 from irscope.ir import (
     COMPLEX,
     CONTROL_FLOW,
@@ -35,6 +36,7 @@ from irscope.ir import (
     INT,
     NUMBER,
     Block,
+    Graph,
     ListType,
     Node,
     OptionalType,
@@ -48,6 +50,7 @@ from irscope.ops.functional import functional_source, has_value_tensors
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
+from irscope.ops.typing import iterator_strides, static_shape
 from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell_payload, spell_type
 from irscope.transforms.dedup.piece import Body, inner_blocks, known_arguments
 
@@ -117,6 +120,20 @@ class Flow:
     of: dict[Value, Operand] = field(default_factory=dict)
     merged: bool = False
     """Whether equal terms are one."""
+
+
+def _has_strides(graph: Graph) -> bool:
+    """Whether it is written down how any input lies; without that nothing can be known of the rest."""
+    return any(isinstance(value.type, TensorType) and value.type.strides is not None for value in graph.inputs)
+
+
+def _with_strides(value: Value, graph: Graph) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Extents and strides of a tensor, as they are written or follow from what is; None where they are not known."""
+    type = value.type
+    if isinstance(type, TensorType) and (type.strides is None or static_shape(type) is None):
+        type = shapes_of(graph).type(value)
+    shape = static_shape(type) if isinstance(type, TensorType) else None
+    return None if shape is None or not isinstance(type, TensorType) or type.strides is None else (shape, type.strides)
 
 
 @lru_cache(maxsize=2048)
@@ -204,7 +221,19 @@ class _Builder:
     def may_exchange(self, node: Node) -> bool:
         """Whether both operands are tensors and neither is scaled (`aten::add(a, b, alpha)` is a + alpha·b)."""
         tensors = len(node.inputs) >= 2 and all(isinstance(value.type, TensorType) for value in node.inputs[:2])
-        return tensors and all(self.constants.get(value) == 1 for value in node.inputs[2:])
+        return tensors and all(self.constants.get(value) == 1 for value in node.inputs[2:]) and self._lies_alike(node)
+
+    def _lies_alike(self, node: Node) -> bool:
+        """Whether the result lies the same with the operands exchanged, as far as it is known how they lie: elementwise ops order
+        the dimensions of a result as the first operand has them, before the second."""
+        graph, (first, second) = self.flow.body.graph, node.inputs[:2]
+        if first.type == second.type or not _has_strides(graph):
+            return True
+        known = [_with_strides(value, graph) for value in (first, second, node.outputs[0])]
+        if None in known:
+            return True
+        (a, b, (shape, _)) = cast("list[tuple[tuple[int, ...], tuple[int, ...]]]", known)
+        return iterator_strides(shape, [a, b]) == iterator_strides(shape, [b, a])
 
     def is_ordered(self, node: Node) -> bool:
         """Whether a node does something that others may notice, apart from what is in its blocks."""

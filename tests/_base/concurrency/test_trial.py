@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -83,3 +84,18 @@ def test_where_children_are_not_waited_for() -> None:
             tried(os.abort, seconds=5, memory=1 << 30, expected=ValueError)
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_nothing_is_said_of_the_fork() -> None:
+    """JAX warns at every fork, once it is imported; here a hook stands for it, which nobody can take back."""
+    program = """
+import os, warnings
+from irscope._base.concurrency.trial import tried
+warnings.simplefilter("always")
+os.register_at_fork(before=lambda: warnings.warn("a deadlock", RuntimeWarning))
+tried(lambda: None, seconds=5, memory=1 << 30, expected=ValueError)
+warnings.warn("heard", UserWarning)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert "deadlock" not in run.stderr
+    assert "heard" in run.stderr

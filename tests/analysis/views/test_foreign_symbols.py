@@ -65,3 +65,35 @@ def test_unknown_extents_of_stablehlo() -> None:
     assert va.root(back) is va.graph.inputs[0]
     assert va.layout(turned).strides == (48, 1, 8)
     assert va.layout(back).strides == (48, 8, 1)
+
+
+def test_parts_and_regroupings_of_unknown_extents_of_stablehlo() -> None:
+    pytest.importorskip("jaxlib")
+    np = pytest.importorskip("numpy")
+    graph = irs.load("""
+        module {
+          func.func @main(%x: tensor<?x6x8xf32>) -> (tensor<2x6x4xf32>, tensor<2x6x4xf32>, tensor<?x8xf32>, tensor<i32>) {
+            %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x6x8xf32>) -> tensor<i32>
+            %rows = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+            %8 = stablehlo.constant dense<8> : tensor<1xi32>
+            %shape = stablehlo.concatenate %rows, %8, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+            %flat = stablehlo.dynamic_reshape %x, %shape : (tensor<?x6x8xf32>, tensor<2xi32>) -> tensor<?x8xf32>
+            %left = stablehlo.slice %x [0:2, 0:6, 0:4] : (tensor<?x6x8xf32>) -> tensor<2x6x4xf32>
+            %right = stablehlo.slice %x [0:2, 0:6, 4:8] : (tensor<?x6x8xf32>) -> tensor<2x6x4xf32>
+            return %left, %right, %flat, %n : tensor<2x6x4xf32>, tensor<2x6x4xf32>, tensor<?x8xf32>, tensor<i32>
+          }
+        }""")
+    va = irs.ViewAliases(graph)
+    left, right, flat, _ = (graph.names[value] for value in graph.outputs)
+    assert kinds(va, left, right, flat) == ["view"] * 3
+    assert all(va.root(name) is graph.inputs[0] for name in (left, right, flat))
+    assert not va.overlaps(left, right)
+    assert va.overlaps(left, flat)
+    x = np.arange(3 * 48, dtype=np.float32).reshape(3, 6, 8)
+    for device in ("reference", "cpu"):
+        run = irs.compile(irs.fuse(graph), device=device)
+        found = [np.asarray(each) for each in run(x)]
+        for one, other in zip(found, (x[:2, :, :4], x[:2, :, 4:], x.reshape(-1, 8), 3), strict=True):
+            assert np.array_equal(one, other)
+        with pytest.raises(irs.errors.RunError, match="narrow"):  # there are no two of them
+            run(x[:1])

@@ -132,3 +132,21 @@ def test_flags_do_not_promise_what_strides_happen_to_be() -> None:
     assert (va.kind("b"), va.static_kind("b")) == ("view", "view")
     assert (va.kind("c"), va.static_kind("c")) == ("copy", "copy")
     assert "stride(0) = 5, 4 needed" in str(va.explain("c"))
+
+
+def test_what_is_computed_from_a_demanded_layout_follows_it() -> None:
+    """`flip` and `relu` lay their results out as their operands lie, which is not as the types of the program say."""
+    graph = irs.parse("""
+        graph(%x : Float(4, 6, strides=[1, 4])):
+          %one : int = prim::Constant[value=1]()
+          %axes : int[] = prim::Constant[value=[0]]()
+          %flat : int[] = prim::Constant[value=[24]]()
+          %a : Tensor = aten::add(%x, %one, %one)
+          %b : Tensor = aten::flip(%a, %axes)
+          %c : Tensor = aten::relu(%b)
+          %d : Tensor = aten::reshape(%c, %flat)
+          return (%d)""")
+    assert irs.ViewAliases(graph).layout("c").strides == (1, 4)  # type: ignore[union-attr]
+    va = irs.ViewAliases(graph, demands={"a": "rows"})
+    assert [va.layout(name).strides for name in "abc"] == [(6, 1)] * 3  # type: ignore[union-attr]
+    assert (va.kind("d"), va.root("d")) == ("view", va.graph.value("c"))

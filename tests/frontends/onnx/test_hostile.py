@@ -162,3 +162,14 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(LoadError):
             irs.load(path)
+
+
+def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    node = helper.make_node("MyOp", ["x"], ["y"], domain="mine", name="some_node", some_attribute=3)
+    data = model([node]).SerializeToString()
+    for name in (b"some_attribute", b"MyOp", b"mine"):
+        assert name in data
+        path = tmp_path / "model.onnx"
+        path.write_bytes(data.replace(name, b"\xff" + name[1:]))
+        with pytest.raises(LoadError):
+            irs.load(path)

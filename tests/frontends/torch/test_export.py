@@ -387,3 +387,26 @@ def test_a_node_is_told_the_innermost_line_of_the_users_code(program: Any) -> No
 
 def test_a_function_of_torchs_own_has_no_line_of_the_users() -> None:
     assert load(torch.relu, torch.ones(3)).node("aten::relu").location is None
+
+
+def test_what_may_be_none_in_a_model_that_branches_has_to_say_so() -> None:
+    """Torch's interpreter takes a default of None without a type for a tensor; the refusal says what to write, and that is taken."""
+
+    class Untold(torch.nn.Module):
+        def forward(self, x: Any, mask=None) -> Any:  # type: ignore[no-untyped-def]
+            return x * 2 if x.sum() > 0 else x
+
+    class Told(torch.nn.Module):
+        def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+            if mask is not None:
+                x = x.masked_fill(mask, 0.0)
+            if x.sum() > 0:
+                x = x * 2
+            return x
+
+    x = torch.ones(3)
+    with pytest.raises(CaptureError, match=r"mask=None is read as a tensor; write mask: torch.Tensor \| None = None"):
+        irs.load(Untold(), x)
+    with pytest.warns(UserWarning, match=r"torch\.jit\.script captured it"):
+        graph = irs.load(Told(), x)
+    assert irs.compile(irs.fuse(graph))(x).tolist() == [2.0] * 3

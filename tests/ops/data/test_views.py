@@ -117,6 +117,11 @@ def test_channels_last() -> None:
     check("aten::contiguous", image, memory_format=torch.channels_last)
     check("aten::contiguous", image.contiguous(memory_format=torch.channels_last), memory_format=torch.channels_last)
     check("aten::contiguous", image.contiguous(memory_format=torch.channels_last))
+    pixels = torch.rand(2, 8, 1, 1)  # which lie so already, for extents of 1 may have any stride
+    gaps = torch.rand(2, 8, 3, 8).contiguous(memory_format=torch.channels_last)[..., ::2]
+    for other in (pixels, gaps, torch.rand(2, 1, 3, 4)):
+        check("aten::contiguous", other, memory_format=torch.channels_last)
+        check("aten::is_contiguous.memory_format", other, memory_format=torch.channels_last)
     check("aten::clone", image.contiguous(memory_format=torch.channels_last))
     check("aten::clone", image.permute(1, 0, 3, 2), memory_format=torch.contiguous_format)
     check("aten::clone", image, memory_format=torch.channels_last)

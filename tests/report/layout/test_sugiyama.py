@@ -69,3 +69,13 @@ def test_one_more_box_at_the_end_moves_nothing_else_in_its_rank_order() -> None:
     before = layered([40.0] * 40, [30.0] * 40, edges)
     after = layered([40.0] * 41, [30.0] * 41, [*edges, (39, 40)])
     assert before.y == after.y[:40]
+
+
+def test_boxes_that_nothing_joins_are_set_in_rows_of_the_shape_of_a_window() -> None:
+    few = layered([100.0] * 6, [40.0] * 6, [])
+    assert len(set(few.y)) == 1
+    many = layered([100.0 + k for k in range(60)], [40.0] * 60, [])
+    assert 1 < many.width / many.height < 3
+    corners = sorted(zip(many.y, many.x, strict=True))
+    assert all(b[0] > a[0] or b[1] >= a[1] + 100 for a, b in pairwise(corners))
+    assert layered([5000.0, 10.0], [40.0, 40.0], []).width == 5000

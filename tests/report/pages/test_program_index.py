@@ -79,6 +79,16 @@ def test_places_are_where_records_are(exploration: Exploration, index: ProgramIn
     assert index.places([10**9]) == []
 
 
+def test_a_page_of_text_says_where_its_nodes_and_what_they_make_stand(index: ProgramIndex) -> None:
+    page = index.lines(5, 400)
+    here = page["paths"]
+    for place in index.places(here):
+        assert here[place["id"]] == place["path"]
+        for value in index.places(place["values"]):
+            assert value["path"] == place["path"]
+    assert set(here) == {node for node in page["nodes"] if node}
+
+
 def test_a_first_view_is_small_and_its_later_parts_are_those_of_the_whole(exploration: Exploration, index: ProgramIndex) -> None:
     assert not is_sent_whole(exploration.graph)
     first, whole = explorer_view(exploration, whole=False, index=index), explorer_view(exploration)
@@ -105,3 +115,4 @@ def test_a_query_that_means_nothing_is_an_answer(index: ProgramIndex) -> None:
     assert len(good["ids"]) == sum(node.op == "aten::matmul" for node in index.tree.graph.nodes())
     assert (len(good["shown"]), good["trouble"]) == (40, "")
     assert all("matmul" in line for line in good["lines"])
+    assert index.find("is:input")["lines"][0].startswith("%")

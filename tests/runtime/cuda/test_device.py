@@ -329,6 +329,10 @@ def test_a_later_process_compiles_nothing_and_damage_is_mended(cupy: FakeCupy, t
     device_of(tmp_path).prepare_together(several())
     compiler = CountingCompiler()
     later = device_of(tmp_path, compiler)
+    counted = later.store.summary()
+    assert (counted.entries, counted.hits, counted.misses) == (10, 0, 10), "a module is no kernel"
+    first, *rest = later.misses.misses()
+    assert len(rest) == 9 and "same but for" in rest[0].differs and rest[0].nearest == first.kernel
     kernels = [kernel for plan in several() for kernel in later.prepare(plan).kernels]
     assert compiler.modules == []
     assert all(kernel.from_disk and kernel.registers == 40 for kernel in kernels)

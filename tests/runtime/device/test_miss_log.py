@@ -41,6 +41,7 @@ def test_a_miss_names_the_nearest_kernel_and_the_number(tmp_path: Path) -> None:
     assert (first.nearest, first.differs) == ("", "nothing like it was compiled before")
     assert second.nearest == first.kernel
     assert second.differs == "same but for 0.5 → 0.25 at mul#0"
+    assert repr(MissLog(store)) == "<cache of 2 kernels: loaded 1 time, 2 times not found>"  # and the code that calls them is none
     table = MissLog(store).table()
     assert table["kernel"].tolist() == [first.kernel, second.kernel]
     assert (table["compile ms"] > 0).all()

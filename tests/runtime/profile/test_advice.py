@@ -153,3 +153,17 @@ def test_what_only_the_author_can_do_is_said() -> None:
 def test_an_operand_of_fewer_dimensions_does_not_lie_across() -> None:
     p = on_the_machine(lambda x, m: torch.tanh(x * m[:256, :256]), torch.ones(4, 256, 256), torch.ones(512, 512))
     assert "transposed-operand" not in {remark.rule for remark in p.remarks}
+
+
+def test_a_copy_that_is_the_result_is_the_caller_s_affair() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.randn(300, 300)
+
+    def turned(x: Any) -> Any:
+        return torch.softmax(x, -1).transpose(0, 1).contiguous()
+
+    told = {last: str(irs.profile(irs.load(function, x), x).remarks) for last, function in {
+        "only the caller reads it": turned, "the ops that read it": lambda x: turned(x).cumsum(0),
+    }.items()}  # fmt: skip
+    for words, remarks in told.items():
+        assert words in remarks

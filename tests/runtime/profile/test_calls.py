@@ -9,6 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from irscope.runtime.profile import calls
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -44,3 +45,11 @@ def test_a_program_of_numpy_has_no_calls_to_tell() -> None:
     p = irs.profile(lambda x: np.exp(x) + 1, np.zeros(8, np.float32), seconds=0.02)
     with pytest.raises(ArgumentError, match="only where torch runs the program"):
         p.calls()
+
+
+def test_what_is_run_in_a_row_leaves_its_memory_to_the_next() -> None:
+    """With all results alive, those of a large op take new memory each, and the call looked as if it took a third of a layer norm."""
+    graph = irs.load(lambda x: torch.relu(x), torch.randn(8))
+    (node,) = [node for node in graph.nodes() if node.op == "aten::relu"]
+    repeated = calls._repeated(graph, node, [torch.randn(8)], 40)
+    assert len(repeated.outputs) == 1 and sum(each.op == "aten::relu" for each in repeated.nodes()) == 40

@@ -232,3 +232,20 @@ def test_a_program_can_be_called_inside_of_torch_compile(function: Callable[...,
         wanted = run(plain(), plain()) + 1
     around = torch.compile(lambda x, y: run(x, y) + 1, backend="eager")
     assert all(torch.equal(around(plain(), plain()), wanted) for _ in range(3))
+
+
+def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.special.erfcx(x) + y
+
+
+def test_read_only_arrays_give_no_warning_where_torch_computes() -> None:
+    run = compiled(scaled, typed=False)
+    array = frozen(plain().numpy().copy())
+    torch.set_warn_always(True)  # it warns once a process otherwise
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = run(array, plain())
+    finally:
+        torch.set_warn_always(False)
+    assert same(found, scaled(plain(), plain()))

@@ -54,6 +54,29 @@ def test_the_whole_program_lies_channels_last_and_its_results_as_before(fused: b
     assert len(copies) == 3, "at the entrance, and of both results"
 
 
+class Straight(nn.Module):
+    """Its second result comes from a group, its first from a convolution that alone reads what a group makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = (nn.Conv2d(8, 8, 3, 1, 1) for _ in range(3))
+
+    def forward(self, x: Any) -> Any:
+        y = functional.relu(self.b(functional.relu(self.a(x)) + 1))
+        return self.c(y * 2), functional.silu(y + 0.5)
+
+
+def test_groups_write_rows_for_the_caller() -> None:
+    """No copy is launched but that of the image which comes in."""
+    record = check(Straight(), torch.rand(2, 8, 32, 32), fused=True)
+    assert [remark.kind for remark in record.remarks] == ["passed"]
+    assert [node.op for node in record.after.body.nodes].count("aten::contiguous") == 1
+    groups = [node for node in record.after.body.nodes if node.blocks]
+    assert sum(inner.op == "aten::contiguous" for node in groups for inner in node.blocks[0].nodes) == 2
+    run = irs.compile(record.after)
+    assert not run.remarks, "each group has its kernel"
+
+
 def test_declared_layouts_are_those_of_the_run() -> None:
     model, x = Joined().eval(), torch.rand(2, 3, 32, 32)
     with torch.no_grad():
@@ -121,6 +144,59 @@ def test_what_is_written_between_two_convolutions_is_copied_for_each() -> None:
     x, w = torch.randn(2, 8, 32, 32), torch.randn(8, 8, 3, 3)
     for expected, found in zip(irs.compile(graph)(x, w), irs.compile(graph, memory="planned")(x, w), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-2)
+
+
+def last(*, extra: str, results: str) -> irs.Graph:
+    """A program that is laid out channels last, and what it makes of `%b`, the result of two convolutions."""
+    image = "Float(2, 8, 32, 32, strides=[8192, 1024, 32, 1], device=cpu)"
+    return irs.parse(f"""graph(%x : {image}, %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1], device=cpu), %yes : bool):
+  %none : NoneType = prim::Constant()
+  %0 : int = prim::Constant[value=0]()
+  %2 : int = prim::Constant[value=2]()
+  %1 : int[] = prim::Constant[value=[1, 1]]()
+  %groups : int = prim::Constant[value=1]()
+  %a : {image} = aten::conv2d(%x, %w, %none, %1, %1, %1, %groups)
+  %b : {image} = aten::conv2d(%a, %w, %none, %1, %1, %1, %groups)
+  {extra}
+  return ({results})""")
+
+
+ROWS = (8192, 1024, 32, 1)
+
+
+@pytest.mark.parametrize(
+    ("extra", "results"),
+    [
+        ("%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)", "%t"),
+        ("%l : Tensor[] = prim::ListConstruct(%a, %b)", "%l"),
+        ("%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)\n  %u : (Tensor, (Tensor, Tensor)) = prim::TupleConstruct(%b, %t)", "%u"),
+        ("%l : Tensor[] = prim::ListConstruct(%a)\n  %m : Tensor[] = aten::append(%l, %b)", "%l"),
+        ("%l : Tensor[] = aten::chunk(%b, %2, %0)", "%l"),
+        ("%r : Tensor = aten::roll(%b, %2, %0)".replace("%2, %0", "%1, %1"), "%r"),
+        ("%p : Tensor = prim::If(%yes)\n    block0():\n      -> (%a)\n    block1():\n      -> (%b)", "%p"),
+    ],
+)
+def test_the_caller_gets_rows_in_whatever_holds_them(extra: str, results: str) -> None:
+    graph = last(extra=extra, results=results)
+    x, w = torch.randn(2, 8, 32, 32), torch.randn(8, 8, 3, 3)
+    after = channels_last(graph).after
+    verify(after)
+
+    def flat(found: Any) -> list[Any]:
+        return [part for each in found for part in flat(each)] if isinstance(found, tuple | list) else [found]
+
+    given = [flat(irs.compile(each)(x, w, True)) for each in (graph, after)]
+    for one, other in zip(*given, strict=True):
+        assert one.stride()[1:] == other.stride()[1:] == ROWS[1:]
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-2)
+
+
+def test_what_goes_by_strides_keeps_them() -> None:
+    numbers = "%s : int[] = prim::Constant[value=[2, 8]]()\n  %t : int[] = prim::Constant[value=[8192, 1]]()\n  "
+    graph = last(extra=numbers + "%v : Tensor = aten::as_strided(%b, %s, %t, %0)", results="%v")
+    record = channels_last(graph)
+    assert record.after is graph
+    assert record.remarks[0].because == "aten::as_strided goes by the strides of its operand"
 
 
 def test_exact_programs_keep_torchs_order_of_sums() -> None:

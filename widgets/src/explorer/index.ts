@@ -87,7 +87,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     const look = () => void records.know(selection.ids).then((learned) => learned && !gone.signal.aborted && selection.tellAgain());
     selection.subscribe((moved) => moved && look());
     look();
-    steps?.subscribe(() => void records.know([...steps.now].slice(0, MOST_FOLLOWED)).then((learned) => learned && !gone.signal.aborted && steps.tellAgain()));
+    if (steps) followSteps(context, steps);
   }
   const kind = [
     "irs", host.only ? `irs-only irs-only-${host.only}` : host.page ? "irs-page" : "", view.only_history ? "irs-history" : "", steps || view.later?.includes("timeline") ? "irs-stepped" : "",
@@ -106,8 +106,24 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   return () => again();
 }
 
-/** Nodes of a step whose places are asked for. */
+/** Nodes of a step whose places are asked for, and of each of the steps before and after it. */
 const MOST_FOLLOWED = 200;
+const NEAR = 24;
+const STEPS_AROUND = 60;
+
+/** Asks where the nodes of a step are, one question at a time, and with them those of the steps around: who goes on finds them known. */
+function followSteps({ records, signal }: Context, steps: Steps): void {
+  let asking = false;
+  const around = () => steps.view.steps.slice(Math.max(0, steps.at - STEPS_AROUND), steps.at + STEPS_AROUND).flatMap(({ nodes }) => nodes.slice(0, NEAR));
+  steps.subscribe(() => {
+    if (asking) return;
+    asking = true;
+    records.know([...steps.now].slice(0, MOST_FOLLOWED), around).then((learned) => {
+      asking = false;
+      if (learned && !signal.aborted) steps.tellAgain();
+    }, () => (asking = false));
+  });
+}
 
 /** Gives what the search key does. */
 function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, telling?: Telling): () => void {

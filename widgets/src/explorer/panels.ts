@@ -8,69 +8,69 @@ const NAMES = Object.keys(PANELS) as Panel[];
 
 export class Panels {
   readonly switches: HTMLElement;
-  private readonly hidden = new Set<Panel>();
-  private whole: Panel | null = null;
-  private readonly toggles: Map<Panel, HTMLButtonElement>;
+  readonly #hidden = new Set<Panel>();
+  #whole: Panel | null = null;
+  readonly #toggles: Map<Panel, HTMLButtonElement>;
 
   constructor(private readonly root: HTMLElement) {
-    this.toggles = new Map(NAMES.map((name) => [name, h("button", {
-      class: "irs-switch", "aria-pressed": "true", title: `show or hide the ${name}`, onclick: () => this.toggle(name),
+    this.#toggles = new Map(NAMES.map((name) => [name, h("button", {
+      class: "irs-switch", "aria-pressed": "true", title: `show or hide the ${name}`, onclick: () => this.#toggle(name),
     }, name)]));
-    this.switches = h("div", { class: "irs-panel-switches", role: "group", "aria-label": "panes" }, ...this.toggles.values());
+    this.switches = h("div", { class: "irs-panel-switches", role: "group", "aria-label": "panes" }, ...this.#toggles.values());
   }
 
   /** Puts a button on each pane that has none yet, and shows what is to be shown. */
   arrange(): void {
     for (const name of NAMES) {
-      const bar = this.find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-dock-bar");
+      const bar = this.#find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-dock-bar");
       if (!bar || bar.querySelector(".irs-whole")) continue;
       const title = `let the ${name} fill the explorer, or give the others their place again`;
-      bar.append(h("button", { class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.fill(name) }, "⤢"));
+      bar.append(h("button", { class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.#fill(name) }, "⤢"));
     }
-    this.show();
+    this.#show();
   }
 
   /** The pane that fills the explorer; empty for none. */
   get alone(): string {
-    return this.whole ?? "";
+    return this.#whole ?? "";
   }
 
   /** Lets a pane fill the explorer; no name gives all their places again. */
   showAlone(name: string): void {
-    this.whole = NAMES.find((panel) => panel === name) ?? null;
-    this.show();
+    this.#whole = NAMES.find((panel) => panel === name) ?? null;
+    this.#show();
   }
 
-  private find(name: Panel): HTMLElement | null {
+  #find(name: Panel): HTMLElement | null {
     return this.root.querySelector<HTMLElement>(PANELS[name]);
   }
 
-  private fill(name: Panel): void {
-    this.whole = this.whole === name ? null : name;
-    this.show();
+  #fill(name: Panel): void {
+    this.#whole = this.#whole === name ? null : name;
+    this.#show();
   }
 
-  private toggle(name: Panel): void {
-    if (this.whole) {
-      this.whole = this.whole === name ? null : name;
-    } else if (!this.hidden.delete(name) && this.hidden.size < NAMES.length - 1) this.hidden.add(name);
-    this.show();
+  #toggle(name: Panel): void {
+    if (this.#whole) {
+      this.#whole = this.#whole === name ? null : name;
+    } else if (!this.#hidden.delete(name) && this.#hidden.size < NAMES.length - 1) this.#hidden.add(name);
+    this.#show();
   }
 
-  private isShown(name: Panel): boolean {
-    return this.whole ? this.whole === name : !this.hidden.has(name);
+  #isShown(name: Panel): boolean {
+    return this.#whole ? this.#whole === name : !this.#hidden.has(name);
   }
 
-  private show(): void {
+  #show(): void {
     const { root } = this;
     for (const name of NAMES) {
-      const shown = this.isShown(name);
-      const element = this.find(name);
+      const shown = this.#isShown(name);
+      const element = this.#find(name);
       if (element) element.hidden = !shown;
-      this.toggles.get(name)!.setAttribute("aria-pressed", String(shown));
-      element?.querySelector(".irs-whole")?.setAttribute("aria-pressed", String(this.whole === name));
+      this.#toggles.get(name)!.setAttribute("aria-pressed", String(shown));
+      element?.querySelector(".irs-whole")?.setAttribute("aria-pressed", String(this.#whole === name));
     }
-    const [text, graph, inspector, tables] = NAMES.map((name) => this.isShown(name));
+    const [text, graph, inspector, tables] = NAMES.map((name) => this.#isShown(name));
     const main = root.querySelector<HTMLElement>(".irs-main");
     if (!main) return;
     const bars = main.querySelectorAll<HTMLElement>(":scope > .irs-splitter");

@@ -56,17 +56,18 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
       waiting = false;
       if (input.value !== asked && !context.signal.aborted) look();
     };
-    context.supply.find(asked).then(({ ids, shown, lines, trouble, titles }) => {
+    context.supply.find(asked).then(({ count, ids, shown, lines, trouble, titles }) => {
       if (input.value !== asked || context.signal.aborted) return;
-      offer({ all: ids, shown: shown.map((record, k) => ({ record, title: titles[k], line: withoutTypes(lines[k]).trim() })) }, trouble);
+      const more = count > ids.length ? () => void context.supply?.find(asked, true).then((found) => selection.set(found.ids)) : undefined;
+      offer({ all: ids, shown: shown.map((record, k) => ({ record, title: titles[k], line: withoutTypes(lines[k]).trim() })) }, trouble, count, more);
     }, () => offer(search(records, asked), "")).finally(answered);
   };
-  const offer = ({ shown, all }: Matches, trouble: string) => {
+  const offer = ({ shown, all }: Matches, trouble: string, count = all.length, more = () => selection.set(all)) => {
     actions = shown.map(({ record }) => () => selection.set([record]));
     const options = shown.map((match, k) => option(k, h("strong", {}, match.title), h("code", {}, match.line)));
-    if (all.length > 1) {
-      actions.push(() => selection.set(all));
-      options.push(option(options.length, h("em", {}, `select all ${all.length.toLocaleString("en")}`)));
+    if (count > 1) {
+      actions.push(more);
+      options.push(option(options.length, h("em", {}, `select all ${count.toLocaleString("en")}`)));
     }
     if (!options.length) options.push(h("div", { class: "irs-quiet", role: "option", "aria-disabled": "true" }, trouble || "nothing found"));
     at = 0;

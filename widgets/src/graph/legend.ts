@@ -27,7 +27,7 @@ export function legend(context: Context, meaning: Meaning): HTMLElement {
     swatch.style.setProperty("--c", colour);
     const title = `select all ${ids.length.toLocaleString("en")}`;
     if (query && context.supply) {
-      const ask = () => void context.supply?.find(query).then((found) => context.selection.set(found.ids));
+      const ask = () => void context.supply?.find(query, true).then((found) => context.selection.set(found.ids));
       return h("button", { title: `select all: ${query}`, onclick: ask }, swatch, word);
     }
     return h("button", { title, onclick: () => context.selection.set(ids) }, swatch, word);

@@ -174,7 +174,8 @@ export class Picture {
 
   #makeEdge(index: number): SVGElement {
     const edge = this.#layout.edges[index];
-    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub", "data-from": this.#idOf(edge.from), "data-to": this.#idOf(edge.to) });
+    const { boxes } = this.context.records.hierarchy;
+    const path = s("path", { d: edgePath(edge), class: edge.points ? "" : "irs-stub", "data-from": boxes[edge.from].id, "data-to": boxes[edge.to].id });
     if (edge.values.length > 1) path.style.strokeWidth = String(Math.min(3, 1.1 + 0.4 * Math.log2(edge.values.length)));
     this.#dressEdge(index, path);
     this.#lines.append(path);

@@ -33,7 +33,7 @@ function told(context: Context, found: LayoutView, buffer: BufferView | null): N
   });
   const made: Node[] = [lead, labelled("axes in memory order, the slowest first", axes.length ? h("div", { class: "irs-axes" }, ...axes) : note("one element"))];
   if (context.supply && found.others.length) made.push(labelled("what if it lay otherwise", whatIf(context, found)));
-  if (buffer) made.push(labelled(`the buffer of ${buffer.root}, ${bytes(buffer.bytes)}: which bytes each value covers`, byteMap(context, buffer)));
+  if (buffer) made.push(labelled(`the buffer of ${buffer.root}, ${bytes(buffer.bytes)}: which bytes each value covers${buffer.window < buffer.bytes ? ` in each of its ${(buffer.bytes / buffer.window).toLocaleString("en")} parts of ${bytes(buffer.window)}` : ""}`, byteMap(context, buffer)));
   return made;
 }
 

@@ -43,7 +43,7 @@ function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[
   const moments = Math.max(1, memory.moments);
   const x = (moment: number) => `${(100 * moment) / moments}%`;
   const bars = memory.bars.map((bar) => {
-    const element = h("div", { class: `irs-memory-bar ${bar.at_peak ? "peak" : ""}` }, bar.bytes / high > 0.045 ? bar.label : "");
+    const element = h("div", { class: `irs-memory-bar ${bar.at_peak ? "peak" : ""}` }, h("span", {}, bar.label));
     element.style.left = x(bar.start);
     element.style.width = `max(2px, ${(100 * (bar.end - bar.start + 1)) / moments}%)`;
     element.style.bottom = `${(100 * bar.low) / high}%`;
@@ -51,11 +51,11 @@ function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[
     element.style.setProperty("--c", `var(--irs-cat-${bar.category}, var(--irs-cat-other))`);
     return element;
   });
-  const peak = h("i", { class: "irs-memory-peak", title: `peak ${bytes(memory.peak)}` });
+  const peak = h("i", { class: `irs-memory-peak${memory.peak_moment * 3 > moments * 2 ? " late" : ""}`, "data-told": `peak ${bytes(memory.peak)}` });
   peak.style.left = x(memory.peak_moment + 0.5);
   const field = h("div", { class: "irs-memory-field" }, ...bars);
   const sections = memory.sections.map((section) => {
-    const label = h("div", { class: "irs-memory-section", title: `${section.label}: ${bytes(section.bytes)}` }, section.bytes / high > 0.06 ? `${section.label} ${bytes(section.bytes)}` : "");
+    const label = h("div", { class: "irs-memory-section", title: `${section.label}: ${bytes(section.bytes)}` }, h("span", {}, `${section.label} ${bytes(section.bytes)}`));
     label.style.bottom = `${(100 * section.low) / high}%`;
     label.style.height = `${(100 * section.bytes) / high}%`;
     return label;

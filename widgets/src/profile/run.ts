@@ -17,7 +17,7 @@ const laneName = (lane: string) => (lane === "stream" ? "GPU stream" : lane);
 
 export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTMLElement {
   const { spans, memory } = way;
-  const end = Math.max(way.ms, 1e-9, ...spans.map((span) => span.start + span.duration));
+  const end = Math.max(0, ...spans.map((span) => span.start + span.duration)) || way.ms || 1; // its own: the median is of other runs
   const longest = Math.max(1e-9, ...spans.map((span) => span.duration));
   const used = new Set(spans.map((span) => span.lane));
   const lanes = [...LANES.filter((lane) => used.has(lane)), ...[...used].filter((lane) => !LANES.includes(lane)).sort()];

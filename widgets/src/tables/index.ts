@@ -19,7 +19,7 @@ interface Page {
 export function dock(context: Context): HTMLElement {
   const { view } = context;
   const pages: Page[] = [
-    { name: "Remarks", count: view.remarks.rows.length.toLocaleString("en"), make: () => remarkTable(context) },
+    { name: "Remarks", count: (view.remarks.total ?? view.remarks.rows.length).toLocaleString("en"), make: () => remarkTable(context) },
     { name: "Classes", count: view.classes.length.toLocaleString("en"), make: () => classesPane(context) },
   ];
   const { steps } = context;

@@ -12,7 +12,7 @@ type Cell = string | number | null;
 
 export function remarkTable(context: Context): HTMLElement {
   const { view, selection, signal } = context;
-  const { columns, rows, selects } = view.remarks;
+  const { columns, rows, selects, total } = view.remarks;
   let order = rows.map((_, k) => k);
   let sorted: { column: number; up: boolean } | null = null;
   let word = "";
@@ -36,7 +36,10 @@ export function remarkTable(context: Context): HTMLElement {
       order.sort((a, b) => (up ? 1 : -1) * compare(rows[a][column], rows[b][column]) || a - b);
     }
     scroller.reset(order.length);
-    found.textContent = word ? `${order.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
+    found.textContent = [
+      word ? `${order.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "",
+      total ? `the first ${rows.length.toLocaleString("en")}; search finds all: rule:…` : "",
+    ].filter(Boolean).join(" · ");
   };
   const found = h("span", { class: "irs-quiet", "aria-live": "polite" });
   const filter = h("input", { type: "search", placeholder: "filter", "aria-label": "filter remarks", oninput: (event: Event) => {

@@ -44,7 +44,7 @@ export function textPane(context: Context): HTMLElement {
   /** Takes in or leaves out removed lines, and keeps the line at the top where it is. */
   const rearrange = () => {
     const top = lines.anchor(scroller.topRow);
-    const shift = scroller.element.scrollTop - scroller.topRow * ROW;
+    const shift = scroller.top - scroller.topRow * ROW;
     if (!lines.arrange()) return;
     lines.mark();
     scroller.reset(lines.count, lines.fromAnchor(top) * ROW + shift);

@@ -61,11 +61,15 @@ export function irLines(context: Context): Lines {
   let showGone = false;
   /** A removed line is shown in the states that have it, and at the step that removes it. */
   const isShown = (line: GoneLine) => showGone || (steps!.active && (steps!.isThere(line) || line.until === steps!.at));
-  let arranged = "";
+  const wanted = new Uint8Array(gone.length);
   const arrange = () => {
-    const wanted = gone.map((line) => (isShown(line) ? 1 : 0));
-    if (wanted.join("") === arranged && shown.length) return false;
-    arranged = wanted.join("");
+    let isSame = shown.length > 0;
+    gone.forEach((line, k) => {
+      const now = isShown(line) ? 1 : 0;
+      isSame &&= wanted[k] === now;
+      wanted[k] = now;
+    });
+    if (isSame) return false;
     shown = [];
     goneAt.fill(-1);
     placeOf = new Int32Array(view.text.lines.length);

@@ -17,16 +17,16 @@ const PLAIN: LineLook = { classes: "", colour: "" };
 
 export class LineStates {
   /** For each line of a group that belongs to no node which steps put in, that group: its heads and its copied constants. */
-  private readonly frames = new Map<number, number>();
+  readonly #frames = new Map<number, number>();
 
   constructor(private readonly context: Context) {
     const { records, steps, view } = context;
     if (!steps) return;
     for (const { id } of steps.view.groups) {
       const start = records.line(id);
-      this.frames.set(start, id);
+      this.#frames.set(start, id);
       for (let line = start + 1; line < view.text.lines.length && line > 0; line++) {
-        if (!steps.groupOf.has(view.text.nodes[line])) this.frames.set(line, id);
+        if (!steps.groupOf.has(view.text.nodes[line])) this.#frames.set(line, id);
         if (/^\s*->/u.test(records.text(line))) break;
       }
     }
@@ -35,9 +35,9 @@ export class LineStates {
   look(line: number): LineLook {
     const { steps, view } = this.context;
     if (!steps?.active) return PLAIN;
-    const frame = this.frames.get(line);
+    const frame = this.#frames.get(line);
     if (frame !== undefined && !steps.isMade(view.text.nodes[line])) return { classes: "t-unmade", colour: "" };
-    if (frame !== undefined) return { classes: `t-frame t-${steps.progress(frame)}`, colour: this.frameColour(frame) };
+    if (frame !== undefined) return { classes: `t-frame t-${steps.progress(frame)}`, colour: this.#frameColour(frame) };
     const node = view.text.nodes[line];
     if (!node) return PLAIN;
     if (!steps.isMade(node)) return { classes: "t-unmade", colour: "" };
@@ -54,7 +54,7 @@ export class LineStates {
   }
 
   /** A frame has the colour of its only part. */
-  private frameColour(group: number): string {
+  #frameColour(group: number): string {
     const steps = this.context.steps!;
     if (steps.progress(group) !== "whole") return "";
     const made = steps.view.groups[steps.numberOf(group)!];

@@ -1,25 +1,28 @@
 """`linalg` on tensors: a nest of loops whose body computes one element, as ops on whole tensors.
 
-Each operand is brought into the space of the loops: its dimensions in their order, extent 1 where it has none. Then the
-body's ops are those of whole tensors that broadcast. Where loops reduce, the body must join one value to the result so
-far (a sum, a product, an extreme), and that value is reduced. A product of two operands that is summed is an `einsum`.
-Operands are reached by permutations of loops only: a convolution's `d0 * 2 + d3` stays a loop nest, and so does
-everything on memory (`memref`) and inside of executables, which are to be compared as they are.
+Each operand is brought into the space of the loops (`reach.py`). Then the body's ops are those of whole tensors that
+broadcast; the number of a loop (`linalg.index`) is a tensor that counts along it. Where loops reduce and the body joins one
+value to the result so far (a sum, a product, an extreme), that value is reduced; a product of two operands that is summed is
+a `convolution` or an `einsum`. Any other reduction is a loop of as many rounds, in each of which the body is computed for
+all remaining places. What is on memory (`memref`), or inside of executables, which are to be compared as they are, stays.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 from irscope._base.trampoline import Call
+from irscope.frontends.mlir.control.convolving import convolved
+from irscope.frontends.mlir.control.reach import Place, in_loops, places_of
 from irscope.frontends.mlir.emit import dtype_of, shape_of
+from irscope.frontends.mlir.meaning.pointwise import FLOATS
 from irscope.frontends.mlir.meaning.reductions import combined, is_identity, is_reducible, reduced
-from irscope.frontends.mlir.meaning.shaping import permuted, reshaped, spread
+from irscope.frontends.mlir.meaning.shaping import PADDED, along, iota, padded_with, permuted, reshaped, spread
 from irscope.frontends.mlir.operation import Operation
 from irscope.frontends.mlir.reader import BlockReader
-from irscope.ir import TensorType, Value
+from irscope.ir import INT, TensorType, Value
 
 __all__ = ["LOOP_NESTS"]
 
@@ -30,95 +33,132 @@ _JOINS: Final = {
 _NAMED: Final = (
     "generic", "matmul", "batch_matmul", "matvec", "vecmat", "dot", "add", "sub", "mul", "div", "exp", "log", "abs", "ceil",
     "floor", "negf", "tanh", "sqrt", "rsqrt", "square", "max", "min", "powf", "select", "reciprocal", "erf", "contract",
-    "elementwise",
+    "elementwise", "conv_1d_nwc_wcf", "conv_1d_ncw_fcw", "conv_2d_nhwc_hwcf", "conv_2d_nchw_fchw", "conv_2d_nhwc_fhwc",
+    "conv_3d_ndhwc_dhwcf", "depthwise_conv_1d_nwc_wc", "depthwise_conv_2d_nhwc_hwc", "depthwise_conv_2d_nhwc_hwcm",
+    "depthwise_conv_2d_nchw_chw", "pooling_nhwc_sum", "pooling_nhwc_max", "pooling_nhwc_min", "pooling_nchw_sum",
+    "pooling_nchw_max",
 )  # fmt: skip
 
 
 class _Nest:
     """One op: its loops and how each operand lies in them."""
 
-    def __init__(self, reader: BlockReader, operation: Any) -> None:
+    def __init__(self, reader: BlockReader, operation: Any, maps: Sequence[Any]) -> None:
         self.reader = reader
         self.e = reader.e
         self.block = operation.regions[0].blocks[0]
         self.operands = reader.operands(operation)
         self.outputs = len(operation.results)
-        self.maps = [_dims(str(attribute)) for attribute in operation.attributes["indexing_maps"]]
+        self.maps = [places_of(str(attribute)) for attribute in maps]
         types = operation.attributes.get("iterator_types")
-        named = [str(kind) for kind in types] if types is not None else []
-        self.reduces = [axis for axis, kind in enumerate(named) if "parallel" not in kind]
-        self.extents = self._extents()
-
-    def _extents(self) -> list[int] | None:
-        """The extent of each loop; None where an operand is reached otherwise, or is no tensor of known extents."""
-        found: dict[int, int] = {}
-        for value, dims in zip(self.operands, self.maps, strict=True):
-            shape = shape_of(value)
-            if shape is None or dims is None or not dtype_of(value) or len(set(dims)) != len(dims):
-                return None
-            found.update(zip(dims, shape, strict=True))
-        return [found[axis] for axis in range(len(found))] if sorted(found) == list(range(len(found))) else None
-
-    def in_loops(self, value: Value, dims: Sequence[int]) -> Value:
-        """An operand with the loops as its dimensions."""
-        order = sorted(range(len(dims)), key=lambda place: dims[place])
-        assert self.extents is not None  # the caller looked
-        return reshaped(self.e, permuted(self.e, value, order), [
-            extent if axis in dims else 1 for axis, extent in enumerate(self.extents)
-        ])
-
-    def run(self) -> list[Value] | None:
-        """The results; None where the body or the loops have no counterpart."""
-        if self.extents is None or 0 in self.extents or self.e.place is None:
-            return None
-        if not self.reduces:
+        named = None if types is None else [str(kind) for kind in types]
+        self.reduces = [axis for axis, kind in enumerate(named or ()) if "parallel" not in kind]
+        self.extents: list[int] = self._extents(named)
+        self.results = [_loops(places or ()) for places in self.maps[len(self.maps) - self.outputs :]]
+        if named is None:
             self.reduces = self._implied_reductions()
+
+    def _extents(self, named: Sequence[str] | None) -> list[int]:
+        """The extent of each loop; none where an operand is reached otherwise, or is no tensor of known extents."""
+        found: dict[int, int] = {}
+        for number, (value, places) in enumerate(zip(self.operands, self.maps, strict=True)):
+            shape = shape_of(value)
+            if shape is None or places is None or not dtype_of(value):
+                return []
+            plain = [place.loop for place in places if place.loop is not None]
+            if number >= len(self.operands) - self.outputs and (len(plain) != len(places) or len(set(plain)) != len(plain)):
+                return []
+            found.update((place.loop, extent) for place, extent in zip(places, shape, strict=True) if place.loop is not None)
+        loops = {loop for places in self.maps for place in places or () for loop, _ in place.steps}
+        count = len(found) if named is None else len(named)
+        known = sorted(found) == list(range(count)) and loops <= set(found)
+        return [found[axis] for axis in range(len(found))] if known else []
+
+    def in_loops(self, number: int) -> Value:
+        """An operand with the loops as its dimensions."""
+        places = self.maps[number]
+        assert places is not None  # the caller looked
+        return in_loops(self.e, self.operands[number], places, self.extents)
+
+    def run(self) -> Sequence[Value] | None:
+        """The results; None where the body or the loops have no counterpart."""
+        if (not self.extents and any(self.maps)) or 0 in self.extents or None in self.maps:
+            return None
+        if any(sorted((*dims, *self.reduces)) != list(range(len(self.extents))) for dims in self.results):
+            return None  # each round of a loop that neither reduces nor is in a result would write the same places
         if self.reduces:
-            return self._contraction() or self._reduction()
-        made = self._elements(self.block.operations)
+            mark = self.e.mark()
+            for way in (self._contraction, self._reduction, self._rounds):
+                made = way()
+                if made is not None:
+                    return made
+                self.e.go_back(mark)
+            return None
+        made = self._elements(self._body(), [self.in_loops(number) for number in range(len(self.operands))])
         return None if made is None else [self._out(value, place) for place, value in enumerate(made)]
 
     def _implied_reductions(self) -> list[int]:
         """Loops that no result has, where the op does not say which of its loops reduce."""
-        dims = {axis for made in self.maps[-self.outputs :] for axis in made or ()}
-        return [axis for axis in range(len(self.extents or ())) if axis not in dims]
+        dims = {axis for made in self.results for axis in made}
+        return [axis for axis in range(len(self.extents)) if axis not in dims]
 
     def _out(self, value: Value, place: int) -> Value:
         """A value in the space of the loops as the result it is."""
-        dims = self.maps[len(self.maps) - self.outputs + place]
-        assert dims is not None and self.extents is not None  # the caller looked
+        dims = self.results[place]
         full = spread(self.e, reshaped(self.e, value, self._lifted(value)), self.extents)
         kept = [axis for axis in range(len(self.extents)) if axis in dims]
         return permuted(self.e, full, [kept.index(axis) for axis in dims])
 
     def _lifted(self, value: Value) -> list[int]:
         shape = shape_of(value) or ()
-        return [*([1] * (len(self.extents or ()) - len(shape))), *shape]
+        return [*([1] * (len(self.extents) - len(shape))), *shape]
 
-    def _elements(self, operations: Any) -> list[Value] | None:
-        """The body's ops but the last, on whole tensors; gives what the last one gives."""
-        values: dict[Any, Value] = {}
-        for argument, value, dims in zip(self.block.arguments, self.operands, self.maps, strict=True):
-            assert dims is not None  # looked at before
-            values[argument] = self.in_loops(value, dims)
-        *body, end = [op.operation for op in operations]
+    def _body(self) -> list[Any]:
+        return [op.operation for op in self.block.operations]
+
+    def _elements(
+        self, operations: Sequence[Any], operands: Sequence[Value], numbers: Mapping[int, Value] | None = None
+    ) -> list[Value] | None:
+        """The body's ops but the last, on whole tensors; gives what the last one gives.
+
+        `numbers` are those of the loops of which this is one round.
+        """
+        values: dict[Any, Value] = dict(zip(self.block.arguments, operands, strict=True))
+        *body, end = operations
         for op in body:
+            if op.name == "linalg.index":
+                axis = int(op.attributes["dim"].value)
+                values[op.results[0]] = (numbers or {}).get(axis) or self._counted(axis)
+                continue
             rule = self.reader.reading.meanings.get(op.name)
-            operands = [values.get(operand, self.reader.values.get(operand)) for operand in op.operands]
-            known = [operand for operand in operands if operand is not None]
-            if rule is None or len(known) != len(operands) or len(op.regions):
+            given = [values.get(operand, self.reader.values.get(operand)) for operand in op.operands]
+            known = [self._tensor(operand) for operand in given if operand is not None]
+            if rule is None or len(known) != len(given) or len(op.regions):
                 return None
-            types = [self._type(result, known) for result in op.results]
+            shaped = known[1:] if op.name == "tensor.extract" else known
+            types = [self._type(result, shaped) for result in op.results]
             made = rule(Operation(op.name, op, known, types, self.e, self.reader.reading))
             if made is None:
                 return None
             values.update(zip(op.results, (made,) if isinstance(made, Value) else made, strict=True))
         given = [values.get(operand, self.reader.values.get(operand)) for operand in end.operands]
-        return None if any(value is None for value in given) else [value for value in given if value is not None]
+        return None if any(value is None for value in given) else [self._tensor(value) for value in given if value is not None]
+
+    def _counted(self, axis: int) -> Value:
+        """The numbers of a loop's rounds."""
+        made = along(self.e, iota(self.e, self.extents[axis]), axis, len(self.extents))
+        self.e.bounds[made] = (0, self.extents[axis] - 1)
+        return made
+
+    def _tensor(self, value: Value) -> Value:
+        """An `index` as a tensor without dimensions."""
+        return self.e.tensor("prim::NumToTensor", value, dtype="int64", shape=()) if value.type == INT else value
 
     def _type(self, result: Any, operands: Sequence[Value]) -> Any:
         """The type of an op of one element, for the tensors that it is given."""
         type = self.reader.reading.types(result.type)
+        if type == INT:
+            type = TensorType("int64", (), ())
         shapes = [shape_of(operand) or () for operand in operands]
         longest = max(map(len, shapes), default=0)
         if not isinstance(type, TensorType) or longest == 0:
@@ -128,7 +168,7 @@ class _Nest:
 
     def _joined(self) -> tuple[str, int] | None:
         """What the body's last op joins to the result so far, and by which of its operands."""
-        operations = [op.operation for op in self.block.operations]
+        operations = self._body()
         if self.outputs != 1 or len(operations) < 2:
             return None
         *_, last, end = operations
@@ -146,27 +186,67 @@ class _Nest:
         if joined is None or not is_reducible(joined[0], dtype_of(result)):
             return None
         kind, place = joined
-        *body, last, _ = [op.operation for op in self.block.operations]
-        made = self._elements(_Body([*body, _End(last.operands[place])]))
-        if made is None or self.extents is None:
+        *body, last, _ = self._body()
+        operands = [self.in_loops(number) for number in range(len(self.operands))]
+        made = self._elements([*body, _End(last.operands[place])], operands)
+        if made is None:
             return None
         full = spread(self.e, reshaped(self.e, made[0], self._lifted(made[0])), self.extents)
         return [self._with_result(kind, reduced(self.e, kind, full, self.reduces))]
 
     def _with_result(self, kind: str, made: Value) -> Value:
         """What was reduced, over the remaining loops in order, joined to the result so far."""
-        dims, result = self.maps[-1], self.operands[-1]
-        assert dims is not None  # looked at before
+        dims, result = self.results[-1], self.operands[-1]
         turned = permuted(self.e, made, [sorted(dims).index(axis) for axis in dims])
         if is_identity(kind, dtype_of(result), self.e.elements(result)):
             return turned
         return combined(self.e, kind, result, turned)
 
+    def _rounds(self) -> list[Value] | None:
+        """A loop over the reduced loops, one after the other as they are written, of which each round is the body for all
+        places of the others."""
+        e, inputs = self.e, len(self.operands) - self.outputs
+        whole = [self.in_loops(number) for number in range(len(self.operands))]
+        shape = [1 if axis in self.reduces else extent for axis, extent in enumerate(self.extents)]
+        first = [spread(e, value, shape) for value in whole[inputs:]]
+        always, count = e.constant(True), e.constant(prod(self.extents[axis] for axis in self.reduces))
+        types = [value.type for value in first]
+        with e.block([("", INT), *(("", type) for type in types)]) as body:
+            at = self._coordinates(body.params[0])
+            numbers = {axis: e.tensor("prim::NumToTensor", number, dtype="int64", shape=()) for axis, number in at.items()}
+            given = [*(self._round(value, at) for value in whole[:inputs]), *body.params[1:]]
+            made = self._elements(self._body(), given, numbers)
+            if made is None:
+                return None
+            body.returns((always, *(spread(e, reshaped(e, value, self._lifted(value)), shape) for value in made)))
+        found = e.node("prim::Loop", (count, always, *first), types, blocks=(body,))
+        return [
+            permuted(e, reshaped(e, value, [self.extents[axis] for axis in sorted(dims)]), [sorted(dims).index(axis) for axis in dims])
+            for value, dims in zip(found, self.results, strict=True)
+        ]
+
+    def _coordinates(self, number: Value) -> dict[int, Value]:
+        """The number of each reduced loop's round, of the number of all rounds; the last loop is the innermost."""
+        e, found, rest = self.e, {}, number
+        for axis in reversed(self.reduces[1:]):
+            found[axis] = e.aten("remainder", rest, self.extents[axis], type=INT)
+            rest = e.aten("floordiv", rest, self.extents[axis], type=INT)
+        return {self.reduces[0]: rest, **found}
+
+    def _round(self, value: Value, at: Mapping[int, Value]) -> Value:
+        """The part of an operand that one round reads."""
+        for axis, number in at.items():
+            before = shape_of(value) or ()
+            if before[axis] != 1:
+                shape = [*before[:axis], 1, *before[axis + 1 :]]
+                value = self.e.tensor("narrow", value, axis, number, 1, dtype=dtype_of(value), shape=shape)
+        return value
+
     def _contraction(self) -> list[Value] | None:
         """A sum of products of two operands."""
-        operations = [op.operation for op in self.block.operations]
+        operations = self._body()
         joined, result = self._joined(), self.operands[-1]
-        if joined is None or joined[0] != "add" or len(self.operands) != 3 or len(self.extents or ()) > 20:
+        if joined is None or joined[0] != "add" or len(self.operands) != 3 or len(self.extents) > 20 or len(operations) < 3:
             return None
         arguments = list(self.block.arguments)
         *casts, product, _, _ = operations
@@ -175,14 +255,31 @@ class _Nest:
         factors = [sources.get(operand, operand) for operand in product.operands]
         if not is_product or len(sources) != len(casts) or factors != arguments[:2]:
             return None
-        letters = ["".join(chr(97 + axis) for axis in dims or ()) for dims in self.maps]
-        dtype, dims = dtype_of(result), sorted(self.maps[-1] or ())
+        dtype, dims = dtype_of(result), sorted(self.results[0])
         inputs = [self.e.cast(value, dtype) for value in self.operands[:2]]
-        equation = f"{letters[0]},{letters[1]}->{''.join(chr(97 + axis) for axis in dims)}"
-        shape = [(self.extents or [])[axis] for axis in dims]
+        places = [self.maps[0] or [], self.maps[1] or []]
+        if dtype in FLOATS:
+            made = convolved(self.e, inputs, places, dims, self.extents)
+            if made is not None:
+                return [self._with_result("add", made)]
+        words = []
+        for side in (0, 1):
+            loops = _loops(places[side])
+            if len(loops) != len(places[side]) or len(set(loops)) != len(loops):
+                loops = sorted({loop for place in places[side] for loop, _ in place.steps})
+                full = in_loops(self.e, inputs[side], places[side], self.extents)
+                inputs[side] = reshaped(self.e, full, [self.extents[loop] for loop in loops])
+            words.append("".join(chr(97 + axis) for axis in loops))
+        equation = f"{words[0]},{words[1]}->{''.join(chr(97 + axis) for axis in dims)}"
+        shape = [self.extents[axis] for axis in dims]
         product_op = _PRODUCTS.get(_in_order(equation))
         given = inputs if product_op else [equation, inputs, None]
         return [self._with_result("add", self.e.tensor(product_op or "einsum", *given, dtype=dtype, shape=shape))]
+
+
+def _loops(places: Sequence[Place]) -> list[int]:
+    """The loops of those dimensions that are one loop each."""
+    return [place.loop for place in places if place.loop is not None]
 
 
 _PRODUCTS: Final = {"ab,bc->ac": "mm", "abc,acd->abd": "bmm", "ab,b->a": "mv"}
@@ -209,37 +306,16 @@ class _End:
         self.operands = [operand]
 
 
-class _Body:
-    """A body's ops, cut short."""
-
-    def __init__(self, operations: Sequence[Any]) -> None:
-        self._operations = operations
-
-    def __iter__(self) -> Any:
-        return iter([_Op(operation) for operation in self._operations])
-
-
-class _Op:
-    def __init__(self, operation: Any) -> None:
-        self.operation = operation
-
-
-def _dims(text: str) -> list[int] | None:
-    """The loops by which a map reaches an operand's dimensions; None where it does more than choose them.
-
-    >>> _dims("affine_map<(d0, d1, d2) -> (d2, d0)>"), _dims("affine_map<(d0, d1) -> (d0 + d1)>")
-    ([2, 0], None)
-    """
-    found = re.fullmatch(r"affine_map<\([^)]*\) -> \((.*)\)>", text)
-    words = [word.strip() for word in found.group(1).split(",") if word.strip()] if found is not None else ["?"]
-    return [int(word[1:]) for word in words] if all(re.fullmatch(r"d\d+", word) for word in words) else None
+_MAPS: Final = ("indexing_maps", "linalg.memoized_indexing_maps")
+"""Where an op says how it reaches its operands."""
 
 
 def _loop_nest(reader: BlockReader, operation: Any) -> Call:
     is_tensors = len(operation.results) > 0 and not reader.reading.in_executable
-    if is_tensors and "indexing_maps" in operation.attributes:
+    maps = next((name for name in _MAPS if name in operation.attributes), "") if is_tensors else ""
+    if maps:
         mark = reader.e.mark()
-        made = _Nest(reader, operation).run()
+        made = _Nest(reader, operation, operation.attributes[maps]).run()
         if made is not None:
             reader.bind(operation.results, made)
             return
@@ -257,6 +333,25 @@ def _fill(reader: BlockReader, operation: Any) -> Call:
     reader.bind(operation.results, [spread(reader.e, number, shape)])
 
 
+def _pad(reader: BlockReader, operation: Any) -> Call:
+    """`tensor.pad` with one number: its region gives that, whatever the place."""
+    (region,), (x, *computed) = operation.regions, reader.operands(operation)
+    *body, end = [op.operation for op in region.blocks[0].operations]
+    given = end.operands[0]
+    is_inside = len(body) == 1 and body[0].name == "arith.constant" and given == body[0].results[0]
+    low, high = (list(operation.attributes[name]) for name in ("static_low", "static_high"))
+    dtype, shape = dtype_of(x), shape_of(x)
+    known = shape is not None and dtype in PADDED and not computed and min((*low, *high), default=0) >= 0
+    if known and not reader.reading.in_executable and (is_inside or not body):
+        if is_inside:
+            reader.op(body[0])
+        fill = reader.values.get(given)
+        if fill is not None and dtype_of(fill) == dtype:
+            reader.bind(operation.results, [padded_with(reader.e, x, fill, low, high, [0] * len(low))])
+            return
+    yield reader.foreign_with_regions(operation)
+
+
 def _transpose(reader: BlockReader, operation: Any) -> Call:
     """`linalg.transpose`: a permutation of dimensions."""
     value, order = reader.operands(operation)[0], list(operation.attributes["permutation"])
@@ -270,5 +365,6 @@ LOOP_NESTS: Final[Mapping[str, Callable[[BlockReader, Any], Call]]] = {
     **{f"linalg.{name}": _loop_nest for name in _NAMED},
     "linalg.fill": _fill,
     "linalg.transpose": _transpose,
+    "tensor.pad": _pad,
 }
 """The ops that are loop nests over tensors."""

@@ -1,8 +1,8 @@
-"""`arith` and `math` on tensors and plain numbers, and the reshaping ops of `tensor`.
+"""`arith`, `math` and `complex` on tensors and plain numbers.
 
-MLIR's integers have no sign, the ops do: what reads them as unsigned has no counterpart and stays as it is, as do
-vectors, fast-math flags, and `math.fma`, which rounds once. An `index` is an `int` here; numbers of a fixed width are
-tensors without dimensions.
+MLIR's integers have no sign, the ops do (`unsigned.py` has those that read them as having none). Vectors, fast-math flags, and
+`math.fma`, which rounds once, stay as they are. An `index` is an `int` here; numbers of a fixed width are tensors without
+dimensions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from irscope._base.frozen import FrozenDict
 from irscope.frontends.mlir.emit import dtype_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, divided, simple
 from irscope.frontends.mlir.meaning.pointwise import RULES as STABLEHLO
-from irscope.frontends.mlir.meaning.shaping import reshaped, sliced, tensor_constant
+from irscope.frontends.mlir.meaning.shaping import tensor_constant
+from irscope.frontends.mlir.meaning.unsigned import RULES as UNSIGNED
+from irscope.frontends.mlir.meaning.unsigned import compared, index_of
 from irscope.frontends.mlir.operation import Operation
 from irscope.frontends.mlir.read.dense import dense_data
 from irscope.ir import BOOL, INT, TensorData, TensorType, Value
@@ -26,6 +28,7 @@ __all__ = ["RULES"]
 Rule = Callable[[Operation], Value | Sequence[Value] | None]
 
 _TO_EVEN: Final = ("0 :", "to_nearest_even", "#arith.roundingmode<to_nearest_even>")
+_COMPLEX: Final = ("complex64", "complex128")
 _SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")
 
 
@@ -97,9 +100,16 @@ _FLOAT_ORDER: Final = (
 )  # fmt: skip
 
 
+_NOT: Final = {"ult": "ge", "ule": "gt", "ugt": "le", "uge": "lt"}
+"""Comparisons of floats that hold where one is NaN: each is the contrary of one that does not."""
+
+
 def _compare(words: Sequence[str]) -> Rule:
     def rule(op: Operation) -> Value | None:
-        aten = _COMPARISONS.get(words[op.number("predicate")])
+        word = words[op.number("predicate")]
+        aten = _COMPARISONS.get(word)
+        if aten is None and is_plain(op) and all(isinstance(value.type, TensorType) for value in op.operands):
+            return _compare_floats(op, word) if words is _FLOAT_ORDER else compared(op, word)
         if aten is None or not is_plain(op):
             return None
         if all(value.type == INT for value in op.operands) and isinstance(op.types[0], TensorType):
@@ -112,6 +122,18 @@ def _compare(words: Sequence[str]) -> Rule:
     return rule
 
 
+def _compare_floats(op: Operation, word: str) -> Value | None:
+    e, (a, b) = op.e, op.operands
+    if dtype_of(a) not in FLOATS or word in ("true", "false"):
+        return None
+    if word in _NOT:
+        return e.like("bitwise_not", e.aten(_NOT[word], a, b, type=op.type))
+    pair = {"ord": ("eq", a, a, "eq", b, b), "uno": ("ne", a, a, "ne", b, b)}.get(word, ("lt", a, b, "gt", a, b))
+    sides = (e.aten(*pair[:3], type=op.type), e.aten(*pair[3:], type=op.type))
+    made = e.aten("bitwise_and" if word == "ord" else "bitwise_or", *sides, type=op.type)
+    return e.like("bitwise_not", made) if word == "ueq" else made
+
+
 def _cast(sources: frozenset[str], targets: frozenset[str]) -> Rule:
     def rule(op: Operation) -> Value | None:
         known = dtype_of(op.operands[0]) in sources and op.dtype in targets
@@ -120,13 +142,41 @@ def _cast(sources: frozenset[str], targets: frozenset[str]) -> Rule:
     return _on_tensors(rule)
 
 
+def _truncated(op: Operation) -> Value | None:
+    """The lowest bits."""
+    (x,) = op.operands
+    if dtype_of(x) not in _SIGNED or op.dtype not in _SIGNED | {"bool"}:
+        return None
+    return op.e.cast(op.e.like("bitwise_and", x, 1) if op.dtype == "bool" else x, op.dtype)
+
+
 def _index_cast(op: Operation) -> Value | None:
     (x,), (type,) = op.operands, op.types
+    if isinstance(type, TensorType) and {dtype_of(x), type.dtype} <= _SIGNED:  # in a loop nest on whole tensors
+        return op.e.cast(x, str(type.dtype))
     if x.type == INT and isinstance(type, TensorType) and type.dtype in _SIGNED:
         return op.e.cast(op.e.tensor("prim::NumToTensor", x, dtype="int64", shape=()), type.dtype)
     if type == INT and dtype_of(x) in _SIGNED and isinstance(x.type, TensorType) and x.type.shape == ():
         return op.e.aten("Int", x, type=INT)
     return None
+
+
+def _extreme(aten: str) -> Rule:
+    tensors = _on_tensors(simple(f"{aten}imum", _SIGNED))
+
+    def either(op: Operation) -> Any:
+        if all(value.type == INT for value in op.operands):
+            return op.e.aten(f"prim::{aten}", *op.operands, type=INT)
+        return tensors(op)
+
+    return either
+
+
+def _complex_constant(op: Operation) -> Value | None:
+    """Its two floats are read from their text, which keeps all bits."""
+    parts = ", ".join(str(part).partition(" :")[0] for part in op.attr("value"))
+    data = dense_data(None, f"dense<({parts})> : tensor<{op.handle.results[0].type}>")
+    return None if data is None or op.dtype not in _COMPLEX else op.e.constant(data, op.type)
 
 
 def _division(aten: str, *rest: Any) -> Rule:
@@ -145,28 +195,6 @@ def _sum(aten: str) -> Rule:
     return _integer(aten, lambda op: op.e.aten(aten, *op.operands, 1, type=op.type) if op.dtype in INTEGERS else None)
 
 
-def _reshape(op: Operation) -> Value | None:
-    return reshaped(op.e, op.operands[0], op.shape) if len(op.operands) == 1 and op.is_static else None
-
-
-def _extract_slice(op: Operation) -> Value | None:
-    offsets, sizes, steps = (op.ints(name) for name in ("static_offsets", "static_sizes", "static_strides"))
-    if len(op.operands) != 1 or not op.is_static or offsets is None or sizes is None or steps is None:
-        return None
-    x = op.operands[0]
-    for axis, (offset, size, step) in enumerate(zip(offsets, sizes, steps, strict=True)):
-        x = sliced(op.e, x, axis, offset, offset + (size - 1) * step + 1 if size else offset, step)
-    return reshaped(op.e, x, op.shape)
-
-
-def _empty(op: Operation) -> Value | None:
-    """A tensor without contents yet."""
-    if len(op.operands) or not op.is_static:
-        return None
-    rest = (op.e.code(op.dtype), None, op.e.device, None, None)
-    return op.e.aten("empty", list(op.shape), *rest, type=op.type) if op.dtype in FLOATS | INTEGERS | {"bool"} else None
-
-
 def _composite(op: Operation) -> Sequence[Value] | None:
     """A composite means what its decomposition does."""
     name = op.text("decomposition")
@@ -176,6 +204,11 @@ def _composite(op: Operation) -> Sequence[Value] | None:
 _MATH: Final = (
     "absf=abs acos acosh asin asinh atan atanh atan2 ceil cos cosh erf erfc exp exp2 expm1 floor log log10 log1p log2 "
     "powf=pow roundeven=round rsqrt sin sinh sqrt tan tanh trunc copysign isfinite isinf isnan"
+)
+
+_COMPLEX_OPS: Final = (
+    "re=real im=imag create=complex abs add sub=subtract mul=multiply div=divide neg=negate exp=exponential "
+    "expm1=exponential_minus_one log log1p=log_plus_one sqrt rsqrt sin=sine cos=cosine tan tanh"
 )
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -194,9 +227,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.subi": _sum("sub"),
     "arith.muli": _integer("mul", simple("mul", INTEGERS)),
     "arith.divsi": _division("div", "trunc"),
+    "arith.floordivsi": _division("div", "floor"),
     "arith.remsi": _division("fmod"),
-    "arith.maxsi": _integer("", simple("maximum", _SIGNED)),
-    "arith.minsi": _integer("", simple("minimum", _SIGNED)),
+    "arith.maxsi": _extreme("max"),
+    "arith.minsi": _extreme("min"),
     "arith.andi": _bits("bitwise_and"),
     "arith.ori": _bits("bitwise_or"),
     "arith.xori": _bits("bitwise_xor"),
@@ -206,12 +240,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.extf": _cast(FLOATS, FLOATS),
     "arith.truncf": _cast(FLOATS, FLOATS),
     "arith.extsi": _cast(_SIGNED, _SIGNED),
-    "arith.trunci": _cast(_SIGNED, _SIGNED),
-    "arith.extui": _cast(frozenset({"bool"}), _SIGNED),
+    "arith.trunci": _on_tensors(_truncated),
     "arith.sitofp": _cast(_SIGNED, FLOATS),
-    "arith.uitofp": _cast(frozenset({"bool"}), FLOATS),
     "arith.fptosi": _cast(FLOATS, _SIGNED),
     "arith.index_cast": _index_cast,
+    "arith.index_castui": index_of,
     "math.absi": _on_tensors(simple("abs", _SIGNED)),
     "math.round": _on_tensors(STABLEHLO["stablehlo.round_nearest_afz"]),
     "math.cbrt": _on_tensors(STABLEHLO["stablehlo.cbrt"]),
@@ -219,10 +252,13 @@ RULES: Final[Mapping[str, Rule]] = {
         f"math.{name}": _float(aten or name)
         for name, _, aten in (word.partition("=") for word in _MATH.split())
     },
-    "tensor.empty": _empty,
-    "tensor.collapse_shape": _reshape,
-    "tensor.expand_shape": _reshape,
-    "tensor.extract_slice": _extract_slice,
+    **{name: _on_tensors(rule) for name, rule in UNSIGNED.items()},
+    **{
+        f"complex.{name}": _on_tensors(STABLEHLO[f"stablehlo.{other or name}"])
+        for name, _, other in (word.partition("=") for word in _COMPLEX_OPS.split())
+    },
+    "complex.constant": _complex_constant,
     "stablehlo.composite": _composite,
+    "util.optimization_barrier": lambda op: op.operands,
 }  # fmt: skip
 """What each op becomes."""

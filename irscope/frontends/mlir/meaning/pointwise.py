@@ -146,9 +146,9 @@ def _compare(op: Operation) -> Value | None:
 
 
 def _compare_in_total_order(op: Operation, word: str) -> Value | None:
-    """Floats of which there is one zero and one NaN, which comes last, as JAX makes them before it compares."""
+    """Floats of which there is one zero and one NaN, which comes last, as JAX makes them before it compares; others by bits."""
     if not all(has_one_zero_and_nan(operand) for operand in op.handle.operands):
-        return None
+        return _compare_by_bits(op, word)
     e, (a, b) = op.e, op.operands
     if word in ("GT", "GE"):
         a, b, word = b, a, {"GT": "LT", "GE": "LE"}[word]
@@ -163,6 +163,24 @@ def _compare_in_total_order(op: Operation, word: str) -> Value | None:
     if word == "EQ":
         return e.aten("bitwise_or", plain, both, type=op.type)
     return e.aten("bitwise_and", plain, e.like("bitwise_not", both), type=op.type)
+
+
+def _compare_by_bits(op: Operation, word: str) -> Value | None:
+    """Any floats in total order: as integers, of which those of negative floats have all bits but the sign turned over."""
+    integers = _SAME_WIDTH.get(dtype_of(op.operands[0]))
+    if integers is None:
+        return None
+    e, limits = op.e, np.iinfo(integers)
+    keys = []
+    for operand in op.operands:
+        bits = e.like("view", operand, e.code(integers), dtype=integers)
+        signs = e.like("bitwise_and", e.like("__rshift__", bits, limits.bits - 1), int(limits.max))
+        keys.append(e.like("bitwise_xor", bits, signs))
+    return e.aten(_DIRECTIONS[word], *keys, type=op.type)
+
+
+_SAME_WIDTH: Final = {"float16": "int16", "float32": "int32", "float64": "int64"}
+"""The integers that a float's bits are; torch has no shifts of bfloat16's."""
 
 
 def _clamp(op: Operation) -> Value | None:

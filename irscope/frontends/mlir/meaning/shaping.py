@@ -10,9 +10,12 @@ from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, splat
 from irscope.frontends.mlir.operation import Operation
 from irscope.frontends.mlir.read.dense import splat_data
-from irscope.ir import TensorData, TensorType, Value
+from irscope.ir import INT, TensorData, TensorType, Value
 
-__all__ = ["RULES", "clamped_start", "dilated", "iota", "padded", "sliced", "spread", "tensor_constant"]
+__all__ = [
+    "PADDED", "RULES", "along", "clamped_start", "dilated", "iota", "padded", "padded_with", "permuted", "reshaped", "sliced", "spread",
+    "tensor_constant",
+]  # fmt: skip
 
 _SPREAD: Final = 1024
 """A constant of one number is kept as that number from so many elements on, and expanded."""
@@ -126,12 +129,29 @@ def sliced(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int
 
 def _slice(op: Operation) -> Value | None:
     starts, stops, steps = (op.ints(name) for name in ("start_indices", "limit_indices", "strides"))
-    if starts is None or stops is None or steps is None or not op.is_static:
+    if starts is None or stops is None or steps is None:
         return None
     x = op.operands[0]
+    if not isinstance(x.type, TensorType) or x.type.shape is None:
+        return None
     for axis, (start, stop, step) in enumerate(zip(starts, stops, steps, strict=True)):
-        x = sliced(op.e, x, axis, start, stop, step)
+        x = sliced(op.e, x, axis, start, stop, step) if shape_of(x) is not None else _sliced_inside(op.e, x, axis, start, stop, step)
     return x
+
+
+def _sliced_inside(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int) -> Value:
+    """A part of one dimension of a value whose extents are not all known: `narrow`, which refuses at the run what is not there."""
+    assert isinstance(value.type, TensorType)
+    assert value.type.shape is not None  # the caller looked
+    before = value.type.shape
+    if (start, stop, step) == (0, before[axis], 1):
+        return value
+
+    def cut(length: int) -> TensorType:
+        return TensorType(dtype_of(value), (*before[:axis], length, *before[axis + 1 :]))
+
+    part = e.aten("narrow", value, axis, start, stop - start, type=cut(stop - start))
+    return part if step == 1 else e.aten("slice", part, axis, 0, stop - start, step, type=cut(-(-(stop - start) // step)))
 
 
 def _concatenate(op: Operation) -> Value | None:
@@ -213,23 +233,33 @@ def _pad(op: Operation) -> Value | None:
     low, high, inner = (op.ints(name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
     if low is None or high is None or inner is None or not op.is_static:
         return None
-    e, (x, fill) = op.e, op.operands
-    if not any((*low, *high, *inner)):
-        return x
-    if op.dtype not in FLOATS | INTEGERS | {"bool", "complex64", "complex128"}:
-        return None
-    if any(
+    x, fill = op.operands
+    if op.dtype not in PADDED or any(
         extent > 0 and left + right + extent + gap * (extent - 1) < 0
         for extent, left, right, gap in zip(shape_of(x) or (), low, high, inner, strict=True)
     ):
+        return x if not any((*low, *high, *inner)) else None
+    if splat(op.e, fill) is None and op.dtype not in FLOATS | INTEGERS and any((*low, *high, *inner)):
         return None
+    return padded_with(op.e, x, fill, low, high, inner)
+
+
+PADDED: Final = FLOATS | INTEGERS | {"bool", "complex64", "complex128"}
+"""Element types that are padded with a known number; where it is computed, floats and integers."""
+
+
+def padded_with(
+    e: Emitter, x: Value, fill: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int]
+) -> Value:
+    """As `padded`, with a number that may be computed."""
+    if not any((*low, *high, *inner)):
+        return x
     number = splat(e, fill)
     if number is not None:
         return padded(e, x, low, high, inner, number)
-    if op.dtype not in FLOATS | INTEGERS:
-        return None
     mask = e.tensor("ones", list(shape_of(x) or ()), e.code("bool"), None, e.device, None, dtype="bool", shape=shape_of(x) or ())
-    return e.aten("where", padded(e, mask, low, high, inner, False), padded(e, x, low, high, inner, 0), fill, type=op.type)
+    inside = padded(e, mask, low, high, inner, False)
+    return e.like("where", inside, padded(e, x, low, high, inner, 0), fill, dtype=dtype_of(x))
 
 
 def clamped_start(e: Emitter, start: Value, most: int) -> Value:
@@ -288,8 +318,14 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
 
 
 def _dynamic_reshape(op: Operation) -> Value | None:
-    """Extents that are computed and known all the same."""
-    return reshaped(op.e, op.operands[0], op.shape) if op.is_static else None
+    """Extents that are computed and known all the same, or follow from those of the operand: one, where there is something to divide."""
+    if op.is_static:
+        return reshaped(op.e, op.operands[0], op.shape)
+    made = op.types[0]
+    shape = made.shape if isinstance(made, TensorType) else None
+    if shape is None or shape.count(None) != 1 or not all(size is None or (isinstance(size, int) and size > 0) for size in shape):
+        return None
+    return op.e.aten("reshape", op.operands[0], [-1 if size is None else size for size in shape], type=made)
 
 
 def _dynamic_broadcast(op: Operation) -> Value | None:
@@ -298,10 +334,15 @@ def _dynamic_broadcast(op: Operation) -> Value | None:
 
 
 def _dimension_size(op: Operation) -> Value | None:
-    if not op.is_static:
+    (x,), axis = op.operands, op.number("dimension")
+    shape = x.type.shape if isinstance(x.type, TensorType) else None
+    if shape is None:
         return None
-    extent = (shape_of(op.operands[0]) or ())[op.number("dimension")]
-    return op.e.scalar(extent, op.dtype)
+    extent = shape[axis]
+    if isinstance(extent, int):
+        return op.e.scalar(extent, op.dtype)
+    counted = op.e.aten("size", x, axis, type=INT)
+    return op.e.cast(op.e.tensor("prim::NumToTensor", counted, dtype="int64", shape=()), op.dtype)
 
 
 def _same(op: Operation) -> Sequence[Value]:

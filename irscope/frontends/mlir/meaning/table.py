@@ -19,6 +19,7 @@ from irscope.frontends.mlir.meaning import (
     pointwise,
     reductions,
     shaping,
+    tensors,
     windows,
 )
 from irscope.frontends.mlir.operation import Operation
@@ -33,6 +34,7 @@ MEANINGS: Final[Mapping[str, Rule]] = {
     **bits.RULES,
     **broadcasting.RULES,
     **shaping.RULES,
+    **tensors.RULES,
     **reductions.RULES,
     **windows.RULES,
     **contraction.RULES,

@@ -18,7 +18,7 @@ from irscope.frontends.mlir.read.properties import Properties
 from irscope.frontends.mlir.read.resources import Resources
 from irscope.frontends.mlir.read.utf8 import check_utf8
 
-__all__ = ["AttributeReader", "attribute_of"]
+__all__ = ["AttributeReader", "attribute_of", "is_plain_string"]
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./ -]*")
 _WORDS = re.compile(r"(?:[su]?i|b?f|tf)\d+\w*|index|none|unit|true|false|inf|nan", re.IGNORECASE)
@@ -117,4 +117,13 @@ def _string(attribute: Any) -> str:
     text = attribute.value
     if isinstance(text, bytes):  # not UTF-8
         return str(attribute)
-    return text if _PLAIN.fullmatch(text) and not _WORDS.fullmatch(text) else json.dumps(text)
+    return text if is_plain_string(text) else json.dumps(text)
+
+
+def is_plain_string(text: str) -> bool:
+    """Whether a kept text is a string's, without its quotes: no other attribute is written so.
+
+    >>> is_plain_string("lapack_sgetrf"), is_plain_string("unit"), is_plain_string("76 : ui8")
+    (True, False, False)
+    """
+    return bool(_PLAIN.fullmatch(text)) and not _WORDS.fullmatch(text)

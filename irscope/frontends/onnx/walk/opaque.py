@@ -33,6 +33,8 @@ def append(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result
     attrs: dict[str, Any] = {}
     blocks: list[BlockBuilder] = []
     for attribute in node.attribute:
+        if not isinstance(attribute.name, str):
+            raise LoadError(f"{name} has an attribute whose name is no UTF-8 text: {attribute.name!r}")
         if attribute.HasField("g"):
             blocks.append(control.plain_block(walk, attribute.g, frame))
         elif attribute.graphs:

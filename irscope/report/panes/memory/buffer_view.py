@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,8 @@ __all__ = ["buffer_view", "buffers_with_views", "layout_view"]
 
 _CELLS: Final = 560
 _MOST_ROWS: Final = 40
+_FINE: Final = 16
+"""Parts of the map in which what is repeated is not told apart any more."""
 _MOST_RUNS: Final = 50_000
 """Sets of more runs than this are drawn as the interval that they lie in."""
 
@@ -56,7 +59,8 @@ def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
     }
     shown = list(sets)[:_MOST_ROWS]
     length = max((sets[value].stop for value in shown), default=0)
-    cells = {value: _cells(sets[value], length) for value in shown}
+    window = _window([sets[value] for value in shown], length)
+    cells = {value: _cells(_first_part(sets[value], window, length), window) for value in shown}
     chains = {value: set(views.chain(value)) for value in shown}
     rows: list[BufferRow] = []
     for value in shown:
@@ -70,7 +74,28 @@ def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
             "op": "" if producer is None else producer.op, "told": str(views.layout(value)),
             "runs": _runs(cells[value]), "shared": _runs(met),
         })  # fmt: skip
-    return {"root": f"%{names[root]}", "bytes": length, "rows": rows, "left_out": len(sets) - len(shown)}
+    return {"root": f"%{names[root]}", "bytes": length, "window": window, "rows": rows, "left_out": len(sets) - len(shown)}
+
+
+def _window(sets: Sequence[ByteSet], length: int) -> int:
+    """How many bytes are drawn: where all sets repeat after so many, to the end, and too often to be seen, those of the first part."""
+    steps = {covered.steps[0] for covered in sets if covered.counts}
+    step = steps.pop() if len(steps) == 1 else 0
+    if not step or length % step or length // step * _FINE < _CELLS:
+        return length
+    return step if all(_repeats(covered, step, length) for covered in sets) else length
+
+
+def _repeats(covered: ByteSet, step: int, length: int) -> bool:
+    if covered.is_interval:
+        return covered.is_empty or (covered.start == 0 and covered.stop == length)
+    return covered.counts[0] == length // step and covered.stop - (covered.counts[0] - 1) * step <= step
+
+
+def _first_part(covered: ByteSet, window: int, length: int) -> ByteSet:
+    if window == length:
+        return covered
+    return ByteSet(covered.start, min(covered.width, window), covered.counts[1:], covered.steps[1:])
 
 
 def _cells(covered: ByteSet, length: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -196,8 +196,8 @@ class SameViews:
     def _advice(self, members: _Members) -> str:
         choice = next((choice for choice in self._recommended.choices if members[0] in choice.members), None)
         if choice is None:
-            return "No step is recommended: none joins it with others within a slowdown of 5 %" if len(members) > 1 else ""
-        return f"Recommended is step {choice.step!r}, which joins {len(choice.members)}: {choice.because}"
+            return "No step is recommended: none joins it with others within a slowdown of 5 %." if len(members) > 1 else ""
+        return f"Recommended is step {choice.step!r}, which joins {len(choice.members)}: {choice.because}."
 
     def answer(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a page asks for: the ladder, a step, a class, two of its members, or two pieces by ids of the program."""

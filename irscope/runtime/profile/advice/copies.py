@@ -95,6 +95,8 @@ def _plain(evidence: Evidence, nodes: list[Node]) -> Remark:
             f"{wanting[0].op.partition('::')[2]} wants rows without gaps: reshape what was there before",
             0.7,
         )
+    elif not any(True for node in nodes for _ in evidence.users(node)):
+        advice, certainty = "only the caller reads it: give him the tensor as it lies, unless he needs these strides", 1.0
     else:
         advice, certainty = "the ops that read it can read the tensor as it lies", 1.0
     change = partial(without_copies, copies=nodes) if _is_replaceable(evidence, nodes) else None

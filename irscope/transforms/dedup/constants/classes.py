@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,18 +23,18 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import each, plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Value
-from irscope.transforms.dedup.constants.merging import merge_constants
-from irscope.transforms.dedup.constants.sharing import Constants, Sharing, find_constants
+from irscope.transforms.dedup.constants.across import merge_constants_of_all
+from irscope.transforms.dedup.constants.merging import STEPS, merge_constants, step_of
+from irscope.transforms.dedup.constants.sharing import Constants, ConstantStep, Sharing, find_constants
 from irscope.transforms.dedup.constants.stored import Stored
 from irscope.transforms.dedup.holes import Hole, first_told
+from irscope.transforms.dedup.rewrite import Applied
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ConstantClass", "ConstantDedup", "ConstantStep", "constant_classes"]
 
-ConstantStep = Literal["tied", "equal", "transposed", "cast", "part"]
-_STEPS: Final[tuple[ConstantStep, ...]] = get_args(ConstantStep)
 _GIVES_UP: Final[Mapping[ConstantStep, str]] = {
     "tied": "nothing",
     "equal": "that one of them could be changed and not the other",
@@ -90,7 +90,7 @@ class ConstantDedup:
             import pandas as pd
 
         rows = []
-        for step in _STEPS:
+        for step in STEPS:
             classes = self._classes(step)
             saved = sum(found.bytes_saved for found in self._shared(step).values())
             rows.append([step, len(self.found.all), len(classes), max(map(len, classes), default=0), saved, _GIVES_UP[step]])
@@ -131,7 +131,7 @@ class ConstantDedup:
     def why_not(self, a: Value | str, b: Value | str) -> Verdict:
         """Whether two constants are the same by this relation; if not, by which they are, and what would have to be given up."""
         left, right = self._constant(a), self._constant(b)
-        later = _STEPS[_STEPS.index(self.relation) + 1 :]
+        later = STEPS[STEPS.index(self.relation) + 1 :]
         if self._chain(left, right, self.relation) is None:
             for step in later:
                 chain = self._chain(left, right, step)
@@ -161,21 +161,24 @@ class ConstantDedup:
         }
         return pd.DataFrame(rows.values(), index=list(rows), columns=list(cls.members))
 
-    def apply(self, *, frozen: bool = False) -> Graph:
-        """The graph with one constant for those that are tied or equal, where nobody can tell them apart; `frozen` promises that
-        parameters and buffers never change again. Raises ArgumentError for a module, and for steps that no rewrite does yet."""
-        if self.relation not in ("tied", "equal"):
-            raise ArgumentError(
-                f"constants are merged where they are tied or equal, not by {self.relation!r}", hint="apply at relation='equal'"
-            )
-        if not isinstance(self.source, Graph):
-            raise ArgumentError("constants are merged within one graph", hint="take one of module.graphs")
-        return merge_constants(self.source, frozen=frozen).after
+    def apply(self, *, frozen: bool = False) -> Graph | Module:
+        """The program with one constant for those that are the same by this relation, where nobody can tell them apart; `frozen`
+        promises that parameters and buffers never change again. What follows from another is computed from it, as a view where it
+        is one. `applied` says why the others stay."""
+        return self.applied(frozen=frozen).program
+
+    def applied(self, *, frozen: bool = False) -> Applied:
+        """The same with what was done with each constant, and why what was not done."""
+        if isinstance(self.source, Module):
+            program, remarks = merge_constants_of_all(self.source, frozen=frozen, step=self.relation)
+            return Applied(program, remarks, None)
+        record = merge_constants(self.source, frozen=frozen, step=self.relation)
+        return Applied(record.after, tuple(map(record.told, record.remarks)), record)
 
     # -- pieces
 
     def _shared(self, step: ConstantStep) -> dict[Stored, Sharing]:
-        return {found.constant: found for found in self.found.shared if _STEPS.index(_step(found)) <= _STEPS.index(step)}
+        return {found.constant: found for found in self.found.shared if STEPS.index(step_of(found)) <= STEPS.index(step)}
 
     @cached_property
     def _of(self) -> dict[Stored, Sharing]:
@@ -237,13 +240,9 @@ def constant_classes(program: Graph | Module, relation: ConstantStep = "equal") 
     %half and %copy are the same only from step 'cast' on, which gives up the element type: a conversion wherever one of them is read: \
 %half is, as float16, what one gets of %w; %copy equals %w
     """
-    if relation not in _STEPS:
-        raise ArgumentError(f"there is no relation {relation!r} of constants", hint=f"choose one of {', '.join(_STEPS)}")
+    if relation not in STEPS:
+        raise ArgumentError(f"there is no relation {relation!r} of constants", hint=f"choose one of {', '.join(STEPS)}")
     return ConstantDedup(program, relation, find_constants(program))
-
-
-def _step(found: Sharing) -> ConstantStep:
-    return "tied" if found.how == "view" else found.how
 
 
 def _path(one: Stored, shared: Mapping[Stored, Sharing]) -> list[Sharing]:

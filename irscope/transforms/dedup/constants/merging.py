@@ -1,7 +1,8 @@
 """Constants that are the same become one, where nobody can tell them apart, now or later.
 
 *Literals* (tensors in the program) are nobody's but the program's. Two become one if they have one type, strides included, and
-the same bits, nobody writes them, and no caller gets hold of both (`cleanup.replaceability`).
+the same bits, nobody writes them, and no caller gets hold of either (`cleanup.replaceability`): he could write what he got, and
+a constant is one memory for all calls.
 
 *Parameters and buffers* belong to somebody else: a training step, `load_state_dict` or a line of Python may change one of them
 between two calls, and a compiled program reads the memory that it was given. Two that are tied, one memory with one shape and
@@ -9,25 +10,52 @@ strides, stay the same whatever happens, and always become one value. Two that m
 network's running means are all zeros) become one only where the caller says that they are frozen; those for which a gradient is
 wanted not even then.
 
+Up to `step`: at `transposed`, `cast` and `part` a constant that follows from another is computed from it (`following` says how, at
+what price, and when not).
+
 What is declined is a remark. Linear in the nodes, and in the bytes of the constants.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from time import perf_counter
+from typing import Final, get_args
 
 from irscope.analysis.per_graph import alias_db_of
-from irscope.ir import Graph, Rewriter, Value
+from irscope.errors import ArgumentError
+from irscope.ir import Edit, Graph, Node, Rewriter, Value
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.replaceability import EscapeInfo
-from irscope.transforms.dedup.constants.sharing import Sharing, find_constants
+from irscope.transforms.dedup.constants.following import Following, following
+from irscope.transforms.dedup.constants.sharing import ConstantStep, Sharing, find_constants
 
-__all__ = ["merge_constants"]
+__all__ = ["STEPS", "merge_constants", "parents_first", "step_of"]
+
+STEPS: Final[tuple[ConstantStep, ...]] = get_args(ConstantStep)
 
 
-def merge_constants(graph: Graph, *, frozen: bool = False) -> PassRecord:
-    """Keep one of the constants that are the same; `frozen` promises that parameters and buffers never change again.
+def step_of(found: Sharing) -> ConstantStep:
+    """The first step at which a constant and the other are one class."""
+    return "tied" if found.how == "view" else found.how
+
+
+def parents_first(shared: Iterable[Sharing], step: ConstantStep) -> list[Sharing]:
+    """What holds by a step, each after what its other constant follows from; otherwise in the order given."""
+    wanted = {found.constant: found for found in shared if STEPS.index(step_of(found)) <= STEPS.index(step)}
+    order: dict[Sharing, None] = {}
+    for found in wanted.values():
+        chain = [found]
+        while (before := wanted.get(chain[-1].other)) is not None and before not in order:
+            chain.append(before)
+        order.update(dict.fromkeys(reversed(chain)))
+    return list(order)
+
+
+def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = "equal") -> PassRecord:
+    """Keep one of the constants that are the same by a step; `frozen` promises that parameters and buffers never change again.
+    Raises ArgumentError for a step that there is not.
 
     >>> import numpy as np, irscope as irs
     >>> from irscope.ir import GraphBuilder, TensorData, TensorType
@@ -43,49 +71,72 @@ def merge_constants(graph: Graph, *, frozen: bool = False) -> PassRecord:
       return (%1)
     """
     started = perf_counter()
-    merge = _Merge(graph, frozen)
-    for found in find_constants(graph).shared:
-        if found.how in ("tied", "equal"):
-            merge.consider(found)
-    after = merge.finish()
-    return PassRecord(
-        "dedup-constants", graph, after, merge.rewriter.edits, tuple(merge.remarks), perf_counter() - started
-    )
+    if step not in STEPS:
+        raise ArgumentError(f"there is no relation {step!r} of constants", hint=f"choose one of {', '.join(STEPS)}")
+    here, passed, edits = graph, list[Remark](), list[Edit]()
+    while True:  # what one constant was compared with in vain may be gone in the next round
+        merge = _Merge(here, frozen)
+        for found in parents_first(find_constants(here).shared, step):
+            if found.how != "view" and found.constant.where is not found.other.where:
+                merge.consider(found)
+        after = merge.finish()
+        edits += merge.rewriter.edits
+        passed += [remark for remark in merge.remarks if remark.kind == "passed"]
+        if after is here or step in ("tied", "equal"):
+            break
+        here = after
+    missed = [remark for remark in merge.remarks if remark.kind == "missed"]
+    return PassRecord("dedup-constants", graph, after, tuple(edits), (*passed, *missed), perf_counter() - started)
+
+
+_HOLDS: Final = {
+    "transposed": "it is the transpose of {}", "cast": "{} gives it when it is converted", "part": "it is a part of {}",
+}  # fmt: skip
 
 
 class _Merge:
-    """The constants of one graph that are becoming one."""
+    """The constants of one graph that are becoming one: first it is decided for each, then all is rewritten."""
 
     def __init__(self, graph: Graph, frozen: bool) -> None:
         self.rewriter = Rewriter(graph)
         self.remarks: list[Remark] = []
         self._graph = graph
         self._frozen = frozen
-        self._gone: set[Value] = set()
+        self._leader: dict[Value, Value] = {}
+        """What stands for a constant as it is."""
+        self._computed: dict[Value, tuple[Value, Following, str]] = {}
+        """What a constant is computed from, by what, and why."""
+        self._tied: dict[str, tuple[str, ...]] = {}
         self._onlookers: EscapeInfo | None = None
 
     def consider(self, found: Sharing) -> None:
-        """Let one constant stand for another, or say why not."""
+        """Decide whether one constant stands for another, or say why not."""
         value, other = found.constant.where, found.other.where
         assert isinstance(value, Value)
         assert isinstance(other, Value)
-        rule, obstacle = self._obstacle(found, value, other)
+        is_same = found.how in ("tied", "equal")
+        how = Following() if is_same else following(found, self._graph)
+        rule, obstacle = (how.rule, how.obstacle) if how.obstacle else self._obstacle(found, value, other)
         name = f"%{self._graph.names[other]}"
+        because = _HOLDS.get(found.how, "{} has the same elements").format(name)
         if obstacle:
-            because = f"{name} has the same elements, but {obstacle}"
-            self.remarks.append(Remark("missed", rule, value, because, (other,)))
+            self.remarks.append(Remark("missed", rule, value, f"{because}, but {obstacle}", (other,)))
             return
-        because = f"{name} is the same memory" if found.how == "tied" and not found.constant.node else f"{name} has the same elements"
-        self.rewriter.replace(value, other, reason=because)
-        if found.constant.node is not None:
-            self.rewriter.erase(found.constant.node, reason=because)
+        if found.how == "tied" and not found.constant.node:
+            because = f"{name} is the same memory"
+            self._tied[other.name or ""] = (*self._tied.get(other.name or "", ()), value.name or "")
+        leader = self._leader.get(other, other)
+        if is_same:
+            self._leader[value] = leader
         else:
-            self._gone.add(value)
-        self.remarks.append(Remark("passed", "same-constant", value, f"{because}; {found.bytes_saved} bytes saved", (other,)))
+            self._computed[value] = leader, how, because
+        cost = f", and each run writes {how.copied:,}" if how.copied else ""
+        self.remarks.append(Remark("passed", "same-constant", value, f"{because}; {found.bytes_saved} bytes saved{cost}", (other,)))
 
     def _obstacle(self, found: Sharing, value: Value, other: Value) -> tuple[str, str]:
         """The rule that keeps two apart, and what it says; empty if none does."""
-        if value.type != other.type or found.constant.strides != found.other.strides:
+        is_same = found.how in ("tied", "equal")
+        if is_same and (value.type != other.type or found.constant.strides != found.other.strides):
             return "another-type", f"their types differ: {value.type} and {other.type}"
         if found.constant.data.device != found.other.data.device:
             return "another-type", "they are on different devices"
@@ -98,7 +149,7 @@ class _Merge:
             return "trained", "a training step may change one of them"
         if bound and not self._frozen:
             return "may-change", "somebody may change one of them between two calls (`frozen` says that nobody does)"
-        if found.other.node is not None and found.constant.node is None:
+        if is_same and found.other.node is not None and found.constant.node is None:
             return "order", "it is made later"
         return self._seen(value, other, bool(bound))
 
@@ -111,16 +162,49 @@ class _Merge:
             return ("seen-memory", "a caller may get hold of one of them") if reached else ("", "")
         if self._onlookers is None:
             self._onlookers = EscapeInfo(db)
-        if self._onlookers.obstacle(value, other):
-            return "seen-memory", "a caller may get hold of both"
+        if self._onlookers.obstacle(value, other, lasting=True):
+            return "seen-memory", "a caller may get hold of one of them"
         self._onlookers.become_one(value, other)
         return "", ""
 
+    def _place(self, value: Value) -> Node:
+        """The node that makes a constant; for an input, the first one."""
+        return self._graph.producer.get(value) or self._graph.body.nodes[0]
+
     def finish(self) -> Graph:
         """The next graph, without the inputs that nobody reads any more."""
+        reasons = {remark.subject: remark.because for remark in self.remarks if remark.kind == "passed"}
+        for value, leader in self._leader.items():
+            self.rewriter.replace(value, leader, reason=reasons[value])
+        self._compute()
+        gone = {*self._leader, *self._computed}
+        for value in gone:
+            if value in self._graph.producer:
+                self.rewriter.erase(self._graph.producer[value], reason=reasons[value])
         after = self.rewriter.finish()
-        if not self._gone:
+        if gone.isdisjoint(self._graph.bound):
             return after
-        params = tuple(value for value in after.body.params if value not in self._gone)
-        bound = {value: thing for value, thing in after.bound.items() if value not in self._gone}
-        return replace(after, body=replace(after.body, params=params), bound=bound)
+        params = tuple(value for value in after.body.params if value not in gone)
+        bound = {value: thing for value, thing in after.bound.items() if value not in gone}
+        storages = {value: number for value, number in after.storages.items() if value not in gone}
+        tied = {name: (*after.tied.get(name, ()), *self._tied.get(name, ())) for name in (*after.tied, *self._tied)}
+        return replace(after, body=replace(after.body, params=params), bound=bound, storages=storages, tied=tied)
+
+    def _compute(self) -> None:
+        """Put what computes a constant where the constant stands, or before the first of what is computed from it; literals from
+        which something is computed that stands earlier are moved up."""
+        position = self._graph.position
+        places = {value: self._place(value) for value in self._computed}
+        for value, (leader, _, _) in reversed(self._computed.items()):  # each before what it is computed from
+            first = places.setdefault(leader, self._place(leader))
+            places[leader] = min(first, places[value], key=position.__getitem__)
+        for value, place in places.items():
+            made = self._graph.producer.get(value)
+            if made is not None and made is not place and value not in self._computed:
+                self.rewriter.move_before(made, place, reason="what is computed from it stands here")
+        for value, (leader, how, because) in self._computed.items():
+            last = value
+            for node in how.nodes(leader, value.type, self._graph.producer.get(value)):
+                self.rewriter.insert_before(places[value], node, reason=because)
+                last = node.output
+            self.rewriter.replace(value, last, reason=because)

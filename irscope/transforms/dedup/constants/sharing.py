@@ -36,8 +36,10 @@ from irscope.transforms.dedup.constants.stored import Stored, digest_of, stored_
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Constants", "Sharing", "find_constants"]
+__all__ = ["ConstantStep", "Constants", "Sharing", "find_constants"]
 
+ConstantStep = Literal["tied", "equal", "transposed", "cast", "part"]
+"""The steps of the ladder of constants (`classes`)."""
 How = Literal["tied", "view", "equal", "transposed", "cast", "part"]
 
 
@@ -139,7 +141,13 @@ def find_constants(program: Graph | Module | Any) -> Constants:
 
 def _by_memory(constants: Sequence[Stored]) -> Iterator[Sharing]:
     """Tied constants and views, by address: a sweep over the ranges that they occupy. Only what has no gaps has views."""
-    placed = [(one.memory, number, one) for number, one in enumerate(constants) if one.memory is not None]
+    inputs: dict[object, Stored] = {}
+    for one in constants:
+        if inputs.setdefault(one.where, one) is not one:  # another name of the same input
+            yield Sharing(one, "tied", inputs[one.where])
+    placed = [
+        (one.memory, number, one) for number, one in enumerate(constants) if one.memory is not None and inputs[one.where] is one
+    ]
     placed.sort(key=lambda entry: (entry[0][1], -entry[0][2], entry[1]))
     holder: tuple[int, int, Stored] | None = None
     same: dict[object, Stored] = {}

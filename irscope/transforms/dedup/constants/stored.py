@@ -26,7 +26,8 @@ class Stored:
     """One constant tensor."""
 
     name: str
-    """The printed name of its value, or the name that the module gives it; in a module of several graphs behind its graph's."""
+    """The printed name of its value, or another name that the model has for it, or the name that the module gives it; in a module
+    of several graphs behind its graph's."""
     kind: Kind
     data: TensorData
     where: Value | str
@@ -120,6 +121,8 @@ def _of_graph(graph: Graph, path: str) -> Iterator[Stored]:
         if data is not None:
             kind: Kind = "parameter" if type(thing).__name__ == "Parameter" or getattr(thing, "requires_grad", False) else "buffer"
             yield Stored(path + names[value], kind, data, value)
+            for name in graph.tied.get(value.name or "", ()):
+                yield Stored(path + name, kind, data, value)
     for node in graph.nodes():
         data = _tensor_data(node.attrs.get("value")) if node.op == "prim::Constant" else None
         if data is not None:

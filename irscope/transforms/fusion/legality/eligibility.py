@@ -32,7 +32,7 @@ from irscope.ir import (
 )
 from irscope.ops.expr import NoExpression, count_operations, input_element
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
-from irscope.ops.schema import Op, draws_random_numbers
+from irscope.ops.schema import Op, draws_random_numbers, statistics_flag
 from irscope.ops.traits import JOINS, PATCHES, SEEN_THROUGH
 from irscope.transforms.fusion.legality.data_movement import Moving
 from irscope.transforms.fusion.legality.expression_trial import Trial, try_expression
@@ -169,9 +169,7 @@ class Eligibility:
         if effect == "in-place":
             effect = effect_of(node, self._known_arguments(node, schema))
         if effect == "in-place":
-            return Refusal(
-                "in-place", f"{node.op} writes {self.name(node.inputs[0])} in place, and groups are pure", (node,)
-            )
+            return Refusal("in-place", f"{node.op} writes {self._written(node, schema)} in place, and groups are pure", (node,))
         if op.expression is None:
             library = _LIBRARY_WORDS.get(op.category)
             what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
@@ -260,6 +258,15 @@ class Eligibility:
         self._axes[node] = tuple(range(1, len(found.shape)))
         self._operations[node] = count_operations((expression,))
         return None
+
+    def _written(self, node: Node, schema: OpSchema) -> str:
+        """The operands that a node writes, by name; its first one where the schema marks none."""
+        given = bind(node, schema)
+        marked = [argument.name for argument in schema.arguments if argument.alias is not None and argument.alias.is_write]
+        if not marked and statistics_flag(node.op):
+            marked = ["running_mean", "running_var"]
+        written = [given[name] for name in marked if isinstance(given[name], Value)] or node.inputs[:1]
+        return " and ".join(map(self.name, written))
 
     def _try_expression(self, op: Op, arguments: dict[str, Any]) -> Trial:
         """What becomes of the op's expression with such arguments."""

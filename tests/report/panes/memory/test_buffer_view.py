@@ -38,3 +38,28 @@ def test_axes_stand_in_memory_order() -> None:
     axes = layout_view(layout)
     assert [(axis["axis"], axis["stride"], axis["flag"]) for axis in axes] == [(1, "4", "contiguous"), (0, "1", "contiguous")]
     assert layout_svg("%left", axes).index("axis 1: 4") < layout_svg("%left", axes).index("axis 0: 4")
+
+
+def test_what_repeats_too_often_to_be_seen_is_drawn_once() -> None:
+    """Channels of an image, channels last: 8 of 48 bytes, then 8 of which the last 4 are those of a third value."""
+    graph = irs.parse("""
+        graph(%x : Float(32, 64, 12, strides=[768, 12, 1])):
+          %axis : int = prim::Constant[value=2]()
+          %0 : int = prim::Constant[value=0]()
+          %2 : int = prim::Constant[value=2]()
+          %3 : int = prim::Constant[value=3]()
+          %4 : int = prim::Constant[value=4]()
+          %8 : int = prim::Constant[value=8]()
+          %1 : int = prim::Constant[value=1]()
+          %a : Tensor = aten::slice(%x, %axis, %0, %2, %1)
+          %b : Tensor = aten::slice(%x, %axis, %2, %4, %1)
+          %c : Tensor = aten::slice(%x, %axis, %3, %8, %1)
+          return (%a, %b, %c)""")
+    view = buffer_view(irs.ViewAliases(graph), "x")
+    assert (view["bytes"], view["window"]) == (98304, 48)
+    whole, a, b, c = view["rows"]
+    assert whole["runs"] == [[0.0, 1.0]]
+    assert [[round(48 * at) for at in run] for row in (a, b, c) for run in row["runs"]] == [[0, 8], [8, 16], [12, 32]]
+    assert not a["shared"] and not whole["shared"]
+    assert [[round(48 * at) for at in run] for row in (b, c) for run in row["shared"]] == [[12, 16]] * 2
+    assert "2,048 such parts" in buffer_svg(view)

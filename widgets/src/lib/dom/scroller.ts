@@ -10,6 +10,9 @@ export class Scroller {
   readonly #body: HTMLElement;
   readonly #mounted = new Map<number, HTMLElement>();
   #count = 0;
+  /** Where it is scrolled to and how high it is: asked of the document when those change, since an answer costs a layout. */
+  #top = 0;
+  #height = 0;
   /** How often a drawing was put off: while Lab loads a theme, everything has no size and stands at the top for a frame. */
   #putOff = 0;
   /** Rows to show at the top, and in sight, once the list has a size. */
@@ -25,8 +28,15 @@ export class Scroller {
     this.#body = h("div", { class: "irs-rows", role: "presentation" });
     this.element = h("div", { class: "irs-scroller", tabindex: "0", ...attributes }, this.#body);
     const draw = oncePerFrame(() => this.#draw());
-    this.element.addEventListener("scroll", draw, { signal, passive: true });
-    const sizes = new ResizeObserver(draw);
+    this.element.addEventListener("scroll", () => {
+      this.#top = this.element.scrollTop;
+      draw();
+    }, { signal, passive: true });
+    const sizes = new ResizeObserver(() => {
+      this.#height = this.element.clientHeight;
+      this.#top = this.element.scrollTop;
+      draw();
+    });
     sizes.observe(this.element);
     signal.addEventListener("abort", () => sizes.disconnect());
   }
@@ -35,7 +45,7 @@ export class Scroller {
   reset(count: number, from?: number): void {
     this.#count = count;
     this.#body.style.height = `${count * this.rowHeight}px`;
-    if (from !== undefined) this.element.scrollTop = from;
+    if (from !== undefined) this.#scrollTo(from);
     this.redraw();
   }
 
@@ -44,9 +54,22 @@ export class Scroller {
     return this.#mounted;
   }
 
+  get top(): number {
+    return this.#top;
+  }
+
   /** The first row in sight. */
   get topRow(): number {
-    return Math.floor(this.element.scrollTop / this.rowHeight);
+    return Math.floor(this.#top / this.rowHeight);
+  }
+
+  #scrollTo(top: number): void {
+    this.#top = Math.max(0, Math.min(top, this.#count * this.rowHeight - this.#size()));
+    this.element.scrollTop = this.#top;
+  }
+
+  #size(): number {
+    return (this.#height ||= this.element.clientHeight);
   }
 
   /** Makes the rows in sight anew. */
@@ -62,36 +85,36 @@ export class Scroller {
 
   isInSight(index: number): boolean {
     const top = index * this.rowHeight;
-    return top >= this.element.scrollTop && top + this.rowHeight <= this.element.scrollTop + this.element.clientHeight;
+    return top >= this.#top && top + this.rowHeight <= this.#top + this.#size();
   }
 
   /** Shows a row at the top, as soon as there is room. */
   startAt(index: number): void {
     this.#start = index;
-    if (this.element.clientHeight) this.#applyStart();
+    if (this.#size()) this.#applyStart();
   }
 
   #applyStart(): void {
     if (this.#start < 0) return;
-    this.element.scrollTop = this.#start * this.rowHeight;
+    this.#scrollTo(this.#start * this.rowHeight);
     this.#start = -1;
   }
 
   /** Scrolls a row into sight, from its start on, as soon as there is room; does nothing when it is there already. */
   reveal(index: number): void {
     if (index < 0) return;
-    if (!this.element.clientHeight) {
+    if (!this.#size()) {
       this.#awaited = index;
       return;
     }
     if (this.isInSight(index)) return;
     this.element.scrollLeft = 0;
-    this.element.scrollTop = Math.max(0, index * this.rowHeight - this.element.clientHeight / 2);
+    this.#scrollTo(index * this.rowHeight - this.#size() / 2);
     this.#draw();
   }
 
   #draw(): void {
-    const height = this.element.clientHeight;
+    const height = this.#size();
     if (height === 0) {
       if (this.#putOff++ < MOST_PUT_OFF) requestAnimationFrame(() => this.#draw());
       return;
@@ -101,10 +124,10 @@ export class Scroller {
     if (this.#awaited >= 0) {
       const index = this.#awaited;
       this.#awaited = -1;
-      if (!this.isInSight(index)) this.element.scrollTop = Math.max(0, index * this.rowHeight - height / 2);
+      if (!this.isInSight(index)) this.#scrollTo(index * this.rowHeight - height / 2);
     }
-    const first = Math.max(0, Math.floor(this.element.scrollTop / this.rowHeight) - SPARE);
-    const last = Math.min(this.#count, Math.ceil((this.element.scrollTop + height) / this.rowHeight) + SPARE);
+    const first = Math.max(0, Math.floor(this.#top / this.rowHeight) - SPARE);
+    const last = Math.min(this.#count, Math.ceil((this.#top + height) / this.rowHeight) + SPARE);
     for (const [index, row] of this.#mounted) {
       if (index < first || index >= last) {
         row.remove();

@@ -44,9 +44,9 @@ export const HEAD = 26;
 const FOOT = 7;
 
 export class Layouter {
-  private readonly arrangements = new Map<number, Arrangement>();
-  private readonly columns = new Map<number, Columns>();
-  private shape: number | undefined;
+  readonly #arrangements = new Map<number, Arrangement>();
+  readonly #columns = new Map<number, Columns>();
+  #shape: number | undefined;
 
   constructor(
     private readonly hierarchy: Hierarchy,
@@ -58,13 +58,13 @@ export class Layouter {
 
   /** Cuts long levels so that they fit a window of this width to height; forgets how they were cut. */
   shapeTo(shape: number): void {
-    this.shape = shape;
-    this.columns.clear();
+    this.#shape = shape;
+    this.#columns.clear();
   }
 
   layout(open: ReadonlySet<number>): Layout {
     const count = this.hierarchy.boxes.length;
-    const boxes = this.visibleBoxes(open);
+    const boxes = this.#visibleBoxes(open);
     const made: Layout = {
       width: 0, height: 0, boxes, edges: [],
       x: new Float64Array(count), y: new Float64Array(count), w: new Float64Array(count), h: new Float64Array(count),
@@ -74,19 +74,19 @@ export class Layouter {
     const placed = new Map<number, Placement>();
     for (let k = boxes.length - 1; k >= 0; k--) {
       const box = boxes[k];
-      const size = open.has(box) && this.levels.has(box) ? this.placeLevel(box, made, placed) : this.sizeOf(box);
+      const size = open.has(box) && this.levels.has(box) ? this.#placeLevel(box, made, placed) : this.sizeOf(box);
       made.w[box] = Math.max(size.width, this.hierarchy.isCluster(box) && open.has(box) ? this.sizeOf(box).width : 0);
       made.h[box] = size.height;
     }
-    const whole = this.placeLevel(-1, made, placed);
+    const whole = this.#placeLevel(-1, made, placed);
     made.width = whole.width;
     made.height = whole.height;
-    this.settle(-1, made, placed, 0, 0);
-    for (const box of boxes) if (placed.has(box)) this.settle(box, made, placed, made.x[box], made.y[box]);
+    this.#settle(-1, made, placed, 0, 0);
+    for (const box of boxes) if (placed.has(box)) this.#settle(box, made, placed, made.x[box], made.y[box]);
     return made;
   }
 
-  private visibleBoxes(open: ReadonlySet<number>): number[] {
+  #visibleBoxes(open: ReadonlySet<number>): number[] {
     const shown: number[] = [];
     const waiting = [...this.hierarchy.roots].reverse();
     while (waiting.length) {
@@ -99,30 +99,30 @@ export class Layouter {
     return shown;
   }
 
-  private arrangement(around: number, level: Level): Arrangement {
-    let known = this.arrangements.get(around);
+  #arrangement(around: number, level: Level): Arrangement {
+    let known = this.#arrangements.get(around);
     if (!known) {
       const anchored = level.members.map((member) => this.anchored?.(member) ?? 0);
       known = arrange(level.members.length, level.edges.map((edge) => [edge.from, edge.to] as const), anchored);
-      this.arrangements.set(around, known);
+      this.#arrangements.set(around, known);
     }
     return known;
   }
 
   /** Places the children of a box relative to it; gives the size that the box needs. */
-  private placeLevel(around: number, made: Layout, placed: Map<number, Placement>): Size {
+  #placeLevel(around: number, made: Layout, placed: Map<number, Placement>): Size {
     const level = this.levels.get(around)!;
     const sizes = level.members.map((member) => ({ width: made.w[member], height: made.h[member] }));
-    let columns = this.columns.get(around);
-    if (!columns) this.columns.set(around, (columns = around < 0 && this.shape ? { shape: this.shape } : {}));
-    const placement = place(this.arrangement(around, level), sizes, columns);
+    let columns = this.#columns.get(around);
+    if (!columns) this.#columns.set(around, (columns = around < 0 && this.#shape ? { shape: this.#shape } : {}));
+    const placement = place(this.#arrangement(around, level), sizes, columns);
     placed.set(around, placement);
     const head = around < 0 ? 0 : HEAD;
     return { width: placement.width + 2 * PAD, height: placement.height + 2 * PAD + head };
   }
 
   /** Turns the places of one level into those of the whole picture, and draws its edges. */
-  private settle(around: number, made: Layout, placed: Map<number, Placement>, left: number, top: number): void {
+  #settle(around: number, made: Layout, placed: Map<number, Placement>, left: number, top: number): void {
     const level = this.levels.get(around)!;
     const placement = placed.get(around)!;
     const slack = around < 0 ? 0 : (made.w[around] - 2 * PAD - placement.width) / 2;
@@ -132,7 +132,7 @@ export class Layouter {
       made.x[member] = dx + placement.x[k] - made.w[member] / 2;
       made.y[member] = dy + placement.y[k];
     });
-    const arrangement = this.arrangement(around, level);
+    const arrangement = this.#arrangement(around, level);
     const ports = spreadPorts(level, arrangement, placement, made);
     level.edges.forEach((edge, e) => {
       const from = level.members[edge.from];

@@ -15,10 +15,10 @@ export type AskKernel = (id: number, language: string) => Promise<KernelText>;
 const MOST_NAMED = 200;
 
 export class Answers {
-  private readonly details = new Map<number, Promise<Detail>>();
-  private readonly states = new Map<string, Promise<AliasDetail | null>>();
-  private readonly pairs = new Map<string, Promise<PairDetail>>();
-  private readonly kernels = new Map<string, Promise<KernelText | null>>();
+  readonly #details = new Map<number, Promise<Detail>>();
+  readonly #states = new Map<string, Promise<AliasDetail | null>>();
+  readonly #pairs = new Map<string, Promise<PairDetail>>();
+  readonly #kernels = new Map<string, Promise<KernelText | null>>();
 
   constructor(
     private readonly records: Records,
@@ -33,12 +33,12 @@ export class Answers {
 
   /** Whether a question about this record can be answered. */
   knows(record: number): boolean {
-    return this.isLive || this.stored(record) !== undefined;
+    return this.isLive || this.#stored(record) !== undefined;
   }
 
   detail(record: number): Promise<Detail> {
-    return remembered(this.details, record, async () => {
-      const stored = this.stored(record);
+    return remembered(this.#details, record, async () => {
+      const stored = this.#stored(record);
       if (stored || !this.ask) return stored ?? bare(this.records, record);
       const detail = (await this.ask([record])) as Detail;
       await this.records.know([...(detail.alias?.alias_set ?? []), ...(detail.alias?.writers ?? [])].slice(0, MOST_NAMED));
@@ -51,16 +51,16 @@ export class Answers {
     const { steps } = this;
     if (!steps || steps.at === steps.last) return (await this.detail(record)).alias;
     const state = steps.at;
-    if (this.ask) return remembered(this.states, `${record} ${state}`, async () => ((await this.ask!([record], state)) as Detail).alias);
+    if (this.ask) return remembered(this.#states, `${record} ${state}`, async () => ((await this.ask!([record], state)) as Detail).alias);
     const value = steps.valueIn(this.records.isValue(record) ? record : (this.records.valuesOf(record)[0] ?? record));
-    const told = steps.earlierAlias(value) ?? this.stored(record)?.alias;
-    return told ? { ...this.filled(told), alias_set: meantIn(steps, this.filled(told).alias_set) } : null;
+    const told = steps.earlierAlias(value) ?? this.#stored(record)?.alias;
+    return told ? { ...this.#filled(told), alias_set: meantIn(steps, this.#filled(told).alias_set) } : null;
   }
 
   pair(first: number, second: number): Promise<PairDetail> {
     const { steps } = this;
     const state = steps && steps.at !== steps.last ? steps.at : undefined;
-    return remembered(this.pairs, `${first} ${second} ${state ?? ""}`, async () => {
+    return remembered(this.#pairs, `${first} ${second} ${state ?? ""}`, async () => {
       if (this.ask) {
         const pair = (await this.ask([first, second], state)) as PairDetail;
         await this.records.know([pair.alias, pair.fusion, pair.same].flatMap((verdict) => verdict?.witness ?? []).slice(0, MOST_NAMED));
@@ -76,11 +76,11 @@ export class Answers {
     const { askKernel, records } = this;
     const stored = () => records.view.kernel_texts?.[kernel.name]?.find((text) => text.language === language) ?? null;
     if (!askKernel) return Promise.resolve(stored());
-    return remembered(this.kernels, `${this.groupOf(record)} ${language}`, () => askKernel(record, language));
+    return remembered(this.#kernels, `${this.#groupOf(record)} ${language}`, () => askKernel(record, language));
   }
 
   /** The fusion group around a record or its maker, or the record. */
-  private groupOf(record: number): number {
+  #groupOf(record: number): number {
     const { hierarchy } = this.records;
     for (let box = hierarchy.find(this.records.makerOf(record) || record); box >= 0; box = hierarchy.parent[box]) {
       if (hierarchy.boxes[box].kind === "group") return hierarchy.boxes[box].id;
@@ -89,15 +89,15 @@ export class Answers {
   }
 
   /** A stored detail with what it shares with others filled in. */
-  private stored(record: number): Detail | undefined {
+  #stored(record: number): Detail | undefined {
     const { view } = this.records;
     const found = view.details[record];
     if (!found) return undefined;
-    const kernel = found.kernel ?? view.details[this.groupOf(record)]?.kernel ?? null; // told once, for the group
-    return { ...found, kernel, alias: found.alias && this.filled(found.alias), text: found.text || bare(this.records, record).text };
+    const kernel = found.kernel ?? view.details[this.#groupOf(record)]?.kernel ?? null; // told once, for the group
+    return { ...found, kernel, alias: found.alias && this.#filled(found.alias), text: found.text || bare(this.records, record).text };
   }
 
-  private filled(alias: AliasDetail): AliasDetail {
+  #filled(alias: AliasDetail): AliasDetail {
     const sets = this.records.view.alias_sets ?? [];
     const told = alias.shared_set === undefined ? alias : { ...alias, alias_set: sets[alias.shared_set] ?? [] };
     return told.shared_writers === undefined ? told : { ...told, writers: sets[told.shared_writers] ?? [] };

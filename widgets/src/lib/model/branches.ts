@@ -50,11 +50,11 @@ export class Draft {
   trouble: EditTrouble | null = null;
   /** Whether the program is that of the text. */
   taken = true;
-  private before: Snapshot[] = [];
-  private after: Snapshot[] = [];
-  private last = 0;
+  #before: Snapshot[] = [];
+  #after: Snapshot[] = [];
+  #last = 0;
   /** Where the last letter was written: what is written elsewhere is undone by itself. */
-  private written = 0;
+  #written = 0;
 
   begin(text: string): void {
     Object.assign(this, { open: true, focused: true, text, start: 0, end: 0, top: 0, left: 0, trouble: null, taken: true, before: [], after: [], last: 0 });
@@ -63,26 +63,26 @@ export class Draft {
   /** Takes note of what was written; letters in quick succession are undone together. */
   write(text: string, start: number, end: number): void {
     const now = Date.now();
-    if (now - this.last > APART_MS || Math.abs(start - this.written) > 1 || !this.before.length) this.before.push({ text: this.text, start: this.start, end: this.end });
-    if (this.before.length > MOST_KEPT) this.before.shift();
-    [this.last, this.written] = [now, start];
-    this.after = [];
+    if (now - this.#last > APART_MS || Math.abs(start - this.#written) > 1 || !this.#before.length) this.#before.push({ text: this.text, start: this.start, end: this.end });
+    if (this.#before.length > MOST_KEPT) this.#before.shift();
+    [this.#last, this.#written] = [now, start];
+    this.#after = [];
     Object.assign(this, { text, start, end, taken: false });
   }
 
   undo(): boolean {
-    return this.swap(this.before, this.after);
+    return this.#swap(this.#before, this.#after);
   }
 
   redo(): boolean {
-    return this.swap(this.after, this.before);
+    return this.#swap(this.#after, this.#before);
   }
 
-  private swap(from: Snapshot[], to: Snapshot[]): boolean {
+  #swap(from: Snapshot[], to: Snapshot[]): boolean {
     const next = from.pop();
     if (!next) return false;
     to.push({ text: this.text, start: this.start, end: this.end });
-    this.last = 0;
+    this.#last = 0;
     Object.assign(this, next, { taken: false });
     return true;
   }

@@ -21,7 +21,8 @@ export interface Supply {
   lines(first: number, count: number): Promise<TextView>;
   levels(boxes: readonly number[]): Promise<Level[]>;
   places(ids: readonly number[]): Promise<Place[]>;
-  find(query: string): Promise<Found>;
+  /** The first that a query finds, or all of it. */
+  find(query: string, all?: boolean): Promise<Found>;
   /** What records and boxes take. */
   heat(ids: readonly number[]): Promise<Record<number, number[]>>;
   /** Where a tensor lies. */
@@ -64,10 +65,6 @@ export class Records {
     return this.view.text.total !== undefined;
   }
 
-  get lineCount(): number {
-    return this.view.text.lines.length;
-  }
-
   /** A line of the text; empty while it is not there. */
   text(line: number): string {
     return this.view.text.lines[line] ?? "";
@@ -85,6 +82,9 @@ export class Records {
       text.nodes[first + k] = page.nodes[k];
     });
     page.lines.forEach((line, k) => this.#readLine(line, first + k));
+    for (const [node, path] of Object.entries(page.paths ?? {})) {
+      for (const record of [Number(node), ...this.valuesOf(Number(node))]) this.hierarchy.put(record, path);
+    }
     for (const [node, place] of Object.entries(page.locations)) {
       text.locations[Number(node)] = place;
       const at = place.replace(/:\d+$/u, "");
@@ -122,11 +122,25 @@ export class Records {
     }, () => this.#wanted.delete(page));
   }
 
-  /** Asks where records are that are not held; tells whether anything was learned. */
-  async know(records: Iterable<number>): Promise<boolean> {
-    const unknown = [...new Set(records)].filter((record) => !this.#places.has(record) && (!this.hierarchy.holds(record) || this.line(record) < 0));
-    if (!this.supply || !unknown.length) return false;
-    const places = await this.supply.places(unknown.slice(0, MOST_PLACES));
+  /** What nobody knows a place of: it is asked about once. */
+  readonly #nowhere = new Set<number>();
+
+  #lacking(records: Iterable<number>): number[] {
+    return [...new Set(records)].filter((record) => !this.#places.has(record) && !this.#nowhere.has(record) && this.#isElsewhere(record));
+  }
+
+  /** Whether nobody told yet where a record is. */
+  #isElsewhere(record: number): boolean {
+    return (!this.hierarchy.holds(record) && !this.hierarchy.path(record).length) || this.line(record) < 0;
+  }
+
+  /** Asks where records are that are not held, and with them others that may be wanted next; tells whether anything was learned. */
+  async know(records: Iterable<number>, next: () => Iterable<number> = () => []): Promise<boolean> {
+    const lacking = this.#lacking(records);
+    if (!this.supply || !lacking.length) return false;
+    const unknown = this.#lacking([...lacking, ...next()]).slice(0, MOST_PLACES);
+    const places = await this.supply.places(unknown);
+    for (const record of unknown) this.#nowhere.add(record);
     for (const place of places) {
       this.#places.set(place.id, place);
       this.hierarchy.put(place.id, place.path);
@@ -206,7 +220,7 @@ export class Records {
     const place = this.#places.get(record);
     if (place) return place.title;
     const box = this.hierarchy.find(record);
-    if (box >= 0) return this.hierarchy.boxes[box].label;
+    if (box >= 0 && this.hierarchy.holds(record)) return this.hierarchy.boxes[box].label;
     const line = this.#linesOfNode.get(record)?.[0];
     const text = line === undefined ? "" : this.text(line);
     return /\w+::\w+/u.exec(text)?.[0] ?? `#${record}`;

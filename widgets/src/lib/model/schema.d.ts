@@ -309,6 +309,8 @@ export interface TextView {
   first?: number;
   /** How many lines that text has. */
   total?: number;
+  /** The boxes around each node on such a page and its own, by their ids, the outermost first: a click on a line is seen at once. */
+  paths?: Record<number, number[]>;
 }
 
 /** Where a record is, for a page that does not hold the whole program. */
@@ -325,7 +327,8 @@ export interface Place {
 
 /** What a query found. */
 export interface Found {
-  /** All of it, in program order. */
+  count: number;
+  /** The first thousands, in program order, or all of it for who asks for all. */
   ids: number[];
   /** The first few. */
   shown: number[];
@@ -347,6 +350,8 @@ export interface TableView {
   rows: ((string | number | null)[])[];
   /** What a click on each row selects. */
   selects: number[][];
+  /** How many rows there would be, where only the first are here. */
+  total?: number;
 }
 
 /** One memory of a plan: a rectangle of addresses by moments. */
@@ -412,6 +417,8 @@ export interface BufferRow {
 export interface BufferView {
   root: string;
   bytes: number;
+  /** How many of them are drawn: all, or the first of equal parts in each of which the same lies. */
+  window: number;
   rows: BufferRow[];
   /** How many further views there are. */
   left_out: number;

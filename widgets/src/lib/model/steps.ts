@@ -25,65 +25,65 @@ export class Steps {
   readonly last: number;
   readonly groupOf = new Map<number, number>();
   /** For a value that stands inside a group for another: that group, and the value that is meant. */
-  private readonly insideOf = new Map<number, number>();
-  private readonly outside = new Map<number, number>();
+  readonly #insideOf = new Map<number, number>();
+  readonly #outside = new Map<number, number>();
   /** Bytes saved by all steps up to each state. */
   readonly savedBy: Float64Array;
-  private state: number;
-  private touched = false;
-  private readonly numbers = new Map<number, number>();
-  private readonly part = new Map<number, number>();
+  #state: number;
+  #touched = false;
+  readonly #numbers = new Map<number, number>();
+  readonly #part = new Map<number, number>();
   private readonly moves: Move[][] = [];
   /** How many parts each group has, by its number, and what that comes to in the end. */
-  private readonly parts: Int32Array;
-  private readonly inTheEnd: Int32Array;
+  readonly #parts: Int32Array;
+  readonly #inTheEnd: Int32Array;
   /** By how many each step lowers the number of parts of its group. */
-  private readonly joins: Int32Array;
-  private readonly listeners = new Set<() => void>();
-  private readonly goneNodes: ReadonlyMap<number, GoneLine>;
-  private readonly earlierLines = new Map<number, EarlierLine[]>();
-  private nowAt = -1;
-  private nowHeld: ReadonlySet<number> = NONE;
+  readonly #joins: Int32Array;
+  readonly #listeners = new Set<() => void>();
+  readonly #goneNodes: ReadonlyMap<number, GoneLine>;
+  readonly #earlierLines = new Map<number, EarlierLine[]>();
+  #nowAt = -1;
+  #nowHeld: ReadonlySet<number> = NONE;
 
   constructor(
     readonly view: TimelineView,
     private readonly shared?: SharedStep,
   ) {
     this.last = view.steps.length;
-    this.state = this.last;
+    this.#state = this.last;
     this.savedBy = new Float64Array(this.last + 1);
-    this.joins = new Int32Array(this.last);
+    this.#joins = new Int32Array(this.last);
     for (const line of view.earlier) {
-      const held = this.earlierLines.get(line.node);
+      const held = this.#earlierLines.get(line.node);
       if (held) held.push(line);
-      else this.earlierLines.set(line.node, [line]);
+      else this.#earlierLines.set(line.node, [line]);
     }
-    this.goneNodes = new Map(view.gone.map((line) => [line.node, line]));
-    this.parts = Int32Array.from(view.groups, (group) => group.nodes.length);
+    this.#goneNodes = new Map(view.gone.map((line) => [line.node, line]));
+    this.#parts = Int32Array.from(view.groups, (group) => group.nodes.length);
     view.groups.forEach((group, k) => {
-      this.numbers.set(group.id, k);
+      this.#numbers.set(group.id, k);
       for (const node of group.nodes) this.groupOf.set(node, group.id);
       group.inside.forEach((value, i) => {
-        this.insideOf.set(value, group.id);
-        this.outside.set(value, group.outside[i]);
+        this.#insideOf.set(value, group.id);
+        this.#outside.set(value, group.outside[i]);
       });
     });
     const members = new Map<number, number[]>();
     view.steps.forEach((step, k) => {
       this.savedBy[k + 1] = this.savedBy[k] + step.saved;
-      this.moves.push(step.group ? this.join(step, k, members) : []);
+      this.moves.push(step.group ? this.#join(step, k, members) : []);
     });
-    this.inTheEnd = this.parts.slice();
+    this.#inTheEnd = this.#parts.slice();
     if (shared) {
-      this.adopt(shared.get());
-      shared.onChange(() => this.adopt(shared.get()));
+      this.#adopt(shared.get());
+      shared.onChange(() => this.#adopt(shared.get()));
     }
   }
 
   /** Joins the parts of a step's nodes into the largest of them; the others' nodes change parts. */
-  private join(step: StepView, k: number, members: Map<number, number[]>): Move[] {
+  #join(step: StepView, k: number, members: Map<number, number[]>): Move[] {
     const moves: Move[] = [];
-    const held = [...new Set(step.nodes.map((node) => this.part.get(node) ?? -node))];
+    const held = [...new Set(step.nodes.map((node) => this.#part.get(node) ?? -node))];
     const size = (part: number) => members.get(part)?.length ?? 1;
     const largest = held.reduce((most, part) => (size(part) > size(most) ? part : most));
     const to = largest > 0 ? largest : k + 1;
@@ -92,152 +92,152 @@ export class Steps {
       if (part === to) continue;
       for (const node of part > 0 ? members.get(part)! : [-part]) {
         moves.push({ node, from: Math.max(0, part), to });
-        this.part.set(node, to);
+        this.#part.set(node, to);
         all.push(node);
       }
       members.delete(part);
     }
     members.set(to, all);
-    this.joins[k] = held.length - 1;
-    this.parts[this.numbers.get(step.group)!] -= held.length - 1;
+    this.#joins[k] = held.length - 1;
+    this.#parts[this.#numbers.get(step.group)!] -= held.length - 1;
     return moves;
   }
 
   get at(): number {
-    return this.state;
+    return this.#state;
   }
 
   /** The step that led to this state; null for the program as it was loaded. */
   get step(): StepView | null {
-    return this.view.steps[this.state - 1] ?? null;
+    return this.view.steps[this.#state - 1] ?? null;
   }
 
   /** Whether steps are shown: once somebody has moved, or is somewhere else than at the end. */
   get active(): boolean {
-    return this.touched || this.state !== this.last;
+    return this.#touched || this.#state !== this.last;
   }
 
   /** The nodes that the step is about; none while nobody looks at steps. */
   get now(): ReadonlySet<number> {
     if (!this.active) return NONE;
-    if (this.nowAt !== this.state) {
-      this.nowAt = this.state;
-      this.nowHeld = new Set(this.step?.nodes);
+    if (this.#nowAt !== this.#state) {
+      this.#nowAt = this.#state;
+      this.#nowHeld = new Set(this.step?.nodes);
     }
-    return this.nowHeld;
+    return this.#nowHeld;
   }
 
   /** What became of a node that is gone; undefined for a node that is there in the end. */
   goneLine(node: number): GoneLine | undefined {
-    return this.goneNodes.get(node);
+    return this.#goneNodes.get(node);
   }
 
   go(state: number): void {
     const wanted = Math.max(0, Math.min(this.last, Math.round(state)));
-    this.touched = true;
-    this.move(wanted);
+    this.#touched = true;
+    this.#move(wanted);
     this.shared?.set(wanted);
-    for (const listener of this.listeners) listener();
+    for (const listener of this.#listeners) listener();
   }
 
   /** Shows the last state, and no steps. */
   leave(): void {
     this.go(this.last);
-    this.touched = false;
+    this.#touched = false;
     this.tellAgain();
   }
 
   subscribe(listener: () => void): void {
-    this.listeners.add(listener);
+    this.#listeners.add(listener);
   }
 
   /** Tells the same step once more: the page learned where its nodes are. */
   tellAgain(): void {
-    for (const listener of this.listeners) listener();
+    for (const listener of this.#listeners) listener();
   }
 
-  private adopt(state: number): void {
+  #adopt(state: number): void {
     const wanted = Math.max(0, Math.min(this.last, state));
-    if (wanted === this.state) return;
-    this.move(wanted);
-    for (const listener of this.listeners) listener();
+    if (wanted === this.#state) return;
+    this.#move(wanted);
+    for (const listener of this.#listeners) listener();
   }
 
-  private move(wanted: number): void {
-    for (; this.state < wanted; this.state++) {
-      for (const { node, to } of this.moves[this.state]) this.part.set(node, to);
-      this.count(this.state, -1);
+  #move(wanted: number): void {
+    for (; this.#state < wanted; this.#state++) {
+      for (const { node, to } of this.moves[this.#state]) this.#part.set(node, to);
+      this.#count(this.#state, -1);
     }
-    for (; this.state > wanted; this.state--) {
-      for (const { node, from } of this.moves[this.state - 1]) this.part.set(node, from);
-      this.count(this.state - 1, 1);
+    for (; this.#state > wanted; this.#state--) {
+      for (const { node, from } of this.moves[this.#state - 1]) this.#part.set(node, from);
+      this.#count(this.#state - 1, 1);
     }
   }
 
-  private count(step: number, by: 1 | -1): void {
+  #count(step: number, by: 1 | -1): void {
     const { group } = this.view.steps[step];
-    if (group) this.parts[this.numbers.get(group)!] += by * this.joins[step];
+    if (group) this.#parts[this.#numbers.get(group)!] += by * this.#joins[step];
   }
 
   /** The part that a node is joined into, 0 while it stands by itself. Parts go by the step that began them. */
   partOf(node: number): number {
-    return this.part.get(node) ?? 0;
+    return this.#part.get(node) ?? 0;
   }
 
   /** The number of a group in program order, undefined for a group that no step made. */
   numberOf(group: number): number | undefined {
-    return this.numbers.get(group);
+    return this.#numbers.get(group);
   }
 
   /** How far a group has come. */
   progress(group: number): Progress {
-    const k = this.numbers.get(group)!;
-    if (this.parts[k] === this.inTheEnd[k]) return "whole";
-    return this.parts[k] === this.view.groups[k].nodes.length ? "future" : "partial";
+    const k = this.#numbers.get(group)!;
+    if (this.#parts[k] === this.#inTheEnd[k]) return "whole";
+    return this.#parts[k] === this.view.groups[k].nodes.length ? "future" : "partial";
   }
 
   /** In how many parts a group still is, nodes by themselves included. */
   partsOf(group: number): number {
-    return this.parts[this.numbers.get(group)!];
+    return this.#parts[this.#numbers.get(group)!];
   }
 
   sizeOf(group: number): number {
-    return this.view.groups[this.numbers.get(group)!].nodes.length;
+    return this.view.groups[this.#numbers.get(group)!].nodes.length;
   }
 
   isMade(node: number): boolean {
-    return (this.view.since[node] ?? 0) <= this.state;
+    return (this.view.since[node] ?? 0) <= this.#state;
   }
 
   isThere(line: GoneLine): boolean {
-    return line.since <= this.state && this.state < line.until;
+    return line.since <= this.#state && this.#state < line.until;
   }
 
   /** What a node's line said in this state, if a later pass rewrote it; node 0 is the line with which the program returns. */
   earlier(node: number): EarlierLine | undefined {
-    return this.active ? this.earlierLines.get(node)?.find((line) => this.state < line.until) : undefined;
+    return this.active ? this.#earlierLines.get(node)?.find((line) => this.#state < line.until) : undefined;
   }
 
   /** What was known of a value's memory in this state, if a later pass changed it and the view has it stored. */
   earlierAlias(value: number): AliasDetail | undefined {
-    return this.view.earlier_aliases?.find((told) => told.value === value && this.state < told.until)?.alias;
+    return this.view.earlier_aliases?.find((told) => told.value === value && this.#state < told.until)?.alias;
   }
 
   /** Whether a value needs no memory any more, because only the part that makes it reads it. */
   isKept(value: number): boolean {
     const since = this.view.kept[value];
-    return since !== undefined && since <= this.state;
+    return since !== undefined && since <= this.#state;
   }
 
   /** A value as it is called in this state: inside a group that is not begun yet, the value that is meant. */
   valueIn(value: number): number {
-    const group = this.insideOf.get(value);
+    const group = this.#insideOf.get(value);
     return group !== undefined && this.progress(group) === "future" ? this.meant(value) : value;
   }
 
   /** The value that a name inside a group stands for while the node that uses it stands by itself. */
   meant(value: number): number {
-    return this.outside.get(value) ?? value;
+    return this.#outside.get(value) ?? value;
   }
 }
 

@@ -130,13 +130,13 @@ def test_all_panes_follow_what_is_written_and_an_error_is_marked_in_its_place(vi
         graph.get_by_role("button", name=name).click()
     graph.locator(".irs-kind-group[aria-expanded=false]").first.wait_for()
     page.wait_for_timeout(200)
-    window = graph.locator(".irs-svg > g").first
+    window = graph.locator(".irs-svg > g[transform]").first  # a new picture has none until its first frame
     before = window.get_attribute("transform")
     text = area.input_value()
     place = text.index("relu")
     area.evaluate("(area, at) => { area.focus(); area.setSelectionRange(at, at + 4); }", place)
     page.keyboard.type("neg")
-    page.locator(f"{LIVE} .irs-graph", has_text="neg").wait_for()
+    page.locator(f"{LIVE} .irs-svg", has_text="neg").wait_for()
     assert graph.locator(".irs-kind-group[aria-expanded=true]").count() == 0  # another program, and what was closed and seen stays so
     numbers = [list(map(float, re.findall(r"[-\d.]+", told))) for told in (before, window.get_attribute("transform"))]
     assert numbers[1] == pytest.approx(numbers[0], abs=0.01)

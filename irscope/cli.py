@@ -83,6 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--sources", metavar="FOLDER", help="show lines of the files in this folder that the program names"
     )
+    report.add_argument(
+        "--answers", action=argparse.BooleanOptionalAction,
+        help="hold answers about every value and node (default: with up to 50,000 nodes)",
+    )  # fmt: skip
     report.set_defaults(run=_report)
 
     _add_opt(commands)
@@ -248,9 +252,14 @@ def _report(options: argparse.Namespace) -> None:
     from irscope.session import write_report
 
     path = write_report(
-        options.file, *map(_example, options.input), output=options.output, trust=options.trust, sources=options.sources
-    )
-    print(f"wrote {path} ({byte_count(path.stat().st_size)}); open it in any browser")
+        options.file, *map(_example, options.input), output=options.output, trust=options.trust, sources=options.sources,
+        answers=options.answers,
+    )  # fmt: skip
+    _wrote(path)
+
+
+def _wrote(page: Path) -> None:
+    print(f"wrote {page} ({byte_count(page.stat().st_size)}); open it in any browser")
 
 
 def _profile(options: argparse.Namespace) -> None:
@@ -277,7 +286,7 @@ def _profile(options: argparse.Namespace) -> None:
     if options.by:
         print(measured.table(options.by).to_string(index=False, max_rows=60))
     if options.html:
-        print(f"wrote {write_report(measured, output=options.html)}")
+        _wrote(write_report(measured, output=options.html))
     if options.trace:
         print(f"wrote {measured.save(options.trace)}")
     if options.speedscope:

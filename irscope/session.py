@@ -358,11 +358,15 @@ def write_report(
     output: str | Path = "report.html",
     measure: bool | None = None,
     sources: str | Path | None = None,
+    answers: bool | None = None,
     **load_options: Any,
 ) -> Path:
     """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path.
 
     Of a History it writes the views of `timeline`, of a Profile its explorer.
+
+    The page answers ahead what somebody may ask about each value and node: with up to 50,000 nodes, or always with `answers=True`
+    (20,000 nodes make a file of 5 MB). Without them it has text, graph, tables and steps, and says so (2 MB then).
 
     The page holds the lines of source files as `explore` shows them: of a
     program from a file, or in text, only those in the folder `sources`.
@@ -378,7 +382,7 @@ def write_report(
         page = history_html(source)
     else:
         wanted: _Measure = "never" if measure is False else "at once"
-        page = standalone_html(exploration(source, example_args, measure=wanted, sources=sources, **load_options))
+        page = standalone_html(exploration(source, example_args, measure=wanted, sources=sources, **load_options), answers=answers)
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:

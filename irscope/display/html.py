@@ -7,6 +7,7 @@ see the picture.
 from __future__ import annotations
 
 from base64 import b64encode
+from gzip import compress
 from hashlib import sha256
 
 from irscope._base.escaping import in_markup, in_script
@@ -34,16 +35,21 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <main data-irscope="explorer">{static}</main>
-<script type="application/json" data-irscope="view">{view}</script>
+<script type="application/json" data-irscope="view"{packed}>{view}</script>
 <script type="module">{script}</script>
 </body>
 </html>
 """
 
 
-def standalone_html(exploration: Exploration) -> str:
-    """The page of an exploration."""
-    return page_html(explorer_view(exploration, details=True))
+_PACKED_FROM = 400_000
+"""Letters of JSON above which a page holds them compressed: answers repeat each other, of 20,000 nodes 54 MB are 5 MB in the file.
+Below, the page can be read and searched as text."""
+
+
+def standalone_html(exploration: Exploration, *, answers: bool | None = None) -> str:
+    """The page of an exploration; with answers about every value and node, or without, or (None) with them up to a size."""
+    return page_html(explorer_view(exploration, details=True, answers=answers))
 
 
 def history_html(history: History) -> str:
@@ -56,8 +62,11 @@ def page_html(view: ExplorerView) -> str:
     script = front_end().script
     code = script.replace("</script", "<\\/script")  # which would end the element early
     digest = b64encode(sha256(code.encode()).digest()).decode()
+    data, packed = in_script(view), ""
+    if len(data) > _PACKED_FROM:
+        data, packed = b64encode(compress(data.encode(), 6, mtime=0)).decode(), ' data-packed="gzip"'
     return _PAGE.format(
-        digest=digest, title=in_markup(view["title"]), static=static_html(view), view=in_script(view), script=code
+        digest=digest, title=in_markup(view["title"]), static=static_html(view), packed=packed, view=data, script=code
     )
 
 

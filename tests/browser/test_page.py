@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
+import irscope as irs
 from irscope.display.front_end import front_end
 from tests.browser.fixtures import network
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+PROGRAM = """graph(%x : Float(8)):
+  %a : Float(8) = aten::relu(%x)
+  %b : Float(8) = aten::tanh(%a)
+  return (%b)"""
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title>
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <body><div data-irscope="explorer">static</div><script type="application/json" data-irscope="view">{view}</script>
@@ -98,3 +103,23 @@ def test_the_search_key_needs_no_click_first(page: Any, tmp_path: Path) -> None:
     page.locator(".irs-box").first.wait_for()
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.type") == "search"
+
+
+def test_a_large_page_holds_its_data_compressed_and_answers_all_the_same(page: Any, tmp_path: Path) -> None:
+    lines = [f"  %v{i + 1} : Float(8) = aten::{('relu', 'tanh')[i % 2]}(%v{i})" for i in range(1500)]
+    graph = irs.parse("\n".join(["graph(%v0 : Float(8)):", *lines, "  return (%v1500)"]))
+    path = irs.write_report(graph, output=tmp_path / "page.html")
+    assert 'data-packed="gzip"' in path.read_text(encoding="utf-8")
+    assert path.stat().st_size < 1_000_000
+    page.goto(path.as_uri())
+    page.locator(".irs-text .irs-line", has_text="%v1 : Float(8)").or_(page.locator(".irs-text .irs-line", has_text="%v1 =")).first.click()
+    page.locator(".irs-inspector", has_text="shares memory with no other value").wait_for()
+
+
+def test_a_page_without_answers_says_so_and_shows_the_rest(page: Any, tmp_path: Path) -> None:
+    page.goto(irs.write_report(irs.parse(PROGRAM), output=tmp_path / "page.html", answers=False).as_uri())
+    page.locator(".irs-counts", has_text="no answers about single values").wait_for()
+    page.locator(".irs-text .irs-line", has_text="aten::relu").first.click()
+    page.locator(".irs-inspector", has_text="this page holds no answers about it").wait_for()
+    page.get_by_role("tab", name="Memory").click()
+    page.locator(".irs-memory svg").first.wait_for()

@@ -11,16 +11,26 @@ export type { ExplorerView, Host };
 export default { render };
 
 /** Draws the view of a page: `<script type="application/json" data-irscope="view">` holds it, `[data-irscope="explorer"]` shows it. */
-function drawPage(): void {
-  const data = document.querySelector('script[type="application/json"][data-irscope="view"]');
+async function drawPage(): Promise<void> {
+  const data = document.querySelector<HTMLElement>('script[type="application/json"][data-irscope="view"]');
   const place = document.querySelector<HTMLElement>('[data-irscope="explorer"]');
   if (!data || !place) return;
+  const text = data.textContent ?? "";
+  const packed = data.dataset.packed === "gzip";
+  if (packed && !("DecompressionStream" in globalThis)) return place.prepend("Only the picture: this browser is older than 2023 and cannot unpack the rest.");
+  const view = (packed ? await unpacked(text) : JSON.parse(text)) as ExplorerView;
   place.replaceChildren();
-  mount(place, JSON.parse(data.textContent ?? "") as ExplorerView, { page: true });
+  mount(place, view, { page: true });
+}
+
+/** JSON that was compressed and written as base64. */
+async function unpacked(text: string): Promise<unknown> {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
 if (typeof document !== "undefined") {
   stylesOnce(document);
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", drawPage);
-  else drawPage();
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => void drawPage());
+  else void drawPage();
 }

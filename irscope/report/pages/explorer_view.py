@@ -32,18 +32,20 @@ from irscope.report.panes import (
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
-from irscope.report.view_models import VIEW_VERSION, Detail, ExplorerView, KernelDetail, KernelText
+from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView, KernelDetail, KernelText
 
-__all__ = ["explorer_view", "is_sent_whole", "later_part"]
+__all__ = ["MOST_ANSWERED", "explorer_view", "is_sent_whole", "later_part"]
 
 
 def explorer_view(
-    exploration: Exploration, *, details: bool = False, whole: bool = True, index: ProgramIndex | None = None
-) -> ExplorerView:
+    exploration: Exploration, *, details: bool = False, answers: bool | None = None, whole: bool = True,
+    index: ProgramIndex | None = None,
+) -> ExplorerView:  # fmt: skip
     """The view of an exploration; `details` answers every question ahead, for a page without a kernel.
 
-    One that is not `whole` holds what is shown at first, and what takes a look at every group only if there are few; `index`
-    answers for the rest.
+    Without `answers` such a page has text, graph, tables and steps, but nothing about single values and nodes; if nothing is said, so
+    has one of a program above a size, and says it. A view that is not `whole` holds what is shown at first, and what takes a look at
+    every group only if there are few; `index` answers for the rest.
     """
     if not whole:
         return _first_view(exploration, index or ProgramIndex(exploration.graph))
@@ -80,13 +82,24 @@ def explorer_view(
             view["coarser"] = with_coarser_steps(view["classes"], exploration.dedup)
         view["repeats"] = (index or ProgramIndex(graph)).repeats()
         view["memory"], view["copies"] = memory_view(memory_plan(graph), exploration.records), exploration.layouts.copies()
-        view["layouts"], view["buffers"] = exploration.layouts.stored()
-        answers, view["kernels"] = _answered_ahead(exploration, inspection)
-        view["kernel_texts"] = _machine_code(exploration, inspection)
-        store_details(view, answers, exploration.fusion.history)
+        if answers is None:
+            answers = len(graph.position) <= MOST_ANSWERED
+        if answers:
+            view["layouts"], view["buffers"] = exploration.layouts.stored()
+            told, view["kernels"] = _answered_ahead(exploration, inspection)
+            view["kernel_texts"] = _machine_code(exploration, inspection)
+            store_details(view, told, exploration.fusion.history)
+        else:
+            view["headline"].insert(0, _UNANSWERED)
     return view
 
 
+MOST_ANSWERED = 50_000
+"""Nodes of a program of which a page without a kernel answers every question: some 250 bytes of the file each, 3 KB in the browser."""
+_UNANSWERED = Count(
+    label="answers about single values", value="no", selects=[],
+    hint="left out of this file for its size: explore, or write_report(…, answers=True), has them",
+)  # fmt: skip
 _SENT_WHOLE = 2500
 """Nodes of a program that a page gets at once; of a larger one it asks for what it shows."""
 _FEW_GROUPS = 300

@@ -83,12 +83,15 @@ def cost_of(holes: ClassHoles, seconds: Mapping[Any, float], members: Sequence[P
     """
     members = holes.members if members is None else members
     others = members[1:]
+    distinct = {id(piece): piece for piece in members}  # one piece may stand for a thousand members, equal but for names
+    nodes = {key: len(piece.nodes) for key, piece in distinct.items()}
+    text = {key: text_bytes(piece) for key, piece in distinct.items()}
     times = [compile_seconds(piece, seconds) for piece in members]
     varying = [row for row in holes.rows if row.parameter is not None]
     is_fixed = holes.leader.group is None
     lost, slowdown = _lost(varying, is_fixed=is_fixed)
     return Cost(
-        len(others), sum(len(piece.nodes) for piece in others), sum(map(text_bytes, others)), sum(times) - max(times),
+        len(others), sum(nodes[id(piece)] for piece in others), sum(text[id(piece)] for piece in others), sum(times) - max(times),
         len({(row.parameter, row.follows) for row in varying if is_parameter(row)}), lost, slowdown,
     )  # fmt: skip
 

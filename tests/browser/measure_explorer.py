@@ -186,9 +186,13 @@ print(len(w.Widget._instances if hasattr(w.Widget, "_instances") else w.widgets.
 """
 
 
-def leaks(lab: Lab, times: int = 50) -> dict[str, Any]:
-    """What is left in the page and in the kernel of explorers that were opened and closed: listeners, elements, megabytes, widgets."""
-    lab.open("leaks.ipynb", PROGRAM, "f = irs.fuse(irs.parse(chain(1000, False)))", "import ipywidgets as w\nholder = w.VBox()\nholder")
+MADE = {"explorer": ("irs.explore(f)", WAIT), "slider": ("w.IntSlider()", "() => document.querySelector('.widget-slider')")}
+"""What is opened and closed: ours, and ipywidgets' own, which tells what Lab itself keeps."""
+
+
+def leaks(lab: Lab, what: str, times: int = 50) -> dict[str, Any]:
+    """What is left in the page and in the kernel of widgets that were opened and closed: listeners, elements, megabytes, widgets."""
+    lab.open(f"leaks-{what}.ipynb", PROGRAM, "f = irs.fuse(irs.parse(chain(1000, False)))", "import ipywidgets as w\nholder = w.VBox()\nholder")
     lab.run_all()
     devtools = lab.page.context.new_cdp_session(lab.page)
     devtools.send("Performance.enable")
@@ -203,19 +207,19 @@ def leaks(lab: Lab, times: int = 50) -> dict[str, Any]:
                 "MB of bytes": heap["backingStorageSize"] / 1e6, "widgets": float(lab.python(LEFT).split()[-1])}  # fmt: skip
 
     for _ in range(3):
-        _once(lab)
+        _once(lab, *MADE[what])
     before = left()
     for _ in range(times):
-        _once(lab)
+        _once(lab, *MADE[what])
     after = left()
     lab.close()
-    return {"opened and closed": times} | {key: round(after[key] - before[key], 1) for key in before}
+    return {"opened and closed": f"{times} × {what}"} | {key: round(after[key] - before[key], 1) for key in before}
 
 
-def _once(lab: Lab) -> None:
-    """Show an explorer, wait until it is drawn, and take it away again."""
-    lab.python("e = irs.explore(f); holder.children = [e]")
-    lab.page.wait_for_function(WAIT, timeout=60_000)
+def _once(lab: Lab, made: str, drawn: str) -> None:
+    """Show a widget, wait until it is drawn, and take it away again."""
+    lab.python(f"e = {made}; holder.children = [e]")
+    lab.page.wait_for_function(drawn, timeout=60_000)
     lab.python("holder.children = []; e.close(); del e")
 
 
@@ -252,7 +256,8 @@ def main() -> None:
         programs |= {f"synthetic-{size}": f"irs.parse(synthetic({size}))" for size in options.sizes}
         programs = {name: program for name, program in programs.items() if not options.only or name.startswith(options.only)}
         if options.leaks:
-            print(leaks(lab))
+            for what in MADE:
+                print(leaks(lab, what))
             programs = {}
         if options.llama:
             programs["llama-24"] = "llama(24)"

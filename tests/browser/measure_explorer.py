@@ -192,7 +192,8 @@ MADE = {"explorer": ("irs.explore(f)", WAIT), "slider": ("w.IntSlider()", "() =>
 
 def leaks(lab: Lab, what: str, times: int = 50) -> dict[str, Any]:
     """What is left in the page and in the kernel of widgets that were opened and closed: listeners, elements, megabytes, widgets."""
-    lab.open(f"leaks-{what}.ipynb", PROGRAM, "f = irs.fuse(irs.parse(chain(1000, False)))", "import ipywidgets as w\nholder = w.VBox()\nholder")
+    program = "f = irs.fuse(irs.parse(chain(1000, False)))"
+    lab.open(f"leaks-{what}.ipynb", PROGRAM, program, "import ipywidgets as w\nholder = w.VBox()\nholder")
     lab.run_all()
     devtools = lab.page.context.new_cdp_session(lab.page)
     devtools.send("Performance.enable")

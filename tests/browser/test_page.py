@@ -123,3 +123,42 @@ def test_a_page_without_answers_says_so_and_shows_the_rest(page: Any, tmp_path: 
     page.locator(".irs-inspector", has_text="this page holds no answers about it").wait_for()
     page.get_by_role("tab", name="Memory").click()
     page.locator(".irs-memory svg").first.wait_for()
+
+
+def test_closed_tables_give_their_place_to_the_rest(page: Any, tmp_path: Path) -> None:
+    page.goto(irs.write_report(irs.parse(PROGRAM), output=tmp_path / "page.html").as_uri())
+    tab = page.get_by_role("tab", name="Remarks")
+    tab.wait_for()
+    before = page.locator(".irs-main").bounding_box()["height"]
+    tab.click()
+    assert page.locator(".irs-main").bounding_box()["height"] > before + 80
+    tab.click()
+    assert page.locator(".irs-main").bounding_box()["height"] == before
+
+
+def test_escape_leaves_the_steps(page: Any, tmp_path: Path) -> None:
+    page.goto(irs.write_report(irs.parse(PROGRAM), output=tmp_path / "page.html").as_uri())
+    page.locator(".irs-line", has_text="aten::tanh").first.click()
+    for key in ",.":
+        page.keyboard.press(key)
+    page.locator(".irs-line.t-joined").first.wait_for()
+    page.keyboard.press("Escape")  # the selection first
+    assert page.locator(".irs-line.selected").count() == 0
+    assert page.locator(".irs-line.t-joined").count()
+    page.keyboard.press("Escape")
+    page.locator(".irs-line.t-joined").first.wait_for(state="detached")
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 860, 700])
+def test_bars_keep_what_is_in_them_in_sight(page: Any, tmp_path: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(irs.write_report(irs.parse(PROGRAM), output=tmp_path / "page.html").as_uri())
+    page.locator(".irs-svg .irs-box").first.wait_for()
+    for bar in page.locator(".irs-head, .irs-graph > .irs-bar, .irs-text > .irs-bar").all():
+        around = bar.bounding_box()
+        for inside in bar.locator("input, select, button").all():
+            if inside.is_visible():
+                box = inside.bounding_box()
+                assert box["width"] >= 12
+                assert around["x"] <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"] + 1
+    assert page.locator(".irs-graph select").first.bounding_box()["width"] > 50

@@ -250,6 +250,7 @@ function keys(event: KeyboardEvent, { selection, steps }: Context, focusSearch: 
     event.preventDefault();
     openMenu();
   } else if (event.key === "Escape") {
+    if (!selection.ids.length && steps?.active) steps.leave();
     selection.set([]);
   } else if (steps && !typing && (event.key === "," || event.key === ".")) {
     steps.go(steps.at + (event.key === "." ? 1 : -1));

@@ -120,7 +120,7 @@ function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTM
   body.replaceChildren(h("div", { class: "irs-hints" },
     h("p", {}, "Click a name, a line, a box or a row: everything that stands for it is marked", context.answers.isLive ? ", here and in Python." : "."),
     h("p", {}, key("Shift"), " + click a second one to ask about the pair: may they alias, why are they not fused, are they the same."),
-    h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears."),
+    h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears, and leaves the steps."),
     context.steps ? h("p", {}, key(","), key("."), " go back and forth in the history: what a step joins is shown in every pane.") : null,
     context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no Python behind it: it answers from what was stored with it.")));
 }

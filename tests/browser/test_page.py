@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irscope as irs
@@ -162,3 +164,20 @@ def test_bars_keep_what_is_in_them_in_sight(page: Any, tmp_path: Path, width: in
                 assert box["width"] >= 12
                 assert around["x"] <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"] + 1
     assert page.locator(".irs-graph select").first.bounding_box()["width"] > 50
+
+
+def test_a_group_marks_the_lines_of_source_that_its_nodes_came_from(page: Any, tmp_path: Path) -> None:
+    lines = ["import numpy as np", "", "def act(x):", "    a = np.tanh(x)", "    b = np.exp(a)", "    return a * b"]
+    file = tmp_path / "act.py"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("act", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    graph = irs.load(module.act, np.zeros((4, 8), np.float32))
+    page.goto(irs.write_report(graph, output=tmp_path / "page.html", sources=tmp_path).as_uri())
+    page.locator(".irs-text select").select_option(label="act.py")
+    page.locator(".irs-text > .irs-bar", has_text="6 lines").wait_for()
+    page.locator(".irs-kind-group").first.click(position={"x": 60, "y": 8})
+    page.locator(".irs-line.selected").wait_for()
+    marked = page.locator(".irs-line.selected, .irs-line.inside").all_inner_texts()
+    assert [text.split("\n")[-1] for text in marked] == lines[3:]

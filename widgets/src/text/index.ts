@@ -50,10 +50,12 @@ export function textPane(context: Context): HTMLElement {
     scroller.reset(lines.count, lines.fromAnchor(top) * ROW + shift);
     drawRuler(ruler, lines);
   };
+  const length = h("span", { class: "irs-quiet" });
   const show = (name: string) => {
     lines = texts.get(name)!;
     scroller.element.setAttribute("aria-label", name === "IR" ? "IR text" : name);
     const start = name === "IR" ? view.text.nodes.findIndex((node) => node !== 0) - LINES_BEFORE : 0;
+    length.textContent = `${(name === "IR" ? view.text.lines.length : lines.count).toLocaleString("en")} lines`;
     types.hidden = !lines.typed;
     removed.hidden = lines.gone === 0;
     lines.mark();
@@ -84,8 +86,7 @@ export function textPane(context: Context): HTMLElement {
   const choice = texts.size > 1 ? fileChoice([...texts.keys()], show) : h("span", { class: "irs-title" }, "IR");
   const body = h("div", { class: "irs-text-body" }, scroller.element, ruler);
   const writing = editing(context, body);
-  const bar = h("div", { class: "irs-bar" }, choice, h("span", { class: "irs-quiet" }, `${view.text.lines.length.toLocaleString("en")} lines`),
-    h("span", { class: "irs-spring" }), removed, types, writing);
+  const bar = h("div", { class: "irs-bar" }, choice, length, h("span", { class: "irs-spring" }), removed, types, writing);
   return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, body);
 }
 

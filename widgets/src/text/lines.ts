@@ -206,6 +206,7 @@ export function sourceLines(context: Context, file: string): Lines {
         if (name === file) marks.set(Number(line) - 1, mark);
       };
       for (const record of selection.lit) add(record, "lit");
+      for (const record of selection.ids) for (const line of records.linesInside(record)) add(view.text.nodes[line], "inside");
       for (const record of selection.ids) add(record, "selected");
       lines.marked = [...marks].sort((a, b) => a[0] - b[0]);
     },

@@ -26,29 +26,33 @@ export function textPane(context: Context): HTMLElement {
 
   const refresh = (reveal: boolean) => {
     lines.mark();
-    for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
     drawRuler(ruler, lines);
     const first = lines.marked.find(([, kind]) => kind === "selected")?.[0] ?? lines.marked[0]?.[0] ?? -1;
     const seen = lines.marked.some(([line, kind]) => kind === "selected" && scroller.isInSight(line));
-    if (reveal && !seen) scroller.reveal(first);
+    if (reveal && !seen) scroller.reveal(first); // before the rows are touched: most of them go
+    for (const [index, element] of scroller.rows()) {
+      redress(element, lines, index, listId);
+      markNames(element, lines);
+    }
     if (first >= 0) scroller.element.setAttribute("aria-activedescendant", `${listId}-${first}`);
     else scroller.element.removeAttribute("aria-activedescendant");
   };
   const follow = () => {
-    rearrange();
-    for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
     const about = steps?.now.size ? [...steps.now] : selection.ids.filter((id) => steps?.goneLine(id));
-    const current = about.map((node) => lines.lineOf(node)).filter((line) => line >= 0);
-    if (current.length && !current.some((line) => scroller.isInSight(line))) scroller.reveal(current.reduce((a, b) => Math.min(a, b)));
+    const current = () => about.map((node) => lines.lineOf(node)).filter((line) => line >= 0);
+    if (rearrange(current)) return;
+    scroller.reveal(...current());
+    for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
   };
-  /** Takes in or leaves out removed lines, and keeps the line at the top where it is. */
-  const rearrange = () => {
+  /** Takes in or leaves out removed lines, and keeps the line at the top where it is, unless others are wanted; tells whether it did. */
+  const rearrange = (wanted: () => number[] = () => []) => {
     const top = lines.anchor(scroller.topRow);
     const shift = scroller.top - scroller.topRow * ROW;
-    if (!lines.arrange()) return;
+    if (!lines.arrange()) return false;
     lines.mark();
-    scroller.reset(lines.count, lines.fromAnchor(top) * ROW + shift);
+    scroller.reset(lines.count, lines.fromAnchor(top) * ROW + shift, wanted());
     drawRuler(ruler, lines);
+    return true;
   };
   const length = h("span", { class: "irs-quiet" });
   const show = (name: string) => {
@@ -183,12 +187,17 @@ function redress(element: HTMLElement, lines: Lines, index: number, listId: stri
   const mark = lines.markOf(index);
   const classes = `irs-line ${mark} ${look.classes} ${lines.moves(index) ? "moves" : ""} ${words === "waits" ? words : ""}`;
   if (element.className !== classes) element.className = classes;
-  element.setAttribute("aria-selected", String(mark === "selected"));
+  const selected = String(mark === "selected");
+  if (element.ariaSelected !== selected) element.ariaSelected = selected;
+  if (element.style.getPropertyValue("--g") !== look.colour) element.style.setProperty("--g", look.colour || null);
+}
+
+/** Marks the names on a line whose values are selected. */
+function markNames(element: HTMLElement, lines: Lines): void {
   for (const name of element.querySelectorAll<HTMLElement>("[data-record]")) {
     const marked = lines.nameMark(Number(name.dataset.record));
     for (const each of ["selected", "inside", "lit"] as const) name.classList.toggle(each, each === marked);
   }
-  if (element.style.getPropertyValue("--g") !== look.colour) element.style.setProperty("--g", look.colour || null);
 }
 
 /** Small marks beside the scrollbar for what is selected out of sight. */

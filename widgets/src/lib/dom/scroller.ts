@@ -3,6 +3,8 @@
 import { h, oncePerFrame } from "./dom";
 
 const SPARE = 6;
+/** How long a list that was scrolled to a row shows only what is in sight: who goes from step to step wants no more. */
+const SPARE_AFTER_MS = 150;
 const MOST_PUT_OFF = 30;
 
 export class Scroller {
@@ -15,6 +17,8 @@ export class Scroller {
   #height = 0;
   /** How often a drawing was put off: while Lab loads a theme, everything has no size and stands at the top for a frame. */
   #putOff = 0;
+  #spare = SPARE;
+  #resting: ReturnType<typeof setTimeout> | undefined;
   /** Rows to show at the top, and in sight, once the list has a size. */
   #start = -1;
   #awaited = -1;
@@ -38,14 +42,18 @@ export class Scroller {
       draw();
     });
     sizes.observe(this.element);
-    signal.addEventListener("abort", () => sizes.disconnect());
+    signal.addEventListener("abort", () => {
+      sizes.disconnect();
+      clearTimeout(this.#resting);
+    });
   }
 
-  /** Shows this many rows, made anew, from a height on if one is given. */
-  reset(count: number, from?: number): void {
+  /** Shows this many rows, made anew, from a height on if one is given, or around the first of the `wanted` if none is in sight there. */
+  reset(count: number, from?: number, wanted: readonly number[] = []): void {
     this.#count = count;
     this.#body.style.height = `${count * this.rowHeight}px`;
     if (from !== undefined) this.#scrollTo(from);
+    this.#revealOne(wanted);
     this.redraw();
   }
 
@@ -100,17 +108,27 @@ export class Scroller {
     this.#start = -1;
   }
 
-  /** Scrolls a row into sight, from its start on, as soon as there is room; does nothing when it is there already. */
-  reveal(index: number): void {
-    if (index < 0) return;
-    if (!this.#size()) {
-      this.#awaited = index;
-      return;
+  /** Scrolls the first of some rows into sight, from its start on, as soon as there is room; does nothing when one is there already. */
+  reveal(...wanted: readonly number[]): void {
+    if (this.#revealOne(wanted.filter((index) => index >= 0))) this.#draw();
+  }
+
+  #revealOne(wanted: readonly number[]): boolean {
+    if (!wanted.length) return false;
+    const first = wanted.reduce((a, b) => Math.min(a, b));
+    if (!this.#size()) this.#awaited = first;
+    else if (!wanted.some((index) => this.isInSight(index))) {
+      this.element.scrollLeft = 0;
+      this.#scrollTo(first * this.rowHeight - this.#size() / 2);
+      this.#spare = 0;
+      clearTimeout(this.#resting);
+      this.#resting = setTimeout(() => {
+        this.#spare = SPARE;
+        this.#draw();
+      }, SPARE_AFTER_MS);
+      return true;
     }
-    if (this.isInSight(index)) return;
-    this.element.scrollLeft = 0;
-    this.#scrollTo(index * this.rowHeight - this.#size() / 2);
-    this.#draw();
+    return false;
   }
 
   #draw(): void {
@@ -126,8 +144,8 @@ export class Scroller {
       this.#awaited = -1;
       if (!this.isInSight(index)) this.#scrollTo(index * this.rowHeight - height / 2);
     }
-    const first = Math.max(0, Math.floor(this.#top / this.rowHeight) - SPARE);
-    const last = Math.min(this.#count, Math.ceil((this.#top + height) / this.rowHeight) + SPARE);
+    const first = Math.max(0, Math.floor(this.#top / this.rowHeight) - this.#spare);
+    const last = Math.min(this.#count, Math.ceil((this.#top + height) / this.rowHeight) + this.#spare);
     for (const [index, row] of this.#mounted) {
       if (index < first || index >= last) {
         row.remove();

@@ -270,3 +270,36 @@ def test_a_number_that_a_type_calls_a_matrix_has_no_parts(call: str, result: str
   return (%r)"""
     assert trouble(text) == ""
     irs.ViewAliases(irs.parse(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """graph(%x : Float(2, 3, strides=[3, 1]), %y : Float(3, 2, strides=[2, 1])):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %t : Float(3, 2) = aten::transpose(%x, %zero, %one)
+  %b : Float() = aten::mul(%t, %y)
+  return (%b)""",
+        """graph(%x : Float(2, 3, strides=[3, 1]), %n : int):
+  %true : bool = prim::Constant[value=1]()
+  %two : complex = prim::Constant[value=2]()
+  %a : Tensor = aten::neg(%x)
+  prim::Loop(%n, %true)
+    block0(%i : int):
+      %b : Tensor = aten::add_(%a, %i, %two)
+      -> (%true)
+  return (%a)""",
+        """graph(%x : Float(4, 4, strides=[4, 1])):
+  %none : NoneType = prim::Constant()
+  %no : bool = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %rows : int[] = prim::ListConstruct(%one)
+  %s : Float(9223372036854775807) = aten::sum(%x, %rows, %no, %none)
+  %c : Float(4, 4) = aten::add(%x, %s, %one)
+  return (%c)""",
+    ],
+    ids=["a matrix that is declared a number", "a complex factor of real numbers", "more bytes than 64 bits count"],
+)
+def test_types_that_no_run_gives_end_in_no_exception_of_ours(text: str) -> None:
+    assert trouble(text, compiled=True) == ""

@@ -22,7 +22,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -75,17 +75,21 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def live_sums(lives: Iterable[tuple[int, int, int]], moments: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """For each moment, the bytes of all (bytes, birth, death) that are needed at it.
+def live_sums(lives: Iterable[tuple[int, int, int]], moments: int) -> np.ndarray[tuple[int], np.dtype[Any]]:
+    """For each moment, the bytes of all (bytes, birth, death) that are needed at it; a text may declare more than 64 bits count.
 
     >>> live_sums([(10, 0, 1), (5, 1, 2)], 3).tolist()
     [10, 15, 5]
+    >>> live_sums([(1 << 70, 0, 0)], 1).tolist() == [1 << 70]
+    True
     """
-    change = np.zeros(moments + 2, np.int64)
-    for size, birth, death in lives:
+    known = list(lives)
+    is_countable = sum(size for size, _, _ in known) < 1 << 63
+    change = np.zeros(moments + 2, np.int64 if is_countable else object)
+    for size, birth, death in known:
         change[birth] += size
         change[death + 1] -= size
-    sums: np.ndarray[tuple[int], np.dtype[np.int64]] = np.cumsum(change)[:moments]
+    sums: np.ndarray[tuple[int], np.dtype[Any]] = np.cumsum(change)[:moments]
     return sums
 
 

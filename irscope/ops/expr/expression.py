@@ -163,11 +163,13 @@ def number(index: int, dtype: str) -> Expr:
 
 
 def const(value: Any, dtype: str) -> Expr:
-    """A number that is known now, in the given type; a whole number wraps around into it.
+    """A number that is known now, in the given type; a whole number wraps around into it. Raises NoExpression for a complex one.
 
     >>> const(-1, "uint8").value
     255
     """
+    if isinstance(value, complex):
+        raise NoExpression(f"{value} is a complex number, and kernels compute real ones")
     if dtype == "bool" or not is_integral(dtype):
         return Expr("const", (), dtype, bool(value) if dtype == "bool" else float(value), NUMBER_STRENGTH)
     return Expr("const", (), dtype, _wrapped(int(value), dtype), NUMBER_STRENGTH)

@@ -233,6 +233,8 @@ class _Builder:
         if None in known:
             return True
         (a, b, (shape, _)) = cast("list[tuple[tuple[int, ...], tuple[int, ...]]]", known)
+        if any(len(sizes) > len(shape) for sizes, _ in (a, b)):  # a type that a text declares and no run gives: nothing is known
+            return False
         return iterator_strides(shape, [a, b]) == iterator_strides(shape, [b, a])
 
     def is_ordered(self, node: Node) -> bool:

@@ -21,7 +21,7 @@ def program(x: Any) -> Any:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with the profile of a small program."""
-    x = np.linspace(-1, 1, 96 * 96, dtype=np.float32).reshape(96, 96)
+    x = np.linspace(-1, 1, 60 * 60, dtype=np.float32).reshape(60, 60)  # more is multiplied by threads, which wait for each other
     return irs.write_report(irs.profile(program, x, seconds=0.05), output=tmp_path_factory.mktemp("report") / "p.html").as_uri()
 
 

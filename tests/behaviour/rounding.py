@@ -95,7 +95,7 @@ def spread(eager: torch.Tensor, runs: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def near(found: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor | None, far: torch.Tensor) -> torch.Tensor:
     """Where a result is as near to torch's number, or to the exact one, as roundings can explain, or nearer to the exact one than
-    torch's: its functions round inside too (its `erf` is some units off, which `gelu` of -3 makes a ten-thousandth)."""
+    torch's: its functions round inside too (its `gelu` of float32 is up to a ten-thousandth off around -3)."""
     a, b = found.double(), eager.double()
     same = (a == b) | (a.isnan() & b.isnan())
     if not eager.dtype.is_floating_point:

@@ -367,6 +367,7 @@ def write_report(
 
     The page answers ahead what somebody may ask about each value and node: with up to 50,000 nodes, or always with `answers=True`
     (20,000 nodes make a file of 5 MB). Without them it has text, graph, tables and steps, and says so (2 MB then).
+    The page of a History always has them.
 
     The page holds the lines of source files as `explore` shows them: of a
     program from a file, or in text, only those in the folder `sources`.

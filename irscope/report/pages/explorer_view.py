@@ -34,7 +34,7 @@ from irscope.report.panes.text_view import text_view
 from irscope.report.panes.timing_view import timing_view
 from irscope.report.view_models import VIEW_VERSION, Count, Detail, ExplorerView, KernelDetail, KernelText
 
-__all__ = ["MOST_ANSWERED", "explorer_view", "is_sent_whole", "later_part"]
+__all__ = ["explorer_view", "is_sent_whole", "later_part"]
 
 
 def explorer_view(
@@ -83,7 +83,7 @@ def explorer_view(
         view["repeats"] = (index or ProgramIndex(graph)).repeats()
         view["memory"], view["copies"] = memory_view(memory_plan(graph), exploration.records), exploration.layouts.copies()
         if answers is None:
-            answers = len(graph.position) <= MOST_ANSWERED
+            answers = len(graph.position) <= _MOST_ANSWERED
         if answers:
             view["layouts"], view["buffers"] = exploration.layouts.stored()
             told, view["kernels"] = _answered_ahead(exploration, inspection)
@@ -94,11 +94,11 @@ def explorer_view(
     return view
 
 
-MOST_ANSWERED = 50_000
-"""Nodes of a program of which a page without a kernel answers every question: some 250 bytes of the file each, 3 KB in the browser."""
+_MOST_ANSWERED = 50_000
+"""Nodes of a program of which a page without a kernel answers every question: some 250 bytes of the file each, and 3 KB of JSON."""
 _UNANSWERED = Count(
     label="answers about single values", value="no", selects=[],
-    hint="left out of this file for its size: explore, or write_report(…, answers=True), has them",
+    hint="left out of this file: explore, or write_report(…, answers=True), has them",
 )  # fmt: skip
 _SENT_WHOLE = 2500
 """Nodes of a program that a page gets at once; of a larger one it asks for what it shows."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakSet
 
-from irscope._base.concurrency.restored import to_stay, without_collector
+from irscope._base.concurrency.restored import holding_the_lock, to_stay, without_collector
 from irscope._base.escaping import in_script, one_line
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
 from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
@@ -259,7 +259,7 @@ class Explorer(Forking):
         if message.get("kind") == "part" and message.get("name") != "timing":  # a measurement wants the processor for itself
             answer_beside(reply, lambda made: self.send(*made))
         else:
-            self.send(*reply())
+            self.send(*holding_the_lock(reply))
 
     def _inspected(self, message: Mapping[str, Any]) -> dict[str, Any]:
         ids = [int(record) for record in message["ids"]]

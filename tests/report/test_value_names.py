@@ -9,6 +9,7 @@ from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.explorer_view import explorer_view
 from irscope.report.panes.fusion_view import remarks_table
+from irscope.report.value_names import names_in
 
 
 def numbered() -> tuple[irs.Fusion, irs.Value]:
@@ -30,7 +31,7 @@ def test_remarks_and_reasons_name_what_the_text_shows() -> None:
     fusion, written = numbered()
     shown = fusion.graph.names[written]
     assert shown != fusion.history.records[-1].before.names[written] != fusion.original.names[written]
-    table = remarks_table(fusion.history)
+    table = remarks_table(fusion.history, names_in(fusion.history))
     rows = [row for row in table["rows"] if row[0] == "missed"]
     assert [row[2] for row in rows] == [f"add_ %{shown}"]
     inspection = Inspection(Exploration.of(fusion))

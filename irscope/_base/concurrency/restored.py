@@ -19,7 +19,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["quietly", "switching_often", "to_stay", "with_attributes", "without_collector", "without_gradients"]
+__all__ = ["holding_the_lock", "quietly", "switching_often", "to_stay", "with_attributes", "without_collector", "without_gradients"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -135,18 +135,43 @@ def switching_often(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     True
     """
     try:
-        _HURRIED.append(sys.getswitchinterval())
-        sys.setswitchinterval(min(_HURRIED[0], _HURRIED_SECONDS))
+        _HURRIED.append(_AFTERWARDS[0] if sys.getswitchinterval() >= _HELD_SECONDS else sys.getswitchinterval())
+        _AFTERWARDS[0] = min(_HURRIED[0], _HURRIED_SECONDS)
+        sys.setswitchinterval(_AFTERWARDS[0])
         return work(*args, **kwargs)
     finally:
         before = _HURRIED.pop()
         if not _HURRIED:
+            _AFTERWARDS[0] = before
             sys.setswitchinterval(before)
 
 
+def holding_the_lock(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a short call gives that somebody waits for: no other thread takes Python's lock from it meanwhile. Two threads that
+    compute side by side take twice as long, and each turn of the other one may be a long call of C's.
+
+    >>> holding_the_lock(sys.getswitchinterval) > sys.getswitchinterval()
+    True
+    """
+    now = sys.getswitchinterval()
+    if now >= _HELD_SECONDS:
+        return work(*args, **kwargs)
+    if not _HURRIED:
+        _AFTERWARDS[0] = now
+    back = map(sys.setswitchinterval, map(_AFTERWARDS.__getitem__, (0,)))
+    try:
+        sys.setswitchinterval(_HELD_SECONDS)
+        return work(*args, **kwargs)
+    finally:
+        deque(back, 0)  # what it is by then: a call that switches often may have ended
+
+
 _HURRIED_SECONDS: Final = 0.001
+_HELD_SECONDS: Final = 0.1
 _HURRIED: Final[list[float]] = []
 """How often threads took turns before each of the calls that are under way."""
+_AFTERWARDS: Final = [0.005]
+"""How often they take turns when nobody holds the lock."""
 
 
 def _go_on_in_child() -> None:

@@ -68,7 +68,7 @@ class Inspection:
 
     @cached_property
     def _rename(self) -> Renaming:
-        return planner_renaming(self._of.fusion)
+        return planner_renaming(self._of.fusion, self._of.names)
 
     @cached_property
     def kernels(self) -> KernelViews:
@@ -94,6 +94,10 @@ class Inspection:
         With a state of the history, what a detail says of aliases is about that state.
         """
         return self.pair(ids[0], ids[1], state) if len(ids) == 2 else self.detail(ids[0], state)
+
+    def prepare(self) -> None:
+        """Make what the first question would wait for."""
+        self._alias, self._rename, self._of.class_of  # noqa: B018
 
     def measured(self, profile: Profile) -> None:
         """Tell of the times of a profile from now on. Raises ArgumentError for one of another program."""

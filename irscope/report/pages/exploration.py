@@ -15,6 +15,7 @@ from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.report.history import Gone, gone_records
 from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
+from irscope.report.value_names import names_in
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Exploration"]
 
-_KEPT = ("dedup", "db", "layouts", "records", "class_of", "queries")
+_KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")
 """What does not depend on measurements."""
 
 
@@ -113,6 +114,11 @@ class Exploration:
     def records(self) -> Mapping[int, Value | Node]:
         """Every value and node by id: what a selection names."""
         return self.queries.index.record_of
+
+    @cached_property
+    def names(self) -> Mapping[Value, str]:
+        """What each value of the history is called, whatever state it is told in."""
+        return names_in(self.fusion.history)
 
     @cached_property
     def gone(self) -> Mapping[int, Gone]:

@@ -60,7 +60,7 @@ def explorer_view(
         text=text,
         source=_sources(exploration),
         graph=graph_view(graph, exploration.class_of),
-        remarks=remarks_table(exploration.fusion.history),
+        remarks=remarks_table(exploration.fusion.history, exploration.names),
         classes=class_views(exploration.dedup, graph.names),
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
         kernels={},
@@ -123,7 +123,7 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         text=index.first_text(),
         source=_sources(exploration),
         graph=index.first_graph(),
-        remarks=remarks_table(exploration.fusion.history, _MOST_REMARKS) if few else no_remarks(),
+        remarks=remarks_table(exploration.fusion.history, exploration.names, _MOST_REMARKS) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
         later=["search", *(() if few else ("numbers", "remarks")), "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
@@ -142,13 +142,14 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
 def later_part(exploration: Exploration, inspection: Inspection, name: str) -> dict[str, Any]:
     """What a first view left out, as fields of a view. Raises UnknownName."""
     history, graph = exploration.fusion.history, exploration.graph
-    if name == "search":  # nothing to tell: the first query finds its index made
+    if name == "search":  # nothing to tell: the first query and the first selection find made what they need
         exploration.queries.prepare()
+        inspection.prepare()
         return {}
     if name == "numbers":
         return {"headline": headline(exploration, inspection), "classes": class_views(exploration.dedup, graph.names)}
     if name == "remarks":
-        return {"remarks": remarks_table(history, _MOST_REMARKS)}
+        return {"remarks": remarks_table(history, exploration.names, _MOST_REMARKS)}
     if name == "timing" and exploration.can_measure:
         return {"timing": timing_view(exploration.measured)}
     if name == "memory":

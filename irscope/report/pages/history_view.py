@@ -17,6 +17,7 @@ from irscope.report.pages.precomputed import store_details
 from irscope.report.panes import AliasViews, remarks_table
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
+from irscope.report.value_names import names_in
 from irscope.report.view_models import VIEW_VERSION, AliasDetail, Count, Detail, ExplorerView, PairDetail, TimelineView
 from irscope.report.words import amount, byte_count, duration
 from irscope.transforms.history import History
@@ -45,7 +46,7 @@ def history_view(history: History, *, details: bool = False) -> ExplorerView:
         headline=_headline(history, timeline),
         text=text,
         graph=graph_view(graph),
-        remarks=remarks_table(history),
+        remarks=remarks_table(history, names_in(history)),
         classes=[],
         timing=None,
         only_history=True,

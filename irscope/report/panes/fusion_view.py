@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irscope.ir import Node, Value
-from irscope.report.value_names import Renaming, names_in
+from irscope.report.value_names import Renaming
 from irscope.report.view_models import Column, NeighbourView, TableView
 from irscope.report.words import byte_count
 from irscope.transforms.fusion import GROUPING, Fusion
@@ -26,10 +26,9 @@ def no_remarks() -> TableView:
     return TableView(columns=list(_COLUMNS), rows=[], selects=[])
 
 
-def remarks_table(history: History, most: int | None = None) -> TableView:
+def remarks_table(history: History, names: Mapping[Value, str], most: int | None = None) -> TableView:
     """One row per remark of all passes, missed ones first: those are the ones to act on. With `most`, no more rows than that,
-    and how many there would be."""
-    names = names_in(history)
+    and how many there would be. `names` are those of `names_in(history)`."""
     by_id = {value.id: name for value, name in names.items()}
     given = [(remark, record) for record in history.records for remark in record.remarks]
     given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0].kind))
@@ -54,9 +53,8 @@ def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
     return f"{subject.op.partition('::')[2]} {made}".strip()
 
 
-def planner_renaming(fusion: Fusion) -> Renaming:
+def planner_renaming(fusion: Fusion, names: Mapping[Value, str]) -> Renaming:
     """The planner speaks of the graph before the groups, in which values without names of their own had other numbers."""
-    names = names_in(fusion.history)
     planned = next(record.before for record in reversed(fusion.history.records) if record.name == GROUPING)
     return Renaming(planned, {value.id: name for value, name in names.items()})
 

@@ -76,7 +76,7 @@ class Queries:
     def prepare(self) -> None:
         """Make what the first query of each kind would wait for."""
         self.index.prepare()
-        self._db, self._graph.users, self._graph.producer  # noqa: B018
+        self._db, self._graph.users, self._graph.producer, self._graph.block_of, self._graph.owner  # noqa: B018
 
     def _stands(self, record: Node | Value) -> tuple[int, int]:
         """The same as `_place` says, without the places of all."""

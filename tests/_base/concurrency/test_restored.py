@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from irscope._base.concurrency.restored import switching_often, to_stay
+from irscope._base.concurrency.restored import holding_the_lock, switching_often, to_stay
 
 
 def test_what_stays_is_old_for_the_collector() -> None:
@@ -67,4 +67,52 @@ def test_threads_take_turns_as_before_after_the_last_that_computes() -> None:
     assert sys.getswitchinterval() == pytest.approx(before)
     with pytest.raises(ZeroDivisionError):
         switching_often(lambda: 1 / 0)
+    assert sys.getswitchinterval() == pytest.approx(before)
+
+
+def test_who_holds_the_lock_is_not_interrupted_by_who_computes_beside_it() -> None:
+    before = sys.getswitchinterval()
+    runs, stop = threading.Event(), threading.Event()
+    counted = [0]
+
+    def beside() -> None:
+        runs.set()
+        while not stop.is_set():
+            counted[0] += 1
+
+    def short() -> int:
+        first = counted[0]
+        for _ in range(1_000_000):
+            pass
+        return counted[0] - first
+
+    thread = threading.Thread(target=lambda: switching_often(beside))
+    thread.start()
+    try:
+        assert runs.wait(10)
+        taken = [holding_the_lock(short) for _ in range(5)]
+        assert sorted(taken)[2] == 0, taken  # it may have waited for its turn already, and gets one then
+        assert sys.getswitchinterval() == pytest.approx(0.001)
+    finally:
+        stop.set()
+        thread.join()
+    assert sys.getswitchinterval() == pytest.approx(before)
+
+
+def test_a_call_that_switches_often_may_end_while_the_lock_is_held() -> None:
+    before = sys.getswitchinterval()
+    runs, stop = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: switching_often(lambda: (runs.set(), stop.wait(10))))
+    thread.start()
+    assert runs.wait(10)
+
+    def short() -> None:
+        stop.set()
+        thread.join()  # lets it have the lock
+        holding_the_lock(lambda: None)
+
+    holding_the_lock(short)
+    assert sys.getswitchinterval() == pytest.approx(before)
+    with pytest.raises(ZeroDivisionError):
+        holding_the_lock(lambda: 1 / 0)
     assert sys.getswitchinterval() == pytest.approx(before)

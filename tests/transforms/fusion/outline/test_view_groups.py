@@ -16,6 +16,7 @@ from irscope.ir.payload import argument_type
 from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
 from irscope.report.panes.fusion_view import fusion_sentence, planner_renaming
+from irscope.report.value_names import names_in
 from irscope.report.panes.kernel_view import KernelViews
 from irscope.runtime.reference import run_reference
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cse
@@ -101,7 +102,7 @@ def test_other_tools_read_them() -> None:
     text = CHAIN.replace("  %t", "  %e : Float(4, 6) = aten::exp(%x)\n  %t", 1).replace("aten::t(%x)", "aten::t(%e)")
     fusion = made(text + "  %a : Float(1, 4) = aten::relu(%s)\n  return (%a, %u)")
     (group,) = view_groups(fusion)
-    assert fusion_sentence(fusion, group, planner_renaming(fusion)) == "a group of 3 views, which needs no kernel"
+    assert fusion_sentence(fusion, group, planner_renaming(fusion, names_in(fusion.history))) == "a group of 3 views, which needs no kernel"
     assert KernelViews(fusion.groups, emit_llvm).specs(group) == ()
     assert irs.explore(fusion).view is not None
     assert fusion.table()["space"].tolist() == ["(1, 4)"]

@@ -111,11 +111,25 @@ const MOST_FOLLOWED = 200;
 const NEAR = 24;
 const STEPS_AROUND = 60;
 
-/** Asks where the nodes of a step are, one question at a time, and with them those of the steps around: who goes on finds them known. */
+/** How long a step has to stay before the text around the next ones is asked for. */
+const RESTS_MS = 150;
+
+/** Asks where the nodes of a step are, one question at a time, and with them those of the steps around; at rest, for their lines
+ * too: who goes on finds them there, and Lab, which shows each question as a busy kernel, has nothing to draw. */
 function followSteps({ records, signal }: Context, steps: Steps): void {
   let asking = false;
+  let resting: ReturnType<typeof setTimeout> | undefined;
   const around = () => steps.view.steps.slice(Math.max(0, steps.at - STEPS_AROUND), steps.at + STEPS_AROUND).flatMap(({ nodes }) => nodes.slice(0, NEAR));
+  const outwards = () => Array.from({ length: 2 * STEPS_AROUND }, (_, k) => steps.view.steps[steps.at - 1 + (k % 2 ? (k + 1) / 2 : -k / 2)]);
+  const readAhead = () => void records.know(around()).catch(() => false).then(() => {
+    if (!signal.aborted) records.wantAround(outwards().map((step) => (step ? records.line(step.nodes[0]) : -1)).filter((line) => line >= 0));
+  });
+  const rest = () => {
+    clearTimeout(resting);
+    resting = setTimeout(readAhead, RESTS_MS);
+  };
   steps.subscribe(() => {
+    rest();
     if (asking) return;
     asking = true;
     records.know([...steps.now].slice(0, MOST_FOLLOWED), around).then((learned) => {
@@ -123,6 +137,8 @@ function followSteps({ records, signal }: Context, steps: Steps): void {
       if (learned && !signal.aborted) steps.tellAgain();
     }, () => (asking = false));
   });
+  signal.addEventListener("abort", () => clearTimeout(resting));
+  rest();
 }
 
 /** Gives what the search key does. */

@@ -1,7 +1,7 @@
 // Which program is shown: as it was written, and what the passes made of it. A switch over the steps.
 
 import type { Context } from "../lib/model/context";
-import { h, oncePerFrame } from "../lib/dom/dom";
+import { h, keep, oncePerFrame } from "../lib/dom/dom";
 
 export function programSwitch(context: Context): HTMLElement | null {
   const { view, steps } = context;
@@ -13,7 +13,7 @@ export function programSwitch(context: Context): HTMLElement | null {
   }, label));
   const show = () => {
     const at = steps ? steps.at : last;
-    buttons.forEach((button, k) => button.setAttribute("aria-pressed", String(stops[k].state === at)));
+    buttons.forEach((button, k) => keep(button, "aria-pressed", String(stops[k].state === at)));
   };
   steps?.subscribe(oncePerFrame(show));
   show();

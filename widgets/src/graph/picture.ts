@@ -3,7 +3,7 @@
 
 import { Bands } from "../lib/layout/bands";
 import type { Context } from "../lib/model/context";
-import { freshId, h, s } from "../lib/dom/dom";
+import { freshId, h, keep, s } from "../lib/dom/dom";
 import type { Layout } from "../lib/layout/layout";
 import { crossingsOf, type Crossings } from "../lib/layout/levels";
 import { LEGIBLE, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
@@ -94,7 +94,7 @@ export class Picture {
     if (!frame.width || !frame.height) return;
     const seen = windowOf(view, frame);
     const near = { x: seen.x - MARGIN, y: seen.y - MARGIN, width: seen.width + 2 * MARGIN, height: seen.height + 2 * MARGIN };
-    this.#world.setAttribute("transform", `translate(${-view.x * view.scale} ${-view.y * view.scale}) scale(${view.scale})`);
+    keep(this.#world, "transform", `translate(${-view.x * view.scale} ${-view.y * view.scale}) scale(${view.scale})`);
     const far = view.scale < LEGIBLE * 0.7;
     if (far !== this.#far) {
       this.#far = far;
@@ -103,7 +103,7 @@ export class Picture {
     const boxes = this.#boxBands.within(near).map((k) => this.#layout.boxes[k]);
     const edges = this.#edgeBands.within(near);
     const crowded = boxes.length > MOST_ELEMENTS;
-    this.canvas.hidden = !crowded;
+    if (this.canvas.hidden === crowded) this.canvas.hidden = !crowded;
     this.#states.begin(this.#open);
     if (crowded) {
       paint(this.canvas, frame.width, frame.height, view, {

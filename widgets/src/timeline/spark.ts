@@ -1,7 +1,7 @@
 // The bars of the step bar: what each step saved, or where nothing is known how many nodes it joined. Drawn once; a step
 // only moves the edge between what is done and what is not.
 
-import { freshId, s } from "../lib/dom/dom";
+import { s } from "../lib/dom/dom";
 import type { Steps } from "../lib/model/steps";
 
 const MOST_BARS = 320;
@@ -31,9 +31,8 @@ export function spark(steps: Steps): Spark {
     const height = LEAST + (HEIGHT - LEAST) * Math.sqrt(bar / most); // the root keeps small savings in sight beside large ones
     return `M${k * width + gap} ${HEIGHT}v${-height}h${width - 2 * gap}v${height}z`;
   }).join("");
-  const done = s("rect", { x: 0, y: 0, width: 0, height: HEIGHT });
-  const clip = freshId("done");
+  const done = s("path", { class: "done", d });
   const element = s("svg", { class: "irs-spark", viewBox: `0 0 ${Math.max(1, last)} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    s("clipPath", { id: clip }, done), s("path", { class: "ahead", d }), s("path", { class: "done", d, "clip-path": `url(#${clip})` }));
-  return { element, measures: isKnown ? "bytes saved by each step" : "nodes joined by each step", show: (state) => done.setAttribute("width", String(state)) };
+    s("path", { class: "ahead", d }), done);
+  return { element, measures: isKnown ? "bytes saved by each step" : "nodes joined by each step", show: (state) => (done.style.clipPath = `inset(0 ${100 - (100 * state) / Math.max(1, last)}% 0 0)`) };
 }

@@ -25,6 +25,11 @@ export function s<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Attr
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** Sets an attribute if it is another: to set the same one again costs a layout. */
+export function keep(element: Element, name: string, value: string): void {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
 let made = 0;
 
 /** An id that no other element of the page has. */

@@ -5,7 +5,14 @@ import type { AssumedLayout, BesideView, Box, ExplorerView, Found, LayoutView, L
 import { definedNames, namesIn } from "./tokens";
 
 /** Lines that are asked for at once. */
+/** Lines of a page of text. */
 const PAGE = 240;
+/** Pages that Python gives in one answer, that are asked for while somebody reads on, and that are asked for ahead of somebody. */
+const MOST_PAGES = 8;
+const READ_ON = 3;
+const READ_AHEAD = 24;
+/** Lines above and below one that may be in sight with it. */
+const NEAR_LINES = 40;
 const MOST_PLACES = 3000;
 
 /** An answer about equal pieces: the field that was asked for. */
@@ -111,15 +118,47 @@ export class Records {
 
   readonly #wanted = new Set<number>();
 
-  /** Asks for the page of a line that is not there. */
+  /** Asks for the page of a line that is not there; of who reads on from one page into the next, for more of them at once. */
   wantLine(line: number): void {
     const page = Math.floor(line / PAGE);
-    if (!this.supply || this.#wanted.has(page)) return;
-    this.#wanted.add(page);
-    this.supply.lines(page * PAGE, PAGE).then((text) => {
+    if (this.#wanted.has(page)) return;
+    const fromAbove = this.#wanted.has(page - 1);
+    const goesOn = fromAbove !== this.#wanted.has(page + 1);
+    const run = [page];
+    while (goesOn && run.length < READ_ON && this.#lacksPage(run[run.length - 1] + (fromAbove ? 1 : -1))) run.push(run[run.length - 1] + (fromAbove ? 1 : -1));
+    this.#askPages(run);
+  }
+
+  /** Asks for the pages around some lines, the nearest first, before anybody looks at them. */
+  wantAround(lines: Iterable<number>): void {
+    const pages = new Set<number>();
+    for (const line of lines) {
+      for (const near of [line - NEAR_LINES, line + NEAR_LINES]) if (this.#lacksPage(Math.floor(near / PAGE))) pages.add(Math.floor(near / PAGE));
+      if (pages.size >= READ_AHEAD) break;
+    }
+    let run: number[] = [];
+    for (const page of [...pages].sort((a, b) => a - b)) {
+      if (run.length && (page !== run[run.length - 1] + 1 || run.length === MOST_PAGES)) {
+        this.#askPages(run);
+        run = [];
+      }
+      run.push(page);
+    }
+    this.#askPages(run);
+  }
+
+  #lacksPage(page: number): boolean {
+    return page >= 0 && page * PAGE < (this.view.text.total ?? 0) && !this.#wanted.has(page);
+  }
+
+  /** Asks for pages that follow each other, all in one question. */
+  #askPages(pages: readonly number[]): void {
+    if (!this.supply || !pages.length) return;
+    for (const page of pages) this.#wanted.add(page);
+    this.supply.lines(Math.min(...pages) * PAGE, pages.length * PAGE).then((text) => {
       this.#learnText(text);
       for (const listener of this.#textListeners) listener();
-    }, () => this.#wanted.delete(page));
+    }, () => pages.forEach((page) => this.#wanted.delete(page)));
   }
 
   /** What nobody knows a place of: it is asked about once. */

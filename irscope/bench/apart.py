@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from irscope._base.concurrency.temporary import temporary_folder
 
 __all__ = ["Job", "apart", "work"]
 
@@ -46,8 +47,8 @@ def apart(
 
 
 def _one_process(jobs: Sequence[Job], code: str, until: float, patience: float) -> Iterator[tuple[Job, dict[str, Any]]]:
-    with tempfile.TemporaryDirectory() as folder:
-        tasks, results = Path(folder) / "jobs.json", Path(folder) / "results"
+    with temporary_folder() as folder:
+        tasks, results = folder / "jobs.json", folder / "results"
         tasks.write_text(json.dumps({"jobs": jobs, "seconds": until - time.monotonic()}))
         results.touch()
         process = subprocess.Popen([sys.executable, "-c", code, str(tasks), str(results)])

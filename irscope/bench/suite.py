@@ -12,11 +12,11 @@ import json
 import math
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.concurrency.temporary import temporary_folder
 from irscope.errors import ArgumentError
 from irscope.runtime.machine import describe
 
@@ -73,8 +73,8 @@ def _in_a_process(
     suite: str, threads: int, quick: bool, peers: Sequence[str] | None, names: Sequence[str], rotate: bool
 ) -> list[dict[str, Any]]:
     """The runs of one thread count, measured by a process of its own, whose progress passes through."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "runs.json"
+    with temporary_folder() as folder:
+        output = folder / "runs.json"
         options = {"threads": threads, "quick": quick, "peers": peers, "names": list(names), "rotate": rotate}
         code = "import sys; from irscope.bench.suite import _measure; _measure(*sys.argv[1:])"
         command = [sys.executable, "-c", code, suite, json.dumps(options), str(output)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.concurrency.temporary import remove_folder
 from irscope._base.progress import progress
 from irscope.corpus.findings import MANIFEST, TABLES, Survey
 from irscope.corpus.grouping import grouped
@@ -100,14 +100,14 @@ def _put_together(sources: Sequence[Source], out: Path, workers: Workers) -> Non
                 step()
             for _ in workers.each(grouped, [(str(ours), partition) for partition in range(partitions)]):
                 step()
-        shutil.rmtree(ours / "bodies", ignore_errors=True)
+        remove_folder(ours / "bodies")
         ours.mkdir(exist_ok=True)
         if (out / TABLES).exists():
             (out / TABLES).replace(ours.with_suffix(".old"))
         ours.replace(out / TABLES)
     finally:
-        shutil.rmtree(ours, ignore_errors=True)
-        shutil.rmtree(ours.with_suffix(".old"), ignore_errors=True)
+        remove_folder(ours)
+        remove_folder(ours.with_suffix(".old"))
 
 
 def _checked(number: float, name: str) -> int:

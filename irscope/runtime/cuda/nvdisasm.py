@@ -10,11 +10,11 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from irscope._base.concurrency.temporary import temporary_folder
 from irscope.errors import DeviceUnavailable
 
 __all__ = ["disassembled", "disassembler"]
@@ -39,8 +39,8 @@ def disassembled(cubin: bytes) -> str:
     command = disassembler()
     if command is None:
         raise DeviceUnavailable("no disassembler for GPU code was found", hint=INSTALL)
-    with tempfile.TemporaryDirectory(prefix="irscope-") as folder:
-        path = Path(folder) / "kernel.cubin"
+    with temporary_folder() as folder:
+        path = folder / "kernel.cubin"
         path.write_bytes(cubin + b"\0")  # CuPy leaves out the last byte
         try:
             done = subprocess.run(

@@ -19,18 +19,17 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from irscope._base.concurrency.restored import without_gradients
+from irscope._base.concurrency.temporary import temporary_folder
 from irscope._base.leaves import leaves
 from irscope._base.progress import progress
 from irscope._base.words import plural
@@ -160,8 +159,8 @@ def _our_entry(
 ) -> _Entry:  # fmt: skip
     """One way, compiled twice with a cache directory of its own: empty at first, then full."""
     label = f"{told or way}, {device}" if says_device else told or way
-    with tempfile.TemporaryDirectory() as folder:
-        store = ObjectStore(Path(folder) / "kernels")
+    with temporary_folder() as folder:
+        store = ObjectStore(folder / "kernels")
         made = compile_graph(program, device, store=store, pooled=False, exact=exact, **_WAYS[way])
         if way == "op by op":
             return _Entry(label, made, made)

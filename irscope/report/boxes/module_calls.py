@@ -49,6 +49,8 @@ class ModuleCalls:
         """The scopes of the nodes of groups that are from several modules."""
         self._paths_spanned: dict[int, set[str]] = {}
         self._path_of: dict[int, str] = {}
+        self._before = "", -1, -1
+        """The scope that was asked about before, with the outermost and the innermost call that it is in."""
 
     def box_of(self, scope: str, sources: Iterable[int]) -> int:
         """The box of a scope for a node that reads what the boxes `sources` make; -1 for the top."""
@@ -56,13 +58,18 @@ class ModuleCalls:
         if not scope:
             return box
         read = list(sources)
+        before, outermost, innermost = self._before
+        if scope == before and all(source < outermost or self._parent[source] == innermost for source in read):
+            return innermost  # most nodes follow one of their own module, and read what was made in it
         latest, newest = self._latest, max(read, default=-1)
         for path in self._paths_of(scope):
             call = latest.get((box, path))
             if call is None or not (newest < call or all(source < call or self._is_in(source, call) for source in read)):
                 call = latest[box, path] = self._make(path, box)
                 self._path_of[call] = path
+            outermost = call if box < 0 else outermost
             box = call
+        self._before = scope, outermost, box
         return box
 
     def _paths_of(self, scope: str) -> list[str]:

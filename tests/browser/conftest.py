@@ -184,14 +184,15 @@ def lab(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
 
 
 @contextlib.contextmanager
-def _server(root: Path) -> Iterator[str]:
+def _server(root: Path, module: str = "jupyterlab", app: str = "LabApp") -> Iterator[str]:
+    """JupyterLab, or what else is built of it, with directories of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--port-retries=0",
-        f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True",
+        sys.executable, "-m", module, "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--port-retries=0",
+        f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={root}", f"--{app}.expose_app_in_browser=True",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--ServerApp.allow_root=True",
     ]  # fmt: skip
     log = root / "lab.log"
@@ -249,7 +250,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
             reply.read()
             return
         time.sleep(0.1)
-    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+    raise RuntimeError(f"Jupyter did not start:\n{log.read_text()[-3000:]}")
 
 
 def prints(lab: Lab, code: str, expected: str) -> None:

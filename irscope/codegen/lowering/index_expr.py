@@ -120,7 +120,7 @@ class Space:
         first = sum(len(factors) for factors in self.factors[:dim])
         outer, inner = self.extents[first:axis], self.factors[dim][axis - first + 1 :]
         if dim == len(self.kept) or prod(outer) > 1:
-            raise CodegenError("a replaced range is read along axes that cannot be parted", rule="codegen-patch")
+            raise CodegenError("a replaced range is read along axes that cannot be separated", rule="codegen-patch")
         return OutputMustPart(dim, at * prod(inner))
 
     def gather(self, extents: Sequence[int]) -> None:

@@ -134,7 +134,8 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
     graph = torchscript.load(quietly(lambda: put_off(lambda: torch.jit.script(source))), args, name=name)
     for parameter, arg, value in zip(parameters, args, graph.free_inputs, strict=False):
         if isinstance(arg, torch.Tensor) != isinstance(value.type, TensorType):
-            raise ArgumentError(f"{parameter} is not annotated, and is read as {value.type}")
+            hint = f"write {parameter}: {'torch.Tensor' if isinstance(arg, torch.Tensor) else type(arg).__name__}"
+            raise ArgumentError(f"{parameter} is not annotated, and is read as {value.type}", hint=hint)
     return graph
 
 

@@ -126,7 +126,7 @@ def _extent(size: Dim, kernel: Dim, step: int, margin: int, gap: int, extra: int
     if transposed:
         return (size - 1) * step - 2 * margin + span + extra
     if size + 2 * margin < span:
-        raise mismatch(f"a window of {span} does not fit into {size} with margin {margin}", rule="conv-window")
+        raise mismatch(f"a window of {span} does not fit into {size} with padding {margin}", rule="conv-window")
     return (size + 2 * margin - span) // step + 1
 
 

@@ -94,7 +94,7 @@ def _pooled_size(size: Dim, kernel: int, step: int, margin: int, gap: int, ceil_
     if ceil_mode and (count - 1) * step >= size + margin:
         count -= 1
     if count < 1:
-        raise mismatch(f"a window of {kernel} does not fit into {size} with margin {margin}", rule="pool-window")
+        raise mismatch(f"a window of {kernel} does not fit into {size} with padding {margin}", rule="pool-window")
     return count
 
 

@@ -71,7 +71,7 @@ def test_no_part_where_the_replaced_axis_is_inside_another(device: Device) -> No
         made = patched(b, x, call(b, "exp", call(b, "slice", x, 1, 1, 3, 1)), 1, 1, 3)
         return call(b, "neg", call(b, "view", made, [20]))
 
-    with pytest.raises(CodegenError, match="cannot be parted"):
+    with pytest.raises(CodegenError, match="cannot be separated"):
         spec_of_group(group(body, [type_of(normal(4, 5))]), [type_of(normal(4, 5))])
 
 

@@ -54,7 +54,7 @@ def can_move(db: Answers, node: Node, point: Node, *, before: bool) -> Verdict:
 
 def _dragged(db: Answers, node: Node, blocked: Node) -> str:
     """The link between the node that was asked about and the one that is held up, if they differ."""
-    return "" if node is blocked else f", and {db.node_words(blocked)} cannot be parted from {db.node_words(node)}"
+    return "" if node is blocked else f", and {db.node_words(blocked)} cannot be separated from {db.node_words(node)}"
 
 
 def _granted(db: Answers, node: Node, followers: Sequence[Node], already: bool) -> str:

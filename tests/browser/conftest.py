@@ -71,13 +71,23 @@ class Lab:
     errors: list[str] = field(default_factory=list)
     """Errors that no script caught."""
 
-    def open(self, name: str, *cells: str) -> None:
-        """Write a notebook of these cells, open it, and wait for its kernel."""
+    def watch(self, url: str, its_own: str) -> None:
+        """Note requests to elsewhere, and errors of the page but for one that is the program's own."""
+        local = (url, url.replace("http", "ws"), "data:", "blob:")
+        self.page.on("request", lambda request: None if request.url.startswith(local) else self.outside.append(request.url))
+        self.page.on("pageerror", lambda error: its_own in error.message or self.errors.append(f"{error.message}\n{error.stack}"))
+
+    def write(self, name: str, *cells: str) -> None:
+        """Write a notebook of these cells."""
         notebook = {
             "cells": [_cell(source) for source in cells], "nbformat": 4, "nbformat_minor": 5,
             "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         }  # fmt: skip
         (self.root / name).write_text(json.dumps(notebook), encoding="utf-8")
+
+    def open(self, name: str, *cells: str) -> None:
+        """Write a notebook of these cells, open it, and wait for its kernel."""
+        self.write(name, *cells)
         self.reopen(name)
 
     def reopen(self, name: str) -> None:
@@ -173,9 +183,7 @@ def lab(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
         page = context.new_page()
         page.set_default_timeout(10_000)
         lab = Lab(page, root)
-        local = (url, url.replace("http", "ws"), "data:", "blob:")
-        page.on("request", lambda request: None if request.url.startswith(local) else lab.outside.append(request.url))
-        page.on("pageerror", lambda error: _LABS_OWN in error.message or lab.errors.append(f"{error.message}\n{error.stack}"))
+        lab.watch(url, _LABS_OWN)
         page.goto(f"{url}/lab?token={TOKEN}&reset", wait_until="domcontentloaded")
         page.wait_for_function("() => window.jupyterapp && window.jupyterapp.started", timeout=90_000)
         page.evaluate("() => window.jupyterapp.started")

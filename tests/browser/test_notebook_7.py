@@ -24,19 +24,13 @@ CELLS = (
 @pytest.fixture(scope="module")
 def notebook(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     root = tmp_path_factory.mktemp("notebook")
-    cells = [{"cell_type": "code", "id": f"c{k}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
-             for k, source in enumerate(CELLS)]  # fmt: skip
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    made = {"cells": cells, "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}}
-    (root / "seven.ipynb").write_text(json.dumps(made), encoding="utf-8")
     with _server(root, "notebook", "JupyterNotebookApp") as url:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         page = context.new_page()
         page.set_default_timeout(20_000)
         lab = Lab(page, root)
-        local = (url, url.replace("http", "ws"), "data:", "blob:")
-        page.on("request", lambda request: None if request.url.startswith(local) else lab.outside.append(request.url))
-        page.on("pageerror", lambda error: _ITS_OWN in error.message or lab.errors.append(f"{error.message}\n{error.stack}"))
+        lab.watch(url, _ITS_OWN)
+        lab.write("seven.ipynb", *CELLS)
         page.goto(f"{url}/notebooks/seven.ipynb?token={TOKEN}", wait_until="domcontentloaded")
         page.wait_for_function(
             "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'", timeout=90_000

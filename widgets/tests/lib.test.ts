@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Bands } from "../src/lib/layout/bands";
-import { Records } from "../src/lib/model/records";
+import { Records, type Supply } from "../src/lib/model/records";
 import type { ExplorerView } from "../src/lib/model/schema";
 import { search } from "../src/lib/model/search";
 import { picked, Selection } from "../src/lib/model/selection";
@@ -119,6 +119,27 @@ test("evidence is lit until the selection changes", () => {
   selection.set([3]);
   expect(moves).toEqual([false, true]);
   expect(selection.lit.size).toBe(0);
+});
+
+test("lines that are not there are asked for once: more of them where one reads on, and those around steps ahead", () => {
+  const asked: [number, number][] = [];
+  const lines = (first: number, count: number) => {
+    asked.push([first, count]);
+    return new Promise<never>(() => undefined);
+  };
+  const whole = view();
+  const records = new Records({ ...whole, text: { ...whole.text, total: 10_000 } }, { lines } as unknown as Supply);
+  records.wantLine(2500);
+  records.wantLine(2400);
+  expect(asked).toEqual([[2400, 240]]);
+  records.wantLine(2650); // on to the next page
+  records.wantLine(2390); // and back to the one before
+  records.wantLine(5000); // and to somewhere else
+  expect(asked.slice(1)).toEqual([[2640, 720], [1680, 720], [4800, 240]]);
+  records.wantAround([3000, 9990, 5050, 8000]);
+  expect(asked.slice(4)).toEqual([[5040, 240], [7920, 240], [9840, 240]]);
+  records.wantAround([0, 10_000, -1]);
+  expect(asked.slice(7)).toEqual([[0, 240]]);
 });
 
 test("search finds exact names first, then lines and labels in program order", () => {

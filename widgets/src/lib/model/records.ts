@@ -4,7 +4,6 @@ import { Hierarchy } from "./hierarchy";
 import type { AssumedLayout, BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
-/** Lines that are asked for at once. */
 /** Lines of a page of text. */
 const PAGE = 240;
 /** Pages that Python gives in one answer, that are asked for while somebody reads on, and that are asked for ahead of somebody. */

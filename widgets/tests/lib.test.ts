@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { Bands } from "../src/lib/layout/bands";
+import { Draft } from "../src/lib/model/branches";
 import { Records, type Supply } from "../src/lib/model/records";
 import type { ExplorerView } from "../src/lib/model/schema";
 import { search } from "../src/lib/model/search";
@@ -141,6 +142,25 @@ test("lines that are not there are asked for once: more of them where one reads 
   records.wantAround([0, 10_000, -1]);
   expect(asked.slice(7)).toEqual([[0, 240]]);
 });
+
+test("a draft goes back to what was written in it, not to another text, and keeps fewer of long ones", () => {
+  const draft = new Draft();
+  draft.begin("one");
+  draft.write("one!", 4, 4);
+  draft.begin("two");
+  expect(draft.undo()).toBe(false);
+  draft.write("two?", 4, 4);
+  expect(draft.undo() && draft.text).toBe("two");
+  expect(draft.redo() && draft.text).toBe("two?");
+  const back = (letters: number) => {
+    draft.begin("x".repeat(letters));
+    for (let k = 0; k < 300; k++) draft.write(`${"x".repeat(letters)}${k}`, 10 * k, 10 * k); // each in another place
+    let steps = 0;
+    while (draft.undo()) steps++;
+    return steps;
+  };
+  expect([back(10), back(200_000), back(5_000_000)]).toEqual([200, 99, 20]);
+}, 20_000);
 
 test("search finds exact names first, then lines and labels in program order", () => {
   const records = new Records(view());

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Branch", "Branches", "branch_diff"]
 
 _MOST_LINES = 400
-_MOST_EDITED = 2500
+_MOST_EDITED = 20_000
 """Nodes of a program whose text is edited in the page: each pause in the writing fuses it anew."""
 _TOO_LONG = (
     f"A page edits programs of up to {_MOST_EDITED:,} nodes, for each pause fuses the program anew. Change the text of a longer one in "

@@ -6,7 +6,9 @@ import type { Branching, Draft } from "../lib/model/branches";
 import { tokens } from "../lib/model/tokens";
 
 const ROW = 18;
+/** How long nobody types before Python is asked, and how much longer for each letter of a long text: it fuses all of it anew. */
 const RESTING_MS = 350;
+const RESTING_PER_LETTER = 0.001;
 const SPARE = 4;
 
 export function editor(branching: Branching, signal: AbortSignal, close: () => void): HTMLElement {
@@ -48,7 +50,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
   };
   const wait = () => {
     clearTimeout(resting);
-    resting = setTimeout(() => void ask(), RESTING_MS);
+    resting = setTimeout(() => void ask(), RESTING_MS + RESTING_PER_LETTER * draft.text.length);
   };
   const written = () => {
     draft.write(area.value, area.selectionStart, area.selectionEnd);

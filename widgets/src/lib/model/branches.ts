@@ -36,7 +36,10 @@ interface Snapshot {
 }
 
 const APART_MS = 600;
+/** Texts that can be gone back to: fewer of a long one. */
 const MOST_KEPT = 200;
+const LEAST_KEPT = 20;
+const MOST_LETTERS = 20_000_000;
 
 /** A text while somebody writes it. */
 export class Draft {
@@ -57,14 +60,15 @@ export class Draft {
   #written = 0;
 
   begin(text: string): void {
-    Object.assign(this, { open: true, focused: true, text, start: 0, end: 0, top: 0, left: 0, trouble: null, taken: true, before: [], after: [], last: 0 });
+    Object.assign(this, { open: true, focused: true, text, start: 0, end: 0, top: 0, left: 0, trouble: null, taken: true });
+    [this.#before, this.#after, this.#last] = [[], [], 0];
   }
 
   /** Takes note of what was written; letters in quick succession are undone together. */
   write(text: string, start: number, end: number): void {
     const now = Date.now();
     if (now - this.#last > APART_MS || Math.abs(start - this.#written) > 1 || !this.#before.length) this.#before.push({ text: this.text, start: this.start, end: this.end });
-    if (this.#before.length > MOST_KEPT) this.#before.shift();
+    if (this.#before.length > Math.max(LEAST_KEPT, Math.min(MOST_KEPT, MOST_LETTERS / text.length))) this.#before.shift();
     [this.#last, this.#written] = [now, start];
     this.#after = [];
     Object.assign(this, { text, start, end, taken: false });

@@ -311,7 +311,7 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.wait_for_timeout(200)
     assert lab.python("print(len(asked))") == "0"
     page.locator(f"{LIVE} .irs-filter input").click()  # nothing covers it
-    page.locator(f"{LIVE} .irs-text", has_text="read-only: too long").wait_for()
+    page.locator(f"{LIVE} .irs-text button", has_text="edit").wait_for()
     page.locator(f"{LIVE} .irs-graph button", has_text="open all").click()
     page.locator(f"{LIVE} .irs-graph [role=status]", has_text="stay closed").wait_for(timeout=60_000)
     for name in ("close all", "fit"):

@@ -62,7 +62,15 @@ class BlockIndex:
             for slot, (place, number) in enumerate(row):
                 if place != OUTSIDE:
                     self.users[place].append((number, slot, reader))
+        self._pieces: dict[Block, Piece] = {}
         self.looks = _Looks(self).all()
+
+    def piece(self, node: Node, block: Block) -> Piece:
+        """A block of a node, as `inner_piece` makes it, made once."""
+        known = self._pieces.get(block)
+        if known is None:
+            known = self._pieces[block] = inner_piece(self.graph, node, block)
+        return known
 
     def is_constant(self, value: Value) -> bool:
         """Whether a `prim::Constant` makes the value."""
@@ -129,6 +137,8 @@ class _Looks:
         self._index = index
         self._known: dict[tuple[object, ...], int] = {}
         self._types: dict[Type, str] = {}
+        self._forms: dict[bytes, bytes] = {}
+        """Blocks up to extents, by what they are up to names, which is found sooner."""
 
     def all(self) -> list[int]:
         return [self._known.setdefault(self._look(place), len(self._known)) for place in range(len(self._index.nodes))]
@@ -143,9 +153,15 @@ class _Looks:
 
     def _blocks(self, node: Node) -> bytes:
         """What the blocks look like; values from outside count as the operands that they are."""
-        return b"".join(
-            canonical_form(inner_piece(self._index.graph, node, block), "extents") for block in inner_blocks(node)
-        ) + self._sharing(node)
+        pieces = [self._index.piece(node, block) for block in inner_blocks(node)]
+        return b"".join(map(self._form, pieces)) + self._sharing(node)
+
+    def _form(self, piece: Piece) -> bytes:
+        named = canonical_form(piece, "alpha")
+        known = self._forms.get(named)
+        if known is None:
+            known = self._forms[named] = canonical_form(piece, "extents")
+        return known
 
     def _sharing(self, node: Node) -> bytes:
         """Which values from outside are read in several blocks, or are operands too."""

@@ -19,7 +19,8 @@ over once each; where the spans add up to more than `_SPANS` times the program, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import lt
 from typing import Final
 
 from irscope.transforms.dedup.regions.block_index import BlockIndex
@@ -89,12 +90,20 @@ def _early(before: Sequence[Sequence[int]], inside: set[int], span: range) -> se
 
 def keeps_order(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
     """Whether the nodes of a place may run in the order that those of the first place have in the program."""
+    if _rises(nodes) and _rises(leader):
+        return True  # in the order that they have
     rank = {node: leader[column] for column, node in enumerate(nodes)}
     return all(rank[earlier] < rank[node] for node in nodes for earlier in index.before[node] if earlier in rank)
 
 
-def waiting_regions(index: BlockIndex, regions: Iterable[Sequence[int]]) -> set[int]:
+def _rises(nodes: Sequence[int]) -> bool:
+    return all(map(lt, nodes, nodes[1:]))
+
+
+def waiting_regions(index: BlockIndex, regions: Sequence[Sequence[int]]) -> set[int]:
     """The numbers of regions that wait for themselves, through others or through what lies between."""
+    if all(max(nodes) - min(nodes) < len(nodes) for nodes in regions):
+        return set()  # with nothing between the nodes of any, the program's order is one of the regions too
     unit = list(range(len(index.nodes)))
     point_of: dict[int, int] = {}
     for number, nodes in enumerate(regions):

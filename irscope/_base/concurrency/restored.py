@@ -147,8 +147,8 @@ def switching_often(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 def holding_the_lock(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a short call gives that somebody waits for: no other thread takes Python's lock from it meanwhile. Two threads that
-    compute side by side take twice as long, and each turn of the other one may be a long call of C's.
+    """What a call of some milliseconds gives that somebody waits for: no other thread takes Python's lock from it meanwhile. Two
+    threads that compute side by side take twice as long, and each turn of the other one may be a long call of C's.
 
     >>> holding_the_lock(sys.getswitchinterval) > sys.getswitchinterval()
     True
@@ -167,7 +167,8 @@ def holding_the_lock(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 
 
 _HURRIED_SECONDS: Final = 0.001
-_HELD_SECONDS: Final = 0.1
+_HELD_SECONDS: Final = 0.01
+"""What is held is lost too, once, to a thread that had asked for the lock before."""
 _HURRIED: Final[list[float]] = []
 """How often threads took turns before each of the calls that are under way."""
 _AFTERWARDS: Final = [0.005]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
@@ -42,6 +43,8 @@ from irscope.runtime.cpu import CpuDevice
 
 if TYPE_CHECKING:
     from irscope.runtime.profile import Profile
+
+_MOST_SAMPLES: Final = 50
 
 __all__ = ["Inspection", "declared", "title_of", "verdict_view"]
 
@@ -96,8 +99,9 @@ class Inspection:
         return self.pair(ids[0], ids[1], state) if len(ids) == 2 else self.detail(ids[0], state)
 
     def prepare(self) -> None:
-        """Make what the first question would wait for."""
-        self._alias, self._rename, self._of.class_of  # noqa: B018
+        """Make what the first questions would wait for, by asking some: about a node of each op."""
+        for nodes in islice(self._of.queries.index.of_op.values(), _MOST_SAMPLES):
+            self.detail(nodes[len(nodes) // 2].id)
 
     def measured(self, profile: Profile) -> None:
         """Tell of the times of a profile from now on. Raises ArgumentError for one of another program."""

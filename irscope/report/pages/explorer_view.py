@@ -126,7 +126,7 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         remarks=remarks_table(exploration.fusion.history, exploration.names, _MOST_REMARKS) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        later=["search", *(() if few else ("numbers", "remarks")), "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
+        later=["search", *(() if few else ("numbers", "remarks")), "questions", "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
         programs=program_stops(exploration.fusion.history),
         kernels={},
         details={},
@@ -142,8 +142,10 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
 def later_part(exploration: Exploration, inspection: Inspection, name: str) -> dict[str, Any]:
     """What a first view left out, as fields of a view. Raises UnknownName."""
     history, graph = exploration.fusion.history, exploration.graph
-    if name == "search":  # nothing to tell: the first query and the first selection find made what they need
+    if name == "search":  # nothing to tell: the first query finds made what it needs, and so does the first selection
         exploration.queries.prepare()
+        return {}
+    if name == "questions":
         inspection.prepare()
         return {}
     if name == "numbers":
@@ -159,7 +161,7 @@ def later_part(exploration: Exploration, inspection: Inspection, name: str) -> d
     if name == "timeline":
         timeline = timeline_view(history, text_view(graph))
         return {} if timeline is None else {"timeline": timeline}
-    hint = "the parts that come later are search, numbers, remarks, copies, memory, timeline and timing"
+    hint = "the parts that come later are search, numbers, remarks, questions, copies, memory, timeline and timing"
     raise UnknownName(f"a view has no part {name!r}", hint=hint)
 
 

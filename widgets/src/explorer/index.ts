@@ -189,24 +189,29 @@ function playByKeys(root: HTMLElement, bar: StoryBar, signal: AbortSignal): void
 const AFTER_FIRST_PICTURE_MS = 60;
 
 const LATER = ["search", "numbers", "remarks"];
+const UNSEEN = ["questions"];
 
-/** Asks for what takes a look at every group, and then for what is copied, once the first picture stands; for one after the
- * other, since Python answers other questions meanwhile. */
+/** Asks for what takes a look at every group, lets Python make ready for questions, and asks for what is copied, once the first
+ * picture stands; for one after the other, since Python answers other questions meanwhile. */
 async function later(context: Context, changed: () => void): Promise<void> {
   const { view, supply, records, copies, signal } = context;
-  const names: string[] = LATER.filter((name) => view.later?.includes(name));
   if (!supply) return;
   await new Promise((go) => setTimeout(go, AFTER_FIRST_PICTURE_MS));
-  for (const name of names) {
-    if (signal.aborted) return;
-    const part = await supply.part(name).catch(() => ({}));
-    Object.assign(view, part);
-    if ("classes" in part) records.learnClasses();
-  }
-  view.later = (view.later ?? []).filter((name) => !names.includes(name));
+  const load = async (wanted: string[]): Promise<boolean> => {
+    const names = wanted.filter((name) => view.later?.includes(name));
+    for (const name of names) {
+      if (signal.aborted) return false;
+      const part = await supply.part(name).catch(() => ({}));
+      Object.assign(view, part);
+      if ("classes" in part) records.learnClasses();
+    }
+    view.later = (view.later ?? []).filter((name) => !names.includes(name));
+    return names.length > 0 && !signal.aborted;
+  };
+  if (await load(LATER)) changed();
+  await load(UNSEEN);
   if (signal.aborted) return;
-  if (names.length) changed();
-  if (view.later.includes("copies")) await copies.load(supply).catch(() => undefined);
+  if (view.later?.includes("copies")) await copies.load(supply).catch(() => undefined);
 }
 
 /** In the place of the step bar, as long as nobody asked for the steps. */

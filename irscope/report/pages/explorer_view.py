@@ -126,7 +126,10 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         remarks=remarks_table(exploration.fusion.history, exploration.names, _MOST_REMARKS) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        later=["search", *(() if few else ("numbers", "remarks")), "questions", "copies", "timeline", *(["timing"] if exploration.can_measure else [])],
+        later=[  # in the order in which it is asked for
+            "search", *(() if few else ("numbers", "remarks")), "questions", "copies", "timeline",
+            *(["timing"] if exploration.can_measure else []),
+        ],
         programs=program_stops(exploration.fusion.history),
         kernels={},
         details={},

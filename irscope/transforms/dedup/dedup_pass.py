@@ -13,29 +13,20 @@ from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Node, Value
+from irscope.transforms.dedup import regions as repeated
+from irscope.transforms.dedup import rewrite  # both load what is asked of them
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.holes import first_told
 from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.regions import RegionPieces, outline_nested
 from irscope.transforms.dedup.relations import differences, excerpt, meeting
-from irscope.transforms.dedup.rewrite import (
-    Applied,
-    ClassHoles,
-    Price,
-    Recommendation,
-    applied,
-    class_holes,
-    compile_seconds,
-    measured_seconds,
-    obstacles,
-    recommended,
-    text_bytes,
-)
 from irscope.transforms.dedup.steps import GIVES_UP, RANK, RELATIONS, Relation
 from irscope.transforms.dedup.units import KernelPieces
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from irscope.transforms.dedup.regions import RegionPieces
+    from irscope.transforms.dedup.rewrite import Applied, ClassHoles, Recommendation
 
 __all__ = ["Dedup", "EquivalenceClass", "known_relation"]
 
@@ -106,8 +97,8 @@ class Dedup(Drawn):
         sizes: dict[Node | str, tuple[int, int, float]] = {}
         for members in self._ladder.classes("alpha"):  # what is the same but for names is as large
             leader = self._pieces[members[0]]
-            ops, text = len(leader.nodes), text_bytes(leader)
-            sizes.update({m: (ops, text, compile_seconds(self._pieces[m], seconds)) for m in members})
+            ops, text = len(leader.nodes), rewrite.text_bytes(leader)
+            sizes.update({m: (ops, text, rewrite.compile_seconds(self._pieces[m], seconds)) for m in members})
         steps = [(str(relation), self._ladder.classes(relation), GIVES_UP[relation]) for relation in RELATIONS]
         if self.kernels is not None:
             steps.append(("machine code", self.kernels.codes, "nothing: what became of them is the same"))
@@ -204,7 +195,7 @@ class Dedup(Drawn):
 
     def class_holes(self, cls: EquivalenceClass | Node | Value | int | str) -> ClassHoles:
         """The same as records."""
-        return class_holes([self._pieces[member] for member in self._class(cls).members], self.relation)
+        return rewrite.class_holes([self._pieces[member] for member in self._class(cls).members], self.relation)
 
     def recommend(self, *, budget: float = 0.05, executable: Any = None, measure: bool = False) -> Recommendation:
         """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
@@ -217,14 +208,14 @@ class Dedup(Drawn):
         if measure and (not isinstance(self.source, Graph) or self.regions is not None or not hasattr(executable, "slowdown")):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
             raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
-        price = Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
-        return recommended(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body(), named=self._member)
+        price = rewrite.Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
+        return rewrite.recommended(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body(), named=self._member)
 
     def _why_not_one_body(self) -> Callable[[Members, Relation], str]:
         """What says why one piece cannot stand for a class, or nothing: functions and executables have callers, groups have none."""
         if not isinstance(self.source, Module) or self.kernels is not None or self._ladder.holds_groups:
             return lambda members, step: ""
-        return obstacles(self.source, self._ladder)
+        return rewrite.obstacles(self.source, self._ladder)
 
     def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
@@ -240,14 +231,14 @@ class Dedup(Drawn):
         if self.kernels is not None:
             what = "kernels are generated: it is the groups that they come from which get one body"
             raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
-        if isinstance(step, Recommendation):
+        if isinstance(step, rewrite.Recommendation):
             chosen = dict(step.chosen)
         else:
             relation = known_relation(self.relation if step is None else step)
             chosen = dict.fromkeys(self._ladder.classes(relation), relation)
         if self.regions is not None and isinstance(self.source, Graph):
             return _outlined(self.source, self.regions, chosen)
-        return applied(self.source, self._ladder, chosen)
+        return rewrite.apply_classes(self.source, self._ladder, chosen)
 
     def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """What repeats within one member of a class, its representative: the heads of a layer. The pieces are those of the
@@ -273,7 +264,7 @@ class Dedup(Drawn):
         if executable is not None and not hasattr(executable, "kernels"):
             what = f"seconds of compiling are those of an executable, not of {type(executable).__name__}"
             raise ArgumentError(what, hint="d.ladder(irs.compile(fusion)), for d = irs.dedup(fusion)")
-        return self.kernels.seconds if self.kernels is not None else measured_seconds(executable)
+        return self.kernels.seconds if self.kernels is not None else rewrite.measured_seconds(executable)
 
     @cached_property
     def _class_of(self) -> dict[Node | str, EquivalenceClass]:
@@ -316,7 +307,7 @@ def known_relation(relation: Relation) -> Relation:
 def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
     """The regions of each class as a function, and what stays as it is, and why."""
     repeats = regions.chosen(classes)
-    module, remarks = outline_nested(graph, repeats, regions.find)
+    module, remarks = repeated.outline_nested(graph, repeats, regions.find)
     covered = {node for repeat in repeats for place in repeat.places for node in place}
     steps = ", ".join(repr(str(step)) for step in dict.fromkeys(classes.values())) or "what was chosen"
     apart = [
@@ -329,7 +320,7 @@ def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Rel
         f"missed {_some(members)}: {why}"
         for members in classes if len(members) > 1 and not all(covered.issuperset(regions.nodes(name)) for name in members)
     ]  # fmt: skip
-    return Applied(module, (*remarks, *apart, *left), None)
+    return rewrite.Applied(module, (*remarks, *apart, *left), None)
 
 
 def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:

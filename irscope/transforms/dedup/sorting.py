@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from irscope._base.concurrency.restored import without_collector
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Module, Node
 from irscope.ir.module import entry
+from irscope.transforms.dedup import constants
+from irscope.transforms.dedup import regions as repeated  # both load what is asked of them
 from irscope.transforms.dedup.classes import Ladder
-from irscope.transforms.dedup.constants import ConstantDedup, ConstantStep, constant_classes
 from irscope.transforms.dedup.dedup_pass import Dedup, EquivalenceClass, known_relation
 from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.regions import RegionPieces, region_pieces, scope_pieces
 from irscope.transforms.dedup.steps import Relation
 from irscope.transforms.dedup.units import KernelPieces, kernel_pieces, pieces_of
+
+if TYPE_CHECKING:
+    from irscope.transforms.dedup.constants import ConstantDedup, ConstantStep
+    from irscope.transforms.dedup.regions import RegionPieces
 
 __all__ = ["Unit", "dedup"]
 
@@ -61,7 +65,7 @@ def dedup(source: Any, *, relation: Any = None, unit: Unit = "auto") -> Dedup | 
         what = "a Graph, a Fusion, a Module or what irs.compile gives"
         raise ArgumentError(f"dedup works on {what}, not on {type(source).__name__}", hint=hint)
     if unit == "constants":
-        return constant_classes(program, relation or "equal")
+        return constants.constant_classes(program, relation or "equal")
     relation = known_relation(relation or "alpha")
     if unit == "kernels" and generated is None:
         raise ArgumentError(
@@ -72,7 +76,7 @@ def dedup(source: Any, *, relation: Any = None, unit: Unit = "auto") -> Dedup | 
         return _sorted_into_classes(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
     if unit in ("regions", "scopes"):
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one meant from outside
-        found = without_collector(region_pieces if unit == "regions" else scope_pieces, graph)
+        found = without_collector(repeated.region_pieces if unit == "regions" else repeated.scope_pieces, graph)
         return _sorted_into_classes(graph, relation, found.pieces, found.note, regions=found)
     return without_collector(_of_itself, program, relation, groups=unit == "groups")
 

@@ -1,6 +1,6 @@
 from .applied import (
     Applied,
-    applied,
+    apply_classes,
 )
 from .cost import (
     Cost,
@@ -43,7 +43,7 @@ __all__ = [
     "Measures",
     "Price",
     "Recommendation",
-    "applied",
+    "apply_classes",
     "class_holes",
     "compile_seconds",
     "cost_of",

@@ -10,7 +10,7 @@ from irscope.transforms.dedup.classes import Ladder
 from irscope.transforms.dedup.rewrite.groups import Choice, merge_groups, merge_groups_of_all
 from irscope.transforms.dedup.rewrite.modules import merge_modules
 
-__all__ = ["Applied", "applied"]
+__all__ = ["Applied", "apply_classes"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Applied:
         return self.program
 
 
-def applied(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
+def apply_classes(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
     """The program with classes merged, each at the step that is chosen for it."""
     if isinstance(program, Module) and ladder.holds_groups:
         return Applied(*merge_groups_of_all(program, ladder, chosen), None)

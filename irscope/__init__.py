@@ -23,12 +23,12 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext irscope` runs: adds `%%ir` and `%irscope`."""
+    """Add the magics `%%ir` and `%irscope`; `%load_ext irscope` calls this."""
     import_module("irscope.magics").load(shell)
 
 
 def _show_richly() -> None:
-    """In a notebook, let graphs and results draw themselves; costs nothing anywhere else."""
+    """In a notebook, let graphs and results draw themselves; elsewhere this loads nothing."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
@@ -38,7 +38,7 @@ def _show_richly() -> None:
 
 
 def _figures() -> Any:
-    """What draws programs and results: those do not know it."""
+    """Return the module that draws programs and results, which do not depend on it."""
     return import_module("irscope.display.figures")
 
 

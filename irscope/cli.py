@@ -26,7 +26,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; gives the exit status. A mistake of the user prints one message and no traceback."""
+    """Run one command and return its exit status. A user's mistake prints one message and no traceback."""
     parser = _parser()
     options, others = parser.parse_known_args(arguments)
     if others and options.run is not _lab:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `irscope show FILE | head`
         sys.stderr.close()
         return 0
-    except OSError as error:  # files are read and written with errors of their own: this is the output
+    except OSError as error:  # files raise errors of their own: this one is of the output
         print(f"irscope: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         _forget_output()
         return 2
@@ -52,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _forget_output() -> None:
-    """What could not be written would be tried again, and told with a traceback, when Python ends."""
+    """Discard the output that could not be written, which Python would try again at its end and report with a
+    traceback."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -65,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     lab = commands.add_parser(
-        "lab", help="open JupyterLab on the tour notebook; further options, such as --no-browser, go to it"
+        "lab", help="open JupyterLab on the tour notebook; further options, such as --no-browser, are passed on to it"
     )
     lab.add_argument("notebook", nargs="?", default="00_tour.ipynb", help="another notebook to open")
     lab.set_defaults(run=_lab)
@@ -81,11 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_source(report)
     report.add_argument("-o", "--output", default="report.html", help="where to write it (default: %(default)s)")
     report.add_argument(
-        "--sources", metavar="FOLDER", help="show lines of the files in this folder that the program names"
+        "--sources", metavar="FOLDER", help="show source lines of the files in this folder that the program refers to"
     )
     report.add_argument(
         "--answers", action=argparse.BooleanOptionalAction,
-        help="hold answers about every value and node (default: with up to 50,000 nodes)",
+        help="include answers about every value and node (default: with up to 50,000 nodes)",
     )  # fmt: skip
     report.set_defaults(run=_report)
 
@@ -95,11 +96,11 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="time kernels or models against what else is installed")
     bench.add_argument("--suite", default="kernels", help="kernels, models or gpu (default: %(default)s)")
-    bench.add_argument("--quick", action="store_true", help="fewer sizes and turns: under two minutes")
-    bench.add_argument("--threads", default="1,2", help="thread counts, with commas (default: %(default)s)")
-    bench.add_argument("--cases", default="", help="only these, with commas")
-    bench.add_argument("--peers", help="only these competitors, with commas; an empty list leaves ours alone")
-    bench.add_argument("--rotate", action="store_true", help="no operand is found in a cache")
+    bench.add_argument("--quick", action="store_true", help="fewer sizes and repetitions: under two minutes")
+    bench.add_argument("--threads", default="1,2", help="thread counts, comma-separated (default: %(default)s)")
+    bench.add_argument("--cases", default="", help="only these cases, comma-separated")
+    bench.add_argument("--peers", help="only these competitors, comma-separated; an empty list times irscope alone")
+    bench.add_argument("--rotate", action="store_true", help="rotate the operands, so that none is found in a cache")
     bench.add_argument("--dry", action="store_true", help="gpu: generate and compile everything, run nothing")
     bench.add_argument("--json", metavar="FILE", help="write the machine and all figures to a file")
     bench.set_defaults(run=_bench)
@@ -116,15 +117,15 @@ def _add_opt(commands: Any) -> None:
 
     width = max(map(len, PASSES))
     opt = commands.add_parser(
-        "opt", help="run passes over a program and print what becomes of it",
+        "opt", help="run passes over a program and print the result",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Run passes over a program and print what becomes of it, as IR text; all else is in # comments.",
+        description="Run passes over a program and print the result as IR text; everything else is printed as # comments.",
         epilog="passes:\n" + "\n".join(_pass_line(known, width) for known in PASSES.values())
         + "\n\nexample:\n  irscope opt program.ir -p 'functionalize,cse,fuse{min_size=3},dce' --remarks missed",
     )  # fmt: skip
     _add_source(opt)
     opt.add_argument(
-        "-p", "--passes", required=True, metavar="PIPELINE", help="names with commas between, options in braces"
+        "-p", "--passes", required=True, metavar="PIPELINE", help="comma-separated names, options in braces"
     )
     opt.add_argument("-o", "--output", metavar="OUT", help="write the program to a file instead of printing it")
     opt.add_argument(
@@ -146,7 +147,7 @@ def _add_profile(commands: Any) -> None:
     profile = commands.add_parser(
         "profile", help="say where the time, the bytes and the memory of a run go, and what would help"
     )
-    profile.add_argument("source", help="a program's file, or module:name (or path.py:name): a function, a model, or what builds one")
+    profile.add_argument("source", help="a program's file, or module:name (or path.py:name): a function, a model, or a model's builder")
     profile.add_argument(
         "--args", "--input", nargs="*", default=[], action="extend", metavar="TYPE",
         help="example arguments, such as float32[1,3,416,416], filled with random numbers",
@@ -166,9 +167,9 @@ def _add_survey(commands: Any) -> None:
         "survey", help="say what many models have in common: which kernels they share, and what is never fused"
     )
     survey.add_argument("sources", nargs="+", metavar="FOLDER", help="folders of programs, and programs")
-    survey.add_argument("--out", required=True, metavar="DIR", help="where to write it; started again, it goes on from what is there")
-    survey.add_argument("--scheduler", metavar="ADDRESS", help="have the workers of this Dask cluster do it")
-    survey.add_argument("--processes", type=int, metavar="N", help="how many work on this machine (default: one per core)")
+    survey.add_argument("--out", required=True, metavar="DIR", help="where to write it; an interrupted survey resumes from there")
+    survey.add_argument("--scheduler", metavar="ADDRESS", help="use the workers of this Dask cluster")
+    survey.add_argument("--processes", type=int, metavar="N", help="worker processes on this machine (default: one per core)")
     survey.add_argument("--seconds", type=int, default=300, help="processor time for each model (default: %(default)s)")
     survey.add_argument("--memory", type=float, metavar="GB", help="memory for each model (default: a process's share)")
     survey.add_argument("--policy", default="greedy", help="how to fuse: greedy, min-bytes or torch-legacy (default: %(default)s)")
@@ -219,9 +220,9 @@ def _opt(options: argparse.Namespace) -> None:
     pipeline = Pipeline(options.passes)
     unknown = set(options.print_after) - {stage.name for stage in pipeline.stages}
     if unknown:
-        told = ", ".join(stage.name for stage in pipeline.stages)
+        stages = ", ".join(stage.name for stage in pipeline.stages)
         raise ArgumentError(
-            f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {told}"
+            f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {stages}"
         )
     graph = one_graph(load(options.file, *map(_example, options.input), trust=options.trust))
     done = pipeline(graph, verify_each=options.verify_each)
@@ -270,8 +271,8 @@ def _profile(options: argparse.Namespace) -> None:
     from irscope.session import one_graph, write_report
 
     if ":" in options.source and not Path(options.source).exists():
-        program, its_own = _imported(options.source)
-        given = [_example(text) for text in options.args] or its_own
+        program, defaults = _imported(options.source)
+        given = [_example(text) for text in options.args] or defaults
         if not given:
             what = f"{options.source!r} comes without example arguments"
             raise ArgumentError(what, hint="give one array type for each: --args 'float32[4,8]'")
@@ -316,15 +317,16 @@ def _survey(options: argparse.Namespace) -> int:
 
 
 def _is_torchs(program: Any) -> bool:
-    """Whether a function's module, or a model's, names something of torch's."""
+    """Check whether the module of a function, or of a model's class, names anything of torch."""
     home = getattr(program, "__globals__", None) or vars(sys.modules[type(program).__module__])
     names = [str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in home.values()]
     return any(name.partition(".")[0] == "torch" for name in names)
 
 
 def _imported(name: str) -> tuple[Any, list[Any]]:
-    """What `module:function` means, and the example arguments that come with it. A class of models is called without arguments, and so
-    is a function that gives a model without any: `net` gives `Net()`, or `(Net(), x)`. Raises ArgumentError."""
+    """Return what `module:function` names, and the example arguments that come with it. A class of models is called
+    without arguments, and so is a function that needs none and returns a model: `net` returns `Net()`, or `(Net(), x)`.
+    Raises ArgumentError."""
     place, _, attribute = name.rpartition(":")
     sys.path.insert(0, str(Path.cwd()))
     hint = "write module:function, with the module's folder as the current one, or file.py:function"
@@ -345,7 +347,8 @@ def _imported(name: str) -> tuple[Any, list[Any]]:
 
 
 def _built(found: Any) -> tuple[Any, list[Any]]:
-    """The model that a function gives which needs no argument, with its example arguments; any other program is itself."""
+    """Return the model, and its example arguments, of a function that needs no argument; any other program as it
+    is."""
     if not isfunction(found) or any(each.default is each.empty for each in signature(found).parameters.values()):
         return found, []
     with suppress(Exception):
@@ -415,7 +418,7 @@ def _cache(options: argparse.Namespace) -> None:
 
 
 def _example(text: str) -> Any:
-    """An array from its type: `float32[1,3,8,8]`; random normal, or random integers below 100."""
+    """Return an array of a type such as `float32[1,3,8,8]`: random normal, or random integers below 100."""
     import numpy as np
 
     match = re.fullmatch(r"\s*(\w+)\s*\[([\d,\s]*)\]\s*", text)
@@ -431,11 +434,11 @@ def _example(text: str) -> Any:
             f"{_cut(text)!r} is not an array type",
             hint="write it like float32[1,3,416,416], with NumPy's word for the element type",
         ) from None
-    size = 8 * prod(shape)  # random numbers are made in 64 bits
+    size = 8 * prod(shape)  # random numbers are drawn in 64 bits
     if len(shape) > _MOST_DIMENSIONS or size > _memory_bytes():
-        told = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to make"
+        needed = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to make"
         raise ArgumentError(
-            f"--input {_cut(text)}: such an array takes {told}, more than there can be", hint="give a smaller one"
+            f"--input {_cut(text)}: such an array takes {needed}, more than there can be", hint="give a smaller one"
         )
     random = np.random.default_rng(0)
     try:
@@ -456,7 +459,7 @@ _MOST_DIMENSIONS = 64
 
 
 def _memory_bytes() -> int:
-    """The memory of the machine, or a guess where it does not say."""
+    """Return the bytes of memory of the machine, or a guess where the system does not report it."""
     with suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return 1 << 36
@@ -479,12 +482,12 @@ def _lab(options: argparse.Namespace) -> int:
     place = f"--LabApp.default_url=/lab/tree/{notebook.relative_to(root).as_posix()}"
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", place]
     if getattr(os, "geteuid", lambda: 1)() == 0:
-        command.append("--allow-root")  # JupyterLab refuses root otherwise, who is the only user of many containers
+        command.append("--allow-root")  # JupyterLab refuses root otherwise, and many containers have no other user
     return subprocess.call([*command, *options.lab_options])
 
 
 def _notebooks() -> Path:
-    """The folder of notebooks: the checkout's own, or a copy of the installed ones in the current folder."""
+    """Return the folder of notebooks: the checkout's own, or a copy of the installed ones in the current folder."""
     package = Path(__file__).parent
     checkout = package.parent / "notebooks"
     if (checkout / "00_tour.ipynb").exists():

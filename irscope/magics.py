@@ -1,7 +1,7 @@
 """`%load_ext irscope`: IR text in a cell, and a look at a function.
 
 %%ir g                 parse the cell as IR text, bind it to g and show it
-%%ir --edit g          the same in an explorer whose text may be edited; g is what was written last
+%%ir --edit g          the same in an explorer whose text can be edited; g follows the last edit
 %irscope f x y         explore f with example arguments x and y
 %irscope f(x, y)       profile the call: how long, where it goes, what fuses, what would help
 %%irscope              run the cell, and profile the call in its last line
@@ -28,7 +28,7 @@ def load(shell: Any) -> None:
 
 
 def _ir(shell: Any, line: str, cell: str) -> Any:
-    """Parse a cell of IR text; the word after `%%ir` is the variable that it is bound to."""
+    """Parse a cell of IR text and bind it to the variable named after `%%ir`."""
     from irscope.ir.text import parse
 
     words = line.split()
@@ -43,7 +43,7 @@ def _ir(shell: Any, line: str, cell: str) -> Any:
 
 
 def _edited(shell: Any, name: str, graph: Any) -> Any:
-    """An explorer whose text is being written; the variable follows."""
+    """Return an explorer with editable text; the variable follows each edit."""
     from irscope.session import explore
 
     explorer = explore(graph)
@@ -59,7 +59,7 @@ def _look(shell: Any, line: str, cell: str | None) -> Any:
 
 
 def _call(text: str) -> ast.Call | None:
-    """The call that a text is; None for anything else."""
+    """Return a text's syntax tree if the text is one call; None for anything else."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -68,7 +68,7 @@ def _call(text: str) -> ast.Call | None:
 
 
 def _profile_cell(shell: Any, line: str, cell: str) -> Any:
-    """Run all but the last line of a cell, which must be a call, and profile that."""
+    """Run all but the last line of a cell, and profile the call in that last line."""
     if line.strip():
         raise ArgumentError("%%irscope takes nothing in its line", hint="write the call as the last line of the cell")
     try:
@@ -92,7 +92,7 @@ def _profile(shell: Any, line: str) -> Any:
     from irscope.session import profile
 
     call = _call(line)
-    assert call is not None, "who asks has looked"
+    assert call is not None, "callers check that it is a call"
     function = _evaluated(shell, ast.unparse(call.func))
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
         not named.arg for named in call.keywords

@@ -52,21 +52,22 @@ def load(
     arguments (one per input that is not a parameter) refine the types: element types, shapes, strides; the compiled
     program then takes arguments of just these types.
 
-    Gives a `Graph`. A file of several functions or executables is a `Module` of graphs; with example arguments, and for
-    the other verbs, it is the one public function with its calls inlined.
+    Returns a `Graph`. A file of several functions or executables is a `Module` of graphs; with example arguments, and
+    for the other verbs, it becomes its one public function with the calls inlined.
 
-    `distinct_inputs` is your promise that no two inputs share memory. Of parameters and buffers it is known: two of them share
-    memory if they are tied, and an argument is none of them (`graph.storages`); a compiled program whose writes would make a
-    difference looks at the addresses when it is called. `trust` lets a file run code of its author, which
-    pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
+    `distinct_inputs` is your promise that no two inputs share memory. For parameters and buffers this is known: two of
+    them share memory if they are tied, and no argument shares memory with them (`graph.storages`); a compiled program
+    for whose writes this matters checks the addresses when it is called. `trust` lets a file run code of its author,
+    which pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
 
-    With `backward` it is the joint graph of what a torch model or function computes and of its gradients, as autograd takes
-    them. Its results are the outputs, or the `loss` of them and of `targets` (which become inputs after the arguments), and
-    then a gradient for each parameter and argument that `requires_grad`: result `graph.gradients["fc.weight"]` is called
-    `%grad_fc.weight`, and is None where autograd's is. As with `Tensor.backward`, a model that gives one number is its own
-    loss; without a loss the gradients of other outputs are inputs (`%grad_output`), in the end.
+    With `backward` the result is the joint graph: what a torch model or function computes, and its gradients, as
+    autograd computes them. Its results are the outputs, or the `loss` of the outputs and `targets` (which become inputs
+    after the arguments), followed by a gradient for each parameter and argument that `requires_grad`: result
+    `graph.gradients["fc.weight"]` is called `%grad_fc.weight`, and is None where autograd's is. As with
+    `Tensor.backward`, a model that returns one number is its own loss; without a loss the gradients of the outputs are
+    the last inputs (`%grad_output`).
 
-    Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with what to do.
+    Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with a hint.
 
     >>> import numpy as np
     >>> g = load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)", np.zeros((2, 3), np.float32))
@@ -97,13 +98,13 @@ def load(
         graph = one_graph(graph)
     verify(graph)
     graph = _with_storages(graph, distinct_inputs)
-    if example_args and graph.functional != "StableHLO":  # whose types are exact
+    if example_args and graph.functional != "StableHLO":  # its types are exact
         return _refined(graph, example_args)
     return graph
 
 
 def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
-    """The graph with what is known, or promised, of the memory of its inputs."""
+    """Return the graph with what is known, or promised, of the memory of its inputs."""
     from dataclasses import replace
 
     from irscope._base.storages import by_storage
@@ -115,14 +116,14 @@ def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
 
 
 def one_graph(program: Any) -> Any:
-    """Of a Module, its one public graph with the calls inlined; anything else as it is. Raises ArgumentError."""
+    """Return a Module's one public graph with the calls inlined; anything else as it is. Raises ArgumentError."""
     from irscope.ir.module import inlined
 
     return inlined(program) if isinstance(program, Module) else program
 
 
 def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
-    """The graph with types that follow from example arguments and from the parameters at hand."""
+    """Return the graph with the types that follow from example arguments and from the parameters it holds."""
     from irscope.analysis.per_graph import with_types
 
     free = graph.free_inputs
@@ -142,7 +143,7 @@ def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
 
 
 def _may_be(given: Type, declared: Type) -> bool:
-    """Whether an argument of one type may be given where a program declares another; extents and dtypes must agree."""
+    """Check whether an argument of one type fits where a program declares another; extents and dtypes must agree."""
     if isinstance(declared, OptionalType):
         return given == NONE or _may_be(given, declared.element)
     if not (isinstance(given, TensorType) and isinstance(declared, TensorType)):
@@ -163,25 +164,25 @@ def compile(
 ) -> Executable:  # fmt: skip
     """Make a program runnable: fusion groups become kernels, everything else runs through torch or NumPy.
 
-    Takes a Graph as it is, the Fusion that `fuse` gave, or whatever `load` takes with example arguments, which is then fused:
+    Takes a Graph or a Fusion as it is, or anything that `load` takes with example arguments, which is then fused:
     `irs.compile(model, x)`.
-    `device` is `"cpu"`, `"cuda"` or `"reference"` (the NumPy interpreter). With `share_kernels` groups that are the same
+    `device` is `"cpu"`, `"cuda"` or `"reference"` (the NumPy interpreter). With `share_kernels`, groups with the same
     kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated.
 
-    What a kernel promises: each step of an op is as exact as `irs.error_bound` says, and between ops it rounds no more
-    often than op by op. Halves compute in float32 inside a group and are rounded where they leave it, a product and a sum
-    round once together where the machine can, denormal numbers are kept. So `x - y * 2.0` may be finite where op by op the
-    product overflows, and what cancels op by op may leave the rounding of a product. `exact="torch"` gives torch's bits (those of
-    its ops on the processor) instead, but for the payloads of NaN: kernels round every op to its element type, join
-    nothing, and leave to torch what it computes otherwise (exponentials, float sums, ...), each with a remark. It takes
-    torch's tensors, and is slower.
+    Precision: each step of an op is as exact as `irs.error_bound` says, and a kernel rounds between ops no more often
+    than op-by-op execution does. Inside a group, halves compute in float32 and are rounded where they leave it; a
+    product and a sum are rounded once (FMA) where the machine can; denormal numbers are kept. So `x - y * 2.0` may be
+    finite where the product alone overflows, and a difference that cancels op by op may leave the rounding of a
+    product. `exact="torch"` returns the bits of torch's CPU ops instead, except for NaN payloads: kernels round every
+    op to its element type, contract nothing, and leave to torch what it computes differently (exponentials, float sums,
+    ...), each with a remark. It takes torch's tensors, and is slower.
 
-    With `memory="planned"` what kernels make lies where `irs.memory_plan` puts it, in an arena that each run allocates, results
-    apart: `x.memory_plan.peak` is the peak by plan, `x.peak_bytes(*args)` the measured one.
+    With `memory="planned"` kernels write their outputs where `irs.memory_plan` places them, in an arena that each run
+    allocates, except for results: `x.memory_plan.peak` is the planned peak, `x.peak_bytes(*args)` the measured one.
 
-    For `"cuda"`, `x.kernels[i]` also has `registers`, `spill_bytes` and `ptx`, and says what sets its pace; none of that
-    needs a GPU. `x.captured(*args)` records a run as one CUDA graph. Tensors of torch, CuPy and JAX are used where they
-    lie; NumPy's arrays are copied there and back.
+    For `"cuda"`, `x.kernels[i]` also has `registers`, `spill_bytes` and `ptx`, and says what bounds its speed; none of
+    that needs a GPU. `x.captured(*args)` records a run as one CUDA graph. Tensors of torch, CuPy and JAX are used in
+    place; NumPy's arrays are copied there and back.
 
     >>> import irscope as irs, numpy as np
     >>> x = np.array([[-1.0, 2.0]], np.float32)
@@ -198,8 +199,8 @@ def compile(
 
 
 def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | None) -> Any:
-    """A Graph as it is, a Fusion that is as exact as wanted; of anything else with arguments, what fusing makes of what
-    `load` makes of it."""
+    """Return a Graph as it is, a Fusion at the exactness asked for, and otherwise the fused graph that `load` reads
+    from the source and arguments."""
     from irscope.transforms.fusion import Fusion, fuse
 
     if isinstance(source, Fusion):
@@ -215,15 +216,16 @@ def compare(
     rotate: bool = False, exact: Literal["torch"] | None = None, steps: Sequence[Relation] | bool = (),
     ways: Sequence[str] | None = None,
 ) -> Comparison:  # fmt: skip
-    """Run a program op by op, fused, and fused with shared kernels, and set the times and errors side by side.
+    """Run a program op by op, fused, and fused with shared kernels, and compare the times and errors.
 
-    Takes a Graph, a Fusion, or whatever `load` takes with these arguments; of a model or function it times that too.
-    All runs take turns in one process with the same allocator; the error is against a float64 run. `eager` is the model
-    itself, to be timed too. `peers` are other functions of the same arguments, such as `{"jax": lambda *_: jitted(a, b)}`;
-    `peers=["torch", "torch.compile"]` makes torch's own of the graph. With `keep_memory=False` all pay the page faults of
-    memory that goes back to the system; with `rotate=True` no operand is found in a cache. `exact` is that of `compile`.
-    `steps=True`, or some steps of dedup's ladder, adds a row for each: kernels, compile and run time with one body for each class.
-    `ways` leaves out what need not be measured: some of `["op by op", "fused", "fused + dedup"]`.
+    Takes a Graph, a Fusion, or anything that `load` takes with these arguments; a model or function is timed as well.
+    All runs alternate in one process with the same allocator; the error is against a float64 run. `eager` is the model
+    itself, to be timed too. `peers` are other functions of the same arguments, such as
+    `{"jax": lambda *_: jitted(a, b)}`; `peers=["torch", "torch.compile"]` builds torch's own from the graph. With
+    `keep_memory=False` all pay the page faults of memory that is returned to the system; with `rotate=True` no operand
+    is found in a cache. `exact` is that of `compile`. `steps=True`, or some steps of dedup's ladder, adds a row for
+    each: kernels, compile and run time with one body per class. `ways` names the ways to measure, some of
+    `["op by op", "fused", "fused + dedup"]`; the default is all.
     `.table()` is a DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
     from irscope.runtime.measure import compare as run
@@ -245,11 +247,12 @@ def compare(
 
 
 def cache(device: Literal["cpu", "cuda"] = "cpu") -> MissLog:
-    """The user's directory of compiled kernels: what it holds, and why kernels were not found in it.
+    """The user's directory of compiled kernels: its contents, and why kernels were not found in it.
 
-    Kernels are kept by their canonical form: another process, and another model with the same computation in another order, finds
-    them. `.table()` has a row for each that had to be compiled, with the nearest one and what it differs by ("same but for
-    0.5 → 0.25 at mul#0"); `.summary()` counts entries, bytes and uses. `irscope cache clear` empties it.
+    Kernels are keyed by their canonical form: another process, or another model with the same computation in another
+    order, finds them. `.table()` has a row for each kernel that had to be compiled, with the nearest one and how it
+    differs ("same but for 0.5 → 0.25 at mul#0"); `.summary()` counts entries, bytes and uses. `irscope cache clear`
+    empties it.
 
     >>> import irscope as irs
     >>> list(irs.cache().table())
@@ -266,12 +269,12 @@ def cache(device: Literal["cpu", "cuda"] = "cpu") -> MissLog:
 class _ProfileVerb:
     """Measure where the time, the bytes and the memory of a program go, node by node.
 
-    Takes a Graph, a Fusion, what `compile` gave, or whatever `load` takes with these arguments. It runs op by op and fused
-    in turn, for about `seconds`, or until the order of the slowest nodes is sure; a Ctrl-C ends it, and what was measured is
-    kept. `device` is `"cpu"` or `"cuda"`. The result shows itself; `p.table(by="line")` sums by node, group, op, module,
-    line or class, `p.top(10)` has the slowest nodes, `p.remarks` what would help, `p.try_(remark)` measures it, `p.diff(q)`
-    compares with another profile, `p.save("x.json")` writes a trace for Perfetto. `irs.profile.read(trace, graph)` lays a
-    trace of `torch.profiler` over a graph.
+    Takes a Graph, a Fusion, a result of `compile`, or anything that `load` takes with these arguments. It alternates
+    op-by-op and fused runs for about `seconds`, or until the order of the slowest nodes is certain; Ctrl-C stops it and
+    keeps what was measured. `device` is `"cpu"` or `"cuda"`. The result displays itself; `p.table(by="line")` sums by
+    node, group, op, module, line or class, `p.top(10)` has the slowest nodes, `p.remarks` what would help,
+    `p.try_(remark)` measures it, `p.diff(q)` compares with another profile, `p.save("x.json")` writes a trace for
+    Perfetto. `irs.profile.read(trace, graph)` maps a trace of `torch.profiler` onto a graph.
 
     Raises ArgumentError for arguments that the program does not take, and whatever `load` raises.
 
@@ -293,8 +296,8 @@ class _ProfileVerb:
         return Profile(measured(made, args, device=device, seconds=seconds, exact=exact))
 
     def read(self, trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
-        """Lay a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) over a graph: the time of each
-        node, and what of the trace the graph has not. Raises LoadError for a file that is no such trace."""
+        """Map a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) onto a graph: the time of
+        each node, and what of the trace is not in the graph. Raises LoadError for a file that is not such a trace."""
         from irscope.ir import graph_of
         from irscope.runtime.profile.traces import read
 
@@ -312,19 +315,19 @@ def explore(
 ) -> Explorer:
     """Show a program in linked views, in one notebook cell.
 
-    Takes whatever `load` takes, or a Graph, or the Fusion that `fuse` gave, or what a Pipeline gave (`timeline` shows its
-    passes), or a Profile: colours then may mean time, bytes, memory or the share of the roof, and there is a Time table; `e.profile = p`
-    adds one later. Of a Dedup it opens the Classes table: the ladder, the classes of each step, their holes and costs.
-    With example arguments the Timing table offers to compile and measure it, which takes seconds;
-    `measure=True` does so at once. The result's `selection` reads and sets what is selected, in all views.
-    Source code is shown where Python told of it in this process; of a program from a file, or in text, only if it lies in
-    the folder `sources`.
+    Takes anything that `load` takes, a Graph, a Fusion, the result of a Pipeline (`timeline` shows its passes), or a
+    Profile: colours may then mean time, bytes, memory or the share of the roof, and there is a Time table;
+    `e.profile = p` adds one later. A Dedup opens the Classes table: the ladder, the classes of each step, their holes
+    and costs. With example arguments the Timing table offers to compile and measure it, which takes seconds;
+    `measure=True` does so at once. The result's `selection` reads and sets the selection in all views. Source code is
+    shown where Python knows it in this process; for a program from a file or a text, only if it is in the folder
+    `sources`.
 
-    Of a Survey of many models it shows the classes, and the explorer of any model that has the one which is chosen.
+    A Survey of many models shows the classes, and the explorer of any model that has the chosen class.
     """
     from irscope.widgets.explorer import Explorer
 
-    if hasattr(source, "_explored_"):  # made above this layer
+    if hasattr(source, "_explored_"):  # defined above this layer
         return source._explored_()  # type: ignore[no-any-return]
     wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
     return Explorer.of(exploration(source, example_args, measure=wanted, sources=sources, **load_options))
@@ -333,8 +336,8 @@ def explore(
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
     """Scrub through what passes did to a program, step by step, in one notebook cell.
 
-    Takes a History, whatever has one as `.history` (the Fusion that `fuse` gave), or whatever `load` takes, which is then
-    fused. The result's `step` reads and sets the state that is shown: 0 as loaded, -1 the last.
+    Takes a History, anything that has one as `.history` (such as a Fusion), or anything that `load` takes, which is
+    then fused. The result's `step` reads and sets the state that is shown: 0 as loaded, -1 the last.
     """
     from irscope.widgets.timeline import Timeline
 
@@ -361,16 +364,14 @@ def write_report(
     answers: bool | None = None,
     **load_options: Any,
 ) -> Path:
-    """Write the same views as one HTML file that needs no server, no network and no kernel; gives its path.
+    """Write the same views as one HTML file that needs no server, no network and no kernel; returns its path.
 
-    Of a History it writes the views of `timeline`, of a Profile its explorer.
+    A History writes the views of `timeline`, a Profile its explorer.
 
-    The page answers ahead what somebody may ask about each value and node: with up to 50,000 nodes, or always with `answers=True`
-    (20,000 nodes make a file of 5 MB). Without them it has text, graph, tables and steps, and says so (2 MB then).
-    The page of a History always has them.
-
-    The page holds the lines of source files as `explore` shows them: of a
-    program from a file, or in text, only those in the folder `sources`.
+    The page includes precomputed answers about each value and node: with up to 50,000 nodes, or always with
+    `answers=True` (20,000 nodes make a file of 5 MB). Without them it has text, graph, tables and steps, and says so (2
+    MB then). The page of a History always has them. It includes lines of source files as `explore` shows them: for a
+    program from a file or a text, only those in the folder `sources`.
     """
     from irscope.display.html import history_html, standalone_html
     from irscope.transforms.history import History
@@ -393,8 +394,8 @@ def write_report(
 
 
 def _graph_of_pieces(classes: Dedup) -> Graph:
-    """The graph that a view of equal pieces shows: the program's; of a module the one that can be meant from outside, or else that
-    of the largest class. Raises ArgumentError for a module without graphs."""
+    """Return the graph that a view of a Dedup shows: the program's; for a module its one public graph, or else the
+    graph of the largest class. Raises ArgumentError for a module without graphs."""
     from irscope.errors import IrscopeError
 
     if isinstance(classes.source, Graph):
@@ -414,7 +415,8 @@ def _graph_of_pieces(classes: Dedup) -> Graph:
 def exploration(
     source: Any, arguments: Sequence[Any], *, measure: _Measure, sources: str | Path | None = None, **load_options: Any,
 ) -> Exploration:  # fmt: skip
-    """What `explore` shows of a program: fused, and measured where there are arguments and it is wanted."""
+    """Return what `explore` shows of a program: fused, and measured if there are arguments and `measure` asks for
+    it."""
     from functools import partial
 
     from irscope.report.pages import Exploration

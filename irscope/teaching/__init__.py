@@ -1,4 +1,4 @@
-"""How does somebody learn to see this: by being asked before it is shown, and by being led through it?"""
+"""How does one learn to see this: through questions before the answer is shown, and through guided walks?"""
 
 import lazy_loader
 

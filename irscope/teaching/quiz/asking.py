@@ -28,7 +28,7 @@ from irscope.transforms.fusion import Fusion, fuse
 __all__ = ["KINDS", "alias", "fusion", "mixed", "moves", "same", "sheets", "speed", "views"]
 
 Ask = Callable[..., Iterator[Question]]
-"""Of a graph, a source of chance and, where it is given, a subject."""
+"""Its arguments are a graph, a random generator and, optionally, a subject."""
 Write = Callable[[random.Random, int], str]
 
 KINDS: Final[dict[str, tuple[Ask, Write]]] = {
@@ -39,13 +39,13 @@ KINDS: Final[dict[str, tuple[Ask, Write]]] = {
     "same": (lambda graph, rng: same_questions(dedup(fuse(graph)), rng), programs.for_same),
     "speed": (lambda graph, rng: iter([speed_question(fuse(graph), example_arguments(graph, 0))]), programs.for_speed),
 }
-"""How each kind asks about a program, and what random programs it has."""
+"""For each kind, its questions about a program, and the generator of its random programs."""
 
 _ANALYSED: Final = ("alias", "moves", "fusion", "views", "same")
 """The kinds whose answers need no measurement."""
 
 _MOST_TRIES: Final = 200
-"""Random programs that have no such question, in a row, before that is called a mistake of ours."""
+"""How many random programs without such a question, in a row, count as a bug in the generator."""
 
 
 def alias(
@@ -58,10 +58,11 @@ def alias(
 ) -> Quiz:
     """Ask which values may share memory with one.
 
-    `program` is a Graph, or a Fusion, whose graph is meant; the question is about `subject`, or about `count` values drawn. Without
-    a program, `count` random ones are asked about: difficulty 1 has views, 2 also writes and two inputs that may be one, 3 also
-    lists, ifs and loops. The same `seed` asks the same; without one it is drawn, and the quiz says it. Raises ArgumentError for a
-    program that has no such question.
+    `program` is a Graph, or a Fusion, which is asked about by its graph; the question is about `subject`, or about
+    `count` values drawn at random. Without a program, `count` random programs are drawn: difficulty 1 has views, 2 also
+    writes and two inputs that may be the same tensor, 3 also lists, ifs and loops. The same `seed` asks the same
+    questions; without one it is drawn, and the quiz shows it. Raises ArgumentError for a program that has no such
+    question.
 
     >>> import irscope as irs
     >>> print(irs.quiz.alias(seed=1, count=1))  # doctest: +ELLIPSIS
@@ -81,8 +82,8 @@ def moves(
     difficulty: int = 1,
     seed: int | None = None,
 ) -> Quiz:
-    """Ask where a write may move. `subject` is its node; the rest is as for `alias`. Difficulty 2 has views of what is written, 3 a
-    second write."""
+    """Ask where a write may move. `subject` is its node; the rest is as for `alias`. Difficulty 2 has views of the
+    written memory, 3 also a second write."""
     if program is None:
         return _random("moves", subject, count, difficulty, seed)
     return _about("moves", graph_of(program, "a quiz"), subject, count, seed, move_questions)
@@ -96,8 +97,8 @@ def views(
     difficulty: int = 1,
     seed: int | None = None,
 ) -> Quiz:
-    """Ask whether a `reshape`, `contiguous` or the like copies; the program must say its sizes and strides. The rest is as for
-    `alias`. Difficulty 2 asks after two of them, 3 after three in a row."""
+    """Ask whether a `reshape`, `contiguous` or similar op copies; the program must declare sizes and strides. The rest
+    is as for `alias`. Difficulty 2 asks after two such ops, 3 after three in a row."""
     if program is None:
         return _random("views", subject, count, difficulty, seed)
     return _about("views", graph_of(program, "a quiz"), subject, count, seed, view_questions)
@@ -111,8 +112,8 @@ def fusion(
     difficulty: int = 1,
     seed: int | None = None,
 ) -> Quiz:
-    """Ask which values are made by one kernel. `program` is a Fusion, or a Graph, which is then fused; the rest is as for `alias`.
-    Difficulty 2 has writes in between, 3 also sums and transposes."""
+    """Ask which values one kernel computes. `program` is a Fusion, or a Graph, which is then fused; the rest is as for `alias`.
+    Difficulty 2 has writes between them, 3 also sums and transposes."""
     if program is None:
         return _random("fusion", subject, count, difficulty, seed)
     made = program if isinstance(program, Fusion) else fuse(graph_of(program, "a quiz"))
@@ -125,7 +126,7 @@ def _about_fusion(made: Fusion, graph: Graph, rng: random.Random, *subject: Any)
 
 def same(found: Any = None, *, count: int | None = None, difficulty: int = 1, seed: int | None = None) -> Quiz:
     """Ask which two fusion groups are the same. `found` is a Dedup, or a Fusion or Graph, whose groups are then compared by
-    `irs.dedup`. Random groups differ in one op at difficulty 1, and in a number or an order only from 2."""
+    `irs.dedup`. Random groups differ in one op or number, and from difficulty 2 also in the order of two ops."""
     if found is None:
         return _random("same", None, count, difficulty, seed)
     made = found
@@ -137,9 +138,10 @@ def same(found: Any = None, *, count: int | None = None, difficulty: int = 1, se
 def speed(
     program: Any = None, *args: Any, count: int | None = None, difficulty: int = 1, seed: int | None = None
 ) -> Quiz:
-    """Ask whether a program is faster op by op or fused, and by how much; both are measured here and now, which takes a
-    second or so. `program` is a Graph or a Fusion, with arguments to run it with; without them, arrays of the sizes that it
-    declares. Random programs are short at difficulty 1, and longer, some beside a product of matrices, from 2."""
+    """Ask whether a program is faster op by op or fused, and by how much; both are measured on the spot, which takes a
+    second or so. `program` is a Graph or a Fusion, with arguments to run it with; without arguments, arrays of the
+    sizes that it declares. Random programs are short at difficulty 1; from 2 they are longer, some with a product of
+    matrices."""
     if program is None:
         return _random("speed", None, count, difficulty, seed)
     made = program if isinstance(program, Fusion) else fuse(graph_of(program, "a quiz"))
@@ -148,7 +150,7 @@ def speed(
 
 
 def mixed(*, count: int = 10, difficulty: int = 1, seed: int | None = None, kinds: Iterable[str] = _ANALYSED) -> Quiz:
-    """A quiz of several kinds, in turn, about random programs. Raises ArgumentError for a kind that there is not."""
+    """Ask questions of several kinds, in rotation, about random programs. Raises ArgumentError for an unknown kind."""
     chosen = list(kinds)
     unknown = [kind for kind in chosen if kind not in KINDS]
     if unknown or not chosen:
@@ -166,8 +168,8 @@ def mixed(*, count: int = 10, difficulty: int = 1, seed: int | None = None, kind
 def sheets(
     people: int, *, count: int = 5, difficulty: int = 1, seed: int | None = None, kinds: Iterable[str] = _ANALYSED
 ) -> list[Quiz]:
-    """A set for a class: one quiz for each of so many people, of the same kinds and difficulty about different programs. The seeds
-    follow each other, so that `mixed(seed=...)` makes any of them again."""
+    """Draw a set for a class: one quiz for each of `people`, of the same kinds and difficulty about different programs.
+    The seeds are consecutive, so that `mixed(seed=...)` recreates any of them."""
     first, chosen = _seed(seed), list(kinds)
     return [mixed(count=count, difficulty=difficulty, seed=first + k, kinds=chosen) for k in range(_count(people))]
 

@@ -18,7 +18,7 @@ _LETTERS = [letter for letter in string.ascii_lowercase if letter not in "flnotw
 
 
 class Draft:
-    """A program while it is written: its lines, and the tensors that the next line may use."""
+    """A program under construction: its lines so far, and the tensors that the next line may use."""
 
     def __init__(self, rng: random.Random, *inputs: Named) -> None:
         self.rng = rng
@@ -30,15 +30,15 @@ class Draft:
         self._writes = 0
 
     def name(self) -> str:
-        """The next letter; `%a1` after the last one."""
+        """Returns the next unused letter; `%a1` after the last one."""
         around, letter = divmod(self._made, len(_LETTERS))
         self._made += 1
         return f"%{_LETTERS[letter]}{around or ''}"
 
     def constant(self, type: str, value: object) -> str:
-        """The name of a constant, which says its value; each stands in the program once."""
-        said = "_".join(str(value).strip("[]").replace("-", "minus_").replace(".", "_").split(", "))
-        name = {"bool": "%true", "NoneType": "%none", "int[]": f"%size_{said}"}.get(type, f"%{type}{said}")
+        """Returns the name of a constant, which shows its value; the program has each constant once."""
+        digits = "_".join(str(value).strip("[]").replace("-", "minus_").replace(".", "_").split(", "))
+        name = {"bool": "%true", "NoneType": "%none", "int[]": f"%size_{digits}"}.get(type, f"%{type}{digits}")
         return self._constants.setdefault((type, str(value)), name)
 
     def number(self, value: int) -> str:
@@ -48,7 +48,7 @@ class Draft:
         return self.constant("int[]", list(shape))
 
     def tensor(self, call: str, shape: Shape, *, write: bool = False) -> Named:
-        """A line that makes a tensor; a write's result is called `%w`."""
+        """Adds a line that computes a tensor; a write's result is called `%w`."""
         self._writes += write
         name = f"%w{self._writes}" if write else self.name()
         self.lines.append(f"  {name} : Tensor = {call}")
@@ -56,7 +56,7 @@ class Draft:
         return self.tensors[-1]
 
     def pick(self, shape: Shape | None = None, *, rank: int = 0) -> Named:
-        """Some tensor, a late one rather than an early one."""
+        """Draws a tensor; later ones are more likely."""
         fit = [t for t in self.tensors if (shape is None or t[1] == shape) and len(t[1]) >= rank]
         return self.rng.choices(fit, [1 + k for k in range(len(fit))])[0]
 
@@ -73,7 +73,7 @@ class Draft:
         return self.tensor(f"aten::{op}", shape)
 
     def view(self) -> Named:
-        """A transpose, a row, a half, or one more axis."""
+        """Adds a transpose, a row, a half, or one more axis."""
         name, shape = self.pick(rank=1)
         kind = self.rng.randrange(4 if len(shape) > 1 else 2)
         if kind == 0 and len(shape) < 4:
@@ -93,19 +93,19 @@ class Draft:
         )
 
     def write(self, of: Named | None = None) -> Named:
-        """An in-place op: what it gives back is its operand."""
+        """Adds an in-place op, which returns its operand."""
         name, shape = of or self.pick()
         op = self.rng.choice(["relu_", "tanh_", "neg_", "zero_"])
         return self.tensor(f"aten::{op}({name})", shape, write=True)
 
     def product(self, of: Named) -> Named:
-        """A product of square matrices, which runs through the array library."""
+        """Adds a product of square matrices, which runs through the array library."""
         name, shape = of
         other, _ = self.pick(shape)
         return self.tensor(f"aten::mm({name}, {other})", shape)
 
     def branch(self) -> Named:
-        """An `if` whose one side gives a new tensor, and the other one that was there."""
+        """Adds an `if` of which one branch yields a new tensor, the other an existing one."""
         first, shape = self.pick()
         other, _ = self.pick(shape)
         inner, result = self.name(), self.name()
@@ -118,7 +118,7 @@ class Draft:
         return self.tensors[-1]
 
     def loop(self) -> Named:
-        """A loop that starts from one tensor, and whose rounds make another or hand back a view."""
+        """Adds a loop that starts from one tensor; each iteration computes another or yields a view."""
         start, shape = self.pick()
         result, now, made = self.name(), self.name(), self.name()
         true = self.constant("bool", 1)
@@ -130,7 +130,7 @@ class Draft:
         return self.tensors[-1]
 
     def listed(self) -> Named:
-        """Two tensors go into a list, and one comes out."""
+        """Packs two tensors into a list and takes one out."""
         first, shape = self.pick()
         other, _ = self.pick(shape)
         held = f"%list{len(self.lines)}"
@@ -140,7 +140,7 @@ class Draft:
     # The whole
 
     def unused(self) -> list[Named]:
-        """The tensors that no line takes."""
+        """Returns the computed tensors without users."""
         taken = set(re.findall(r"%\w+", " ".join(line.partition(" = ")[2] for line in self.lines)))
         return [
             tensor
@@ -149,7 +149,8 @@ class Draft:
         ]
 
     def text(self, *results: Named) -> str:
-        """The program that returns these tensors, or the last one; it has the inputs that its lines need beside its tensors."""
+        """Returns the program with these tensors, or the last one, as results, and with the flag and count its lines
+        need as inputs."""
         body = "\n".join(self.lines)
         params = [
             *self.params,

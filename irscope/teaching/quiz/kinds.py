@@ -25,11 +25,11 @@ T = TypeVar("T")
 __all__ = ["MOST_OPTIONS", "alias_questions", "fusion_questions", "move_questions", "same_questions", "view_questions"]
 
 MOST_OPTIONS = 8
-"""A question lists no more: of a large program some are drawn."""
+"""The most options of a question; in a large program they are drawn at random."""
 
 
 def alias_questions(graph: Graph, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
-    """Which tensors may lie in the storage of one."""
+    """Ask which tensors may share the storage of one."""
     db = AliasDb(graph)
     tensors = [value for value in graph.values() if isinstance(value.type, TensorType)]
     for asked in [subject] if subject is not None else _shuffled(tensors, rng):
@@ -44,8 +44,8 @@ def alias_questions(graph: Graph, rng: random.Random, subject: Value | None = No
 
 
 def _share(db: AliasDb, a: Value, b: Value) -> Verdict:
-    """Whether two tensors may lie in one storage. The alias db counts a `reshape` as a view; where strides are known, it is known
-    which of them are copies."""
+    """Check whether two tensors may share a storage. The alias db counts a `reshape` as a view; where strides are
+    known, the view analysis knows which reshapes copy."""
     shared = db.may_alias(a, b)
     if shared and db.lie_apart(a, b) and db.views.root(a) is not db.views.root(b):
         return db.views.overlaps(a, b)
@@ -53,7 +53,7 @@ def _share(db: AliasDb, a: Value, b: Value) -> Verdict:
 
 
 def move_questions(graph: Graph, rng: random.Random, subject: Node | None = None) -> Iterator[Question]:
-    """Before which lines of its block a write may stand."""
+    """Ask before which lines of its block a write may move."""
     db, lines = AliasDb(graph), node_lines(graph)
     writes = [node for node in graph.nodes() if writes_memory(graph, node)]
     for write in [subject] if subject is not None else _shuffled(writes, rng):
@@ -74,7 +74,7 @@ def move_questions(graph: Graph, rng: random.Random, subject: Node | None = None
 
 
 def fusion_questions(fusion: Fusion, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
-    """Which values are made by the kernel that makes one."""
+    """Ask which values are computed by the kernel that computes one."""
     graph = fusion.original
     made = [node.outputs[0] for node in graph.body.nodes if len(node.outputs) == 1 and node.op != "prim::Constant"]
     made = [value for value in made if isinstance(value.type, TensorType)]
@@ -100,7 +100,8 @@ def fusion_questions(fusion: Fusion, rng: random.Random, subject: Value | None =
 
 
 def view_questions(graph: Graph, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
-    """Whether an op that may do either copies, or gives a view; several at once where there are three of them."""
+    """Ask whether an op that may either copy or return a view copies; one question is about several if there are three
+    or more."""
     va = ViewAliases(graph)
     open_ones = [
         value for value in va.tensors()
@@ -110,17 +111,17 @@ def view_questions(graph: Graph, rng: random.Random, subject: Value | None = Non
         options = [_of_value(graph, value, _copies(va, value)) for value in _some(open_ones, rng, partial(_copies, va))]
         yield Question("views", graph, "Which of these are copies, with memory of their own?", tuple(options))
     for value in [subject] if subject is not None else _shuffled(open_ones, rng):
-        told = va.explain(value)
+        verdict = va.explain(value)
         op = graph.producer[value].op if value in graph.producer else "it"
         is_view = va.kind(value) == "view"
         options = [
             Option(
                 "view",
                 "no byte moves: it lies in memory that was there",
-                Verdict(is_view, told.because, told.witness),
+                Verdict(is_view, verdict.because, verdict.witness),
                 value,
             ),
-            Option("copy", "it has memory of its own", Verdict(not is_view, told.because, told.witness), value),
+            Option("copy", "it has memory of its own", Verdict(not is_view, verdict.because, verdict.witness), value),
         ]
         yield Question(
             "views",
@@ -133,12 +134,12 @@ def view_questions(graph: Graph, rng: random.Random, subject: Value | None = Non
 
 
 def _copies(va: ViewAliases, value: Value) -> Verdict:
-    told = va.explain(value)
-    return Verdict(not told.holds, told.because, told.witness)
+    verdict = va.explain(value)
+    return Verdict(not verdict.holds, verdict.because, verdict.witness)
 
 
 def same_questions(found: Dedup, rng: random.Random) -> Iterator[Question]:
-    """Which two of some groups are the same: a class of two or more, and members of other classes."""
+    """Ask which two of some groups are the same: two members of one class among members of other classes."""
     graph = found.source
     if not isinstance(graph, Graph):
         return
@@ -190,7 +191,7 @@ def _shuffled(things: Iterable[T], rng: random.Random) -> list[T]:
 
 
 def _some(things: Sequence[T], rng: random.Random, is_right: Callable[[T], object]) -> list[T]:
-    """At most so many of them, in their order: half of them right, as far as there are right and wrong ones."""
+    """Draw at most MOST_OPTIONS, in their order: half of them right, as far as there are enough of both."""
     right: list[int] = []
     wrong: list[int] = []
     half = MOST_OPTIONS // 2

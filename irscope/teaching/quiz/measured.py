@@ -1,4 +1,4 @@
-"""Which is faster, op by op or fused, and by how much: the question whose answer is measured."""
+"""The question with a measured answer: which is faster, op by op or fused, and by how much?"""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["BRACKETS", "example_arguments", "speed_question"]
 
 BRACKETS = ((0.0, 0.8), (0.8, 1.25), (1.25, 2.0), (2.0, 4.0), (4.0, float("inf")))
-"""How many times as fast the fused program is, from and to; the second says that neither is faster."""
+"""Ranges of the speedup of the fused program; the second means that neither is faster."""
 
 _AGAIN: Final = 1.1
-"""How many times as large a ratio may be when it is measured again: the quartiles of one run do not know what the next one will find."""
+"""The factor by which a ratio may change when it is measured again: the quartiles of one run do not bound the next."""
 
 _WORDS = (
     "op by op is faster", "about the same, less than a quarter apart", "fused is 1.25 to 2 times as fast",
@@ -31,8 +31,8 @@ _WORDS = (
 
 
 def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -> Question:
-    """Measures both ways on the processor, in turn. The bracket of the best turns is right, and so is the one beside
-    it that the quartiles reach, or come within a tenth of.
+    """Measures both ways on the processor, alternating. The bracket of the best runs is right, and so is an adjacent
+    bracket that the quartiles reach, or come within a tenth of.
 
     Raises ArgumentError for arguments that the program does not take.
     """
@@ -67,8 +67,8 @@ def _rows(measured: Comparison) -> tuple[Any, Any]:
 
 
 def speedup(measured: Comparison) -> tuple[float, float, float]:
-    """How many times as fast fused is, by the best turn of each, which other programs disturbed least; before and after it the
-    least and the most that the quartiles reach."""
+    """Returns the speedup of fused over op by op: the least that the quartiles reach, that of each way's best run (the
+    one disturbed least by other programs), and the most."""
     alone, fused = _rows(measured)
     ratio = alone.best / fused.best
     return min(ratio, alone.low / fused.high), ratio, max(ratio, alone.high / fused.low)
@@ -80,7 +80,7 @@ def _times(measured: Comparison) -> str:
 
 
 def example_arguments(graph: Graph, seed: int) -> list[Any]:
-    """Random arrays of the shapes that a program declares. Raises ArgumentError where it does not."""
+    """Returns random arrays of the shapes that a program declares. Raises ArgumentError where it declares no sizes."""
     import numpy as np
 
     numbers = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A random program for each kind of question, of difficulty 1, 2 or 3."""
+"""Generators of a random program for each kind of question, of difficulty 1, 2 or 3."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ __all__ = ["for_alias", "for_fusion", "for_moves", "for_same", "for_speed", "for
 
 
 def for_alias(rng: random.Random, difficulty: int) -> str:
-    """1: one input, views and copies. 2: two inputs, which may be one, and writes. 3: lists, ifs and loops as well."""
+    """1: one input, views and copies. 2: two inputs, which may be the same tensor, and writes. 3: lists, ifs and loops
+    as well."""
     draft = Draft(rng, *(("x", (4, 6)), ("y", (4, 6)))[: min(2, difficulty)])
-    makers = [draft.unary, draft.view, draft.view]
-    makers += [draft.write, draft.binary] if difficulty > 1 else []
+    choices = [draft.unary, draft.view, draft.view]
+    choices += [draft.write, draft.binary] if difficulty > 1 else []
     special = rng.sample([draft.branch, draft.loop, draft.listed], 2) if difficulty > 2 else []
-    order = [*special, *rng.choices(makers, k=3 + difficulty)]
+    order = [*special, *rng.choices(choices, k=3 + difficulty)]
     rng.shuffle(order)
     draft.unary()
-    for maker in order:
-        maker()
+    for add_line in order:
+        add_line()
     return draft.text()
 
 
 def for_moves(rng: random.Random, difficulty: int) -> str:
-    """A write among lines that read what it writes, through views from difficulty 2, and a second write at 3."""
+    """A write among lines that read the written memory, through views from difficulty 2, and a second write at 3."""
     draft = Draft(rng, ("x", (4, 6)))
     start = draft.unary()
     targets = [start] if difficulty < 2 else [start, draft.transposed(start)]
@@ -41,7 +42,8 @@ def for_moves(rng: random.Random, difficulty: int) -> str:
 
 
 def for_fusion(rng: random.Random, difficulty: int) -> str:
-    """Chains of pointwise ops with what keeps them apart: a product of matrices; writes from 2; sums and transposes at 3."""
+    """Chains of pointwise ops and what prevents fusion: a product of matrices; writes from 2; sums and transposes at
+    3."""
     draft = Draft(rng, ("x", (64, 64)), ("y", (64, 64)))
     square = (64, 64)
     for _ in range(2):
@@ -58,8 +60,8 @@ def for_fusion(rng: random.Random, difficulty: int) -> str:
     ]
     order += rng.choices(pointwise, k=2 + difficulty)
     rng.shuffle(order)
-    for maker in order:
-        maker()
+    for add_line in order:
+        add_line()
     last, before = draft.pick(square), draft.pick(square)
     draft.tensor(f"aten::mul({last[0]}, {before[0]})", square)
     return draft.text(*draft.unused())
@@ -72,7 +74,7 @@ def _row_sums(draft: Draft, of: Named) -> Named:
 
 
 def for_views(rng: random.Random, difficulty: int) -> str:
-    """Views, and then a `reshape` or `contiguous`: of what lies by rows at 1, after cuts and exchanges from 2, in a row at 3."""
+    """Rounds of views and then a `reshape` or `contiguous`: as many as the difficulty, each with up to as many views."""
     draft = Draft(rng, ("x", (4, 6, 8)))
     here = draft.tensors[0]
     for _ in range(difficulty):
@@ -99,7 +101,7 @@ def _some_view(draft: Draft, of: Named, rng: random.Random) -> Named:
 
 
 def _regrouped(draft: Draft, of: Named, rng: random.Random) -> Named:
-    """Two neighbouring axes become one, or the tensor is asked to lie by rows."""
+    """Merges two neighbouring axes, or calls `contiguous`."""
     name, shape = of
     if len(shape) > 1 and rng.random() < 0.8:
         axis = rng.randrange(len(shape) - 1)
@@ -109,8 +111,8 @@ def _regrouped(draft: Draft, of: Named, rng: random.Random) -> Named:
 
 
 def for_same(rng: random.Random, difficulty: int) -> str:
-    """Chains between products of matrices; two are the same, and the others differ in one op, in the order of two, or, from
-    difficulty 2, in a number only."""
+    """Chains between products of matrices; two are the same, and the others differ in one op or number or, from
+    difficulty 2, in the order of two ops."""
     draft = Draft(rng, ("x", (32, 32)), ("y", (32, 32)))
     kinds = ["relu", "tanh", "sigmoid", "neg", "abs", "exp"]
     recipe = [(op, 0.0) for op in rng.sample(kinds, 2 + difficulty // 2)] + [("mul", rng.choice([0.5, 2.0, 1.5]))]
@@ -144,7 +146,7 @@ def for_same(rng: random.Random, difficulty: int) -> str:
 
 
 def for_speed(rng: random.Random, difficulty: int) -> str:
-    """A chain of pointwise ops over small or large tensors; from difficulty 2 perhaps beside a product of matrices."""
+    """A chain of pointwise ops over small or large tensors; from difficulty 2 some start with a product of matrices."""
     extent = rng.choice([64, 256, 512])
     draft = Draft(rng, ("x", (extent, extent)), ("y", (extent, extent)))
     here = draft.tensors[0]

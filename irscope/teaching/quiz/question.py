@@ -1,7 +1,7 @@
-"""One question about a program: what may be picked, which of it is right, and why.
+"""One question about a program: its options, which of them are right, and why.
 
-Nobody types a right answer in. Each option carries the verdict of an analysis, or of a measurement: it is right if the verdict
-holds, and whoever picks wrongly is told the verdict's reason and shown its witness.
+Right answers are not typed in. Each option carries the verdict of an analysis, or of a measurement: it is right if the
+verdict holds, and a wrong pick is answered with the verdict's reason and its witness.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from irscope.report.boxes import node_lines
 __all__ = ["Judgement", "Option", "Question", "Remarked"]
 
 _MOST_LINES: Final = 100
-"""A longer program is shown around what the question names."""
+"""Of a longer program, only the lines around what the question names are shown."""
 
 Mark = Literal["right", "wrong", "missed"]
 
 
 @dataclass(frozen=True)
 class Option:
-    """What may be picked."""
+    """One possible answer of a question."""
 
     name: str
-    """What a reader types for it: a printed name, or a letter."""
+    """What the user types to pick it: a printed name, or a letter."""
     text: str
-    """What stands beside the name."""
+    """The text beside the name."""
     verdict: Verdict
     """Holds if it is right to pick this, and says why or why not."""
     record: Value | Node | None = None
-    """What of the program it is; None where it is no part of it."""
+    """The value or node that it names; None where it names neither."""
 
 
 @dataclass(frozen=True)
 class Remarked:
-    """What is said of one option after an answer."""
+    """The remark on one option after an answer."""
 
     option: Option
     mark: Mark
@@ -56,21 +56,21 @@ class Remarked:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What an answer is worth, and what is to be said of it. Truthy if all of it is right."""
+    """The points of an answer, and the remarks on it. Truthy if all of it is right."""
 
     picks: tuple[str, ...]
-    """The names of what was picked, in the order of the options."""
+    """The names of the picked options, in the order of the options."""
     remarks: tuple[Remarked, ...]
-    """What was picked, and what was missed, in the order of the options."""
+    """On picked and on missed options, in the order of the options."""
     points: float
-    """From 0 to 1. Of several right options each counts the same, and a wrong pick takes away what a right one gives."""
+    """From 0 to 1. Right options count equally, and a wrong pick subtracts as much as a right one adds."""
 
     def __bool__(self) -> bool:
         return all(remark.mark == "right" for remark in self.remarks)
 
     @property
     def witness(self) -> tuple[Any, ...]:
-        """The values and nodes that show what went wrong; of a right answer, those that show why it is right."""
+        """The values and nodes that show what is wrong; for a right answer, why it is right."""
         wrong = [remark for remark in self.remarks if remark.mark != "right"] or self.remarks
         return tuple(dict.fromkeys(record for remark in wrong for record in remark.option.verdict.witness))
 
@@ -98,25 +98,26 @@ class Question:
 
     kind: str
     graph: Graph
-    """The program as it is shown."""
+    """The program that is shown."""
     prompt: str
     options: tuple[Option, ...]
     several: bool = True
     """Whether more than one option may be picked."""
     exactly: int | None = None
-    """How many are right, where readers are told."""
+    """How many are right, where the question says so."""
     subject: Value | Node | None = None
-    """What the question is about; None where that is the program."""
+    """What the question is about; None where it is about the whole program."""
     note: str = ""
-    """What else a reader should know to answer, such as where it was measured."""
+    """What else one needs to know to answer, such as where it was measured."""
 
     @cached_property
     def answer(self) -> tuple[str, ...]:
-        """The names of the right options. It may be empty; of those that exclude each other, any is right."""
+        """The names of the right options. It may be empty; if only one may be picked, any of them is right."""
         return tuple(option.name for option in self.options if option.verdict.holds)
 
     def judge(self, picks: Iterable[str]) -> Judgement:
-        """What an answer is worth. Raises ArgumentError for names that are no options, and for two where one is asked for."""
+        """Judges an answer. Raises ArgumentError for a name that is not an option, and unless one is picked where one
+        is asked for."""
         chosen = [self._option(pick).name for pick in ([picks] if isinstance(picks, str) else picks)]
         if not self.several and len(chosen) != 1:
             raise ArgumentError(f"{len(chosen)} answers were given", hint=f"pick one of {self._names()}")
@@ -147,14 +148,14 @@ class Question:
 
     @property
     def how(self) -> str:
-        """How many may be picked, as a sentence."""
+        """A sentence that says how many may be picked."""
         if not self.several:
             return "Pick one."
         return f"Pick {self.exactly}." if self.exactly else "Pick all that are right; there may be none."
 
     def text(self) -> str:
-        """The program with its lines numbered, the question and the options: for terminals, screen readers and paper. Of a long
-        program, the lines around what the question names."""
+        """Formats the numbered program, the question and the options for terminals, screen readers and paper. A long
+        program is cut to the lines around what the question names."""
         width = max((len(option.name) for option in self.options), default=0)
         options = [f"  {option.name.ljust(width)}  {option.text}".rstrip() for option in self.options]
         parts = [*self._program(), "", self.prompt, *([self.note] if self.note else []), self.how, *options]
@@ -163,12 +164,12 @@ class Question:
     def _program(self) -> list[str]:
         lines = print_graph(self.graph, locations=False).split("\n")
         shown = range(len(lines)) if len(lines) <= _MOST_LINES else self._near(len(lines))
-        told, before = [], -1
+        text, before = [], -1
         for number in shown:
-            told += ["   …"] if number > before + 1 else []
-            told.append(f"{number + 1:4}  {lines[number]}")
+            text += ["   …"] if number > before + 1 else []
+            text.append(f"{number + 1:4}  {lines[number]}")
             before = number
-        return told if before == len(lines) - 1 else [*told, "   …"]
+        return text if before == len(lines) - 1 else [*text, "   …"]
 
     def _near(self, count: int) -> list[int]:
         place, producer = node_lines(self.graph), self.graph.producer

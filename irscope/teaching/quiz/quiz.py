@@ -1,4 +1,4 @@
-"""Questions one after the other, the answers given, and what they are worth."""
+"""A quiz: a sequence of questions, the answers given, and their points."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from irscope.teaching.quiz.question import Judgement, Question
 __all__ = ["MIME", "Quiz"]
 
 MIME = "application/vnd.irscope.quiz+json"
-"""Under this type a notebook keeps the answers beside what it shows."""
+"""The MIME type under which a notebook keeps the answers beside the output."""
 
 
 class Quiz:
     """Questions, and the answers that were given.
 
-    A cell that ends with one asks in the explorer's views; `ask()` asks in a terminal, `text()` is the sheet on paper.
+    A notebook cell that ends with one shows it in the explorer; `ask()` asks in a terminal, `text()` is the sheet on paper.
 
     >>> import irscope as irs
     >>> q = irs.quiz.alias(seed=7, count=2)
@@ -34,19 +34,19 @@ class Quiz:
         """The same call with this seed makes the same questions."""
         self._judged: dict[int, Judgement] = {}
         self.on_answer: list[Callable[[], object]] = []
-        """Called after each answer; what shows the quiz listens."""
+        """Called after each answer; widgets that show the quiz register here."""
 
     def __len__(self) -> int:
         return len(self.questions)
 
     @property
     def judgements(self) -> Mapping[int, Judgement]:
-        """What each answer was worth, by the number of the question, counted from 0."""
+        """The judgement of each answer, by the number of the question, counted from 0."""
         return dict(self._judged)
 
     @property
     def points(self) -> float:
-        """The sum over all answers; a question is worth 1."""
+        """The sum of the points of all answers; each question counts at most 1."""
         return sum(judgement.points for judgement in self._judged.values())
 
     @property
@@ -55,9 +55,10 @@ class Quiz:
         return next((k for k in range(len(self.questions)) if k not in self._judged), None)
 
     def answer(self, *picks: str, question: int | None = None) -> Judgement:
-        """Answer a question, at first the first that has no answer. The first answer counts; a second one is judged, no more.
+        """Answer a question, by default the first that has no answer. The first answer counts; a later one is only
+        judged.
 
-        Raises ArgumentError for a question that there is not, for a name that is no option, and when all are answered.
+        Raises ArgumentError for an unknown question, for a name that is not an option, and when all are answered.
         """
         number = self.next if question is None else question
         if number is None:
@@ -71,12 +72,13 @@ class Quiz:
         judged = self.questions[number].judge(picks)
         if number not in self._judged:
             self._judged[number] = judged
-            for told in self.on_answer:
-                told()
+            for callback in self.on_answer:
+                callback()
         return judged
 
     def text(self, *, answers: bool = False) -> str:
-        """All questions as a sheet for terminals, screen readers and paper; with `answers` the key for whoever marks it."""
+        """Format all questions as a sheet for terminals, screen readers and paper; with `answers`, with the key for
+        marking it."""
         parts = [f"{self.title}, seed {self.seed}"]
         for number, question in enumerate(self.questions):
             parts.append(f"\n{number + 1} of {len(self.questions)} ({question.kind})\n\n{question.text()}")
@@ -88,26 +90,26 @@ class Quiz:
         return "\n".join([*parts, "", self.summary()])
 
     def summary(self) -> str:
-        """How many are answered, and the points."""
+        """Format how many questions are answered, and the points."""
         return f"{len(self._judged)} of {len(self.questions)} answered, {self.points:.3g} point{'' if self.points == 1 else 's'}"
 
     def ask(self, read: Callable[[str], str] = input, write: Callable[[str], object] = print) -> float:
-        """Ask question after question in a terminal, and give the points. An empty line after a question where several may be
-        picked, or `none`, means none of them; what is no answer is asked again; `quit` or the end of the input stops."""
+        """Ask question after question in a terminal, and return the points. If several may be picked, an empty line or
+        `none` picks none; an invalid answer is asked for again; `quit` or the end of the input stops."""
         while (number := self.next) is not None:
             question = self.questions[number]
             write(f"\n{number + 1} of {len(self.questions)} ({question.kind})\n\n{question.text()}\n")
             try:
-                said = read("your answer: ")
+                reply = read("your answer: ")
             except EOFError:
                 break
-            if said.strip().lower() in ("quit", "exit"):
+            if reply.strip().lower() in ("quit", "exit"):
                 break
             try:
                 write(
                     str(
                         self.answer(
-                            *(word for word in said.replace(",", " ").split() if word.lower() not in ("line", "none"))
+                            *(word for word in reply.replace(",", " ").split() if word.lower() not in ("line", "none"))
                         )
                     )
                 )
@@ -117,7 +119,7 @@ class Quiz:
         return self.points
 
     def record(self) -> dict[str, Any]:
-        """Seed, questions, answers and points as plain JSON: what a notebook keeps."""
+        """Return seed, questions, answers and points as plain JSON, which a notebook keeps."""
         answers = [
             {
                 "question": k,
@@ -133,7 +135,8 @@ class Quiz:
         return {"title": self.title, "seed": self.seed, **counted, "answers": answers}
 
     def restore(self, record: Mapping[str, Any]) -> Quiz:
-        """Give the answers of a record again, such as one of `irs.quiz.score`'s; raises ArgumentError where it is of other questions."""
+        """Replay the answers of a record, such as `record()` returns. Raises ArgumentError for a record of other
+        questions."""
         for given in record.get("answers", ()):
             number = int(given["question"])
             if not 0 <= number < len(self) or self.questions[number].prompt != given["prompt"]:
@@ -151,11 +154,11 @@ class Quiz:
         return f"<Quiz {self.title!r} (seed {self.seed}): {self.summary()}>"
 
     def kept(self) -> dict[str, Any]:
-        """The text and the record: what a notebook keeps under two types."""
+        """Return the text and the record, which a notebook keeps under two MIME types."""
         return {"text/plain": self.text(), MIME: self.record()}
 
     def _ipython_display_(self) -> None:
-        """Asks in the explorer's views; where there are no widgets, shows the text."""
+        """Show the quiz in the explorer's views, or its text if widgets are not installed."""
         from IPython.display import display
 
         from irscope.teaching.quiz.shown import Shown

@@ -1,4 +1,4 @@
-"""Points of quizzes, also of those that were answered in notebooks and saved."""
+"""Points of quizzes, including those that were answered in saved notebooks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["saved_records", "score"]
 
 
 def score(*answered: Quiz | str | Path) -> pd.DataFrame:
-    """The points of quizzes, one row each; of a saved notebook (a path), those of all the quizzes that it shows.
+    """Returns the points of quizzes, one row each; a saved notebook (a path) has a row for each quiz that it shows.
 
-    Raises LoadError for a file that is no notebook.
+    Raises LoadError for a file that is not a notebook.
 
     >>> import irscope as irs
     >>> q = irs.quiz.views(seed=3, count=2)
@@ -38,7 +38,7 @@ def score(*answered: Quiz | str | Path) -> pd.DataFrame:
 
 
 def saved_records(path: str | Path) -> list[dict[str, Any]]:
-    """The records of the quizzes that a saved notebook shows, the last state of each; `Quiz.restore` takes one."""
+    """Returns the records of the quizzes in a saved notebook, each in its last state; `Quiz.restore` takes one."""
     try:
         notebook = json.loads(Path(path).read_text(encoding="utf-8"))
         return list(_records(notebook["cells"]))

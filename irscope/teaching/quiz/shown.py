@@ -1,4 +1,4 @@
-"""A quiz as what a notebook shows: the explorer's views of each question's program, and the card that asks."""
+"""A quiz as a notebook shows it: the explorer's views of each question's program, and the card with the question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Answered", "Shown", "card_of"]
 
 
 class Answered(Protocol):
-    """What is shown of a Quiz."""
+    """The part of a Quiz that is shown."""
 
     title: str
     seed: int
@@ -37,14 +37,14 @@ class Answered(Protocol):
 
 
 class Shown:
-    """What the widget of a quiz asks for."""
+    """What a quiz's widget needs: views, cards and answers."""
 
     def __init__(self, quiz: Answered) -> None:
         self._quiz = quiz
         self._explorers: dict[int, Explorer] = {}
 
     def explorer(self, number: int) -> Explorer:
-        """The views of a question's program as it is: nothing that answers is in them."""
+        """Returns the views of a question's unchanged program; they do not give away the answer."""
         from irscope.widgets.explorer import Explorer
 
         if number not in self._explorers:
@@ -54,15 +54,15 @@ class Shown:
         return self._explorers[number]
 
     def card(self, number: int) -> CardView:
-        """A question as it stands."""
+        """Returns the current card of a question."""
         return card_of(self._quiz, number)
 
     def answer(self, number: int, picks: Sequence[str]) -> None:
-        """Takes an answer; who listens to the quiz hears of it."""
+        """Records an answer, which notifies the quiz's listeners."""
         self._quiz.answer(*picks, question=number)
 
     def mimebundle(self) -> dict[str, Any]:
-        """Pictures and text of the questions, with the answers so far: what a notebook keeps."""
+        """Returns pictures and text of the questions with the answers so far, which a notebook keeps."""
         parts = []
         for number, question in enumerate(self._quiz.questions):
             graph = ProgramIndex(question.graph).first_graph()
@@ -72,7 +72,7 @@ class Shown:
 
 
 def card_of(quiz: Answered, number: int) -> CardView:
-    """A question of a quiz; what is right is not in it until it was answered."""
+    """Returns the card of a question; it contains the right answer only once the question is answered."""
     question, judged = quiz.questions[number], quiz.judgements.get(number)
     done = [quiz.judgements.get(k) for k in range(len(quiz.questions))]
     return CardView(
@@ -108,7 +108,7 @@ def _judged(question: Question, judged: Judgement) -> CardJudgement:
 
 
 def _id(graph: Graph, record: object) -> int:
-    """The id of what the program that is shown has; 0 for what it has not, such as a group of the fused one."""
+    """Returns the id of a record of the program that is shown; 0 for any other, such as a group of the fused program."""
     if isinstance(record, Value) and record in graph.block_of:
         return record.id
     return record.id if isinstance(record, Node) and record in graph.position else 0

@@ -1,4 +1,4 @@
-"""How is somebody led through a program: which views, in which order, and what is said of each?"""
+"""How does a story lead through a program: which views, in which order, and with which sentences?"""
 
 import lazy_loader
 

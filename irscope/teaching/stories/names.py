@@ -1,4 +1,4 @@
-"""Names of records and boxes that outlast a process: ids are new in each, printed names come back with the program."""
+"""Names of records and boxes that outlast a process: each process has new ids, but a program keeps its printed names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NODE = "node "
 
 
 class Names:
-    """Of one graph, both ways.
+    """Maps ids of one graph to names, and back.
 
-    `%p.1` is a value, `node %p.1` the node that makes it, `aten::copy_#0` the first of the nodes of that op; `box backbone/stage1`
-    a box that stands for no record, with `#1` for the second of that path.
+    `%p.1` is a value, `node %p.1` the node that produces it, `aten::copy_#0` the first node of that op;
+    `box backbone/stage1` is a box without a record, with `#1` for the second of that path.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -36,14 +36,14 @@ class Names:
         found = {value.id: f"%{name}" for value, name in self._graph.names.items()}
         seen: Counter[str] = Counter()
         for node in self._graph.nodes():
-            made = f"{_NODE}%{self._graph.names[node.outputs[0]]}" if node.outputs else f"{node.op}#{seen[node.op]}"
-            found[node.id] = made
+            name = f"{_NODE}%{self._graph.names[node.outputs[0]]}" if node.outputs else f"{node.op}#{seen[node.op]}"
+            found[node.id] = name
             seen[node.op] += 1
         return found | self._boxes
 
     @cached_property
     def _boxes(self) -> dict[int, str]:
-        """Of boxes that stand for no record, by their labels from the outside in."""
+        """Names of boxes without a record: their labels from the outside in."""
         tree = BoxTree(self._graph)
         paths: dict[int, str] = {}
         found: dict[int, str] = {}
@@ -64,13 +64,13 @@ class Names:
         return {name: id for id, name in self._by_id.items()}
 
     def of(self, id: int) -> str:
-        """The name of a record or a box. Raises UnknownName for an id of another program."""
+        """Returns the name of a record or a box. Raises UnknownName for an id of another program."""
         if id not in self._by_id:
             raise UnknownName(f"nothing in {self._graph.name!r} has the id {id}", hint="ids belong to one program")
         return self._by_id[id]
 
     def id(self, name: str) -> int | None:
-        """The id of a name; None where the program has nothing of that name."""
+        """Returns the id of a name; None if the program has nothing of that name."""
         found = self._ids.get(name)
         if (found is None and name.startswith(_NODE)) or "::" in name:
             try:

@@ -22,7 +22,7 @@ __all__ = ["Step", "Story"]
 
 
 class Story:
-    """Steps through one program. A cell that ends with it shows the explorer with the story's bar; `add` records.
+    """A walk through one program, step by step. A cell that ends with it shows the explorer with a bar of steps; `add` records one.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -46,7 +46,7 @@ class Story:
         """The step that is shown; -1 before the first."""
         self.names = Names(exploration.graph)
         self.on_change: list[Callable[[], object]] = []
-        """Called after each change; what shows the story listens."""
+        """Called after each change; widgets that show the story register here."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -54,8 +54,8 @@ class Story:
     def _changed(self, steps: Iterable[Step], at: int) -> None:
         self.steps = tuple(steps)
         self.at = max(-1, min(at, len(self.steps) - 1))
-        for told in self.on_change:
-            told()
+        for callback in self.on_change:
+            callback()
 
     # Recording
 
@@ -63,10 +63,11 @@ class Story:
         self, text: str, *, selection: Any = (), state: int | None = None, open: Iterable[Any] | None = None,
         colour: str = "kind", pane: str = "", at: int | None = None,
     ) -> None:  # fmt: skip
-        """Record a view: what is selected (names, Values, Nodes or ids), the state of the history, the boxes that are open, what
-        colour means, the one pane to show, and a sentence in Markdown. `at` puts it before that step, not at the end.
+        """Record a view: the selection (names, Values, Nodes or ids), the state of the history, the open boxes, what
+        colour means, the one pane to show, and a sentence in Markdown. `at` inserts it before that step instead of at
+        the end.
 
-        Raises UnknownName for what the program does not have, and ArgumentError for a state or a pane that there is not.
+        Raises UnknownName for anything that the program does not have, and ArgumentError for an unknown state or pane.
         """
         several = selection if isinstance(selection, Iterable) and not isinstance(selection, str) else [selection]
         last = self.exploration.fusion.history.count
@@ -89,7 +90,7 @@ class Story:
         return self.names.of(record.id if isinstance(record, Value | Node) else int(record))
 
     def edit(self, number: int, **changes: Any) -> None:
-        """Give a step another text, colour, pane or state: `s.edit(2, text="...")`."""
+        """Change a step's text, colour, pane or state: `s.edit(2, text="...")`."""
         number = self._place(number)
         unknown = changes.keys() - {"text", "colour", "pane", "state"}
         if unknown:
@@ -100,13 +101,13 @@ class Story:
         self._changed([*self.steps[:number], replace(self.steps[number], **changes), *self.steps[number + 1 :]], number)
 
     def move(self, number: int, to: int) -> None:
-        """Put a step in another place."""
+        """Move a step to another position."""
         number, to = self._place(number), self._place(to)
         rest = [*self.steps[:number], *self.steps[number + 1 :]]
         self._changed([*rest[:to], self.steps[number], *rest[to:]], to)
 
     def remove(self, number: int) -> None:
-        """Take a step out."""
+        """Remove a step."""
         number = self._place(number)
         self._changed([*self.steps[:number], *self.steps[number + 1 :]], number - 1 if number else 0)
 
@@ -122,7 +123,8 @@ class Story:
     # Against the program
 
     def check(self) -> list[str]:
-        """What the steps name and the program does not have, a sentence each, with steps counted from 1 as the bar does."""
+        """Return a sentence for each name in a step that the program no longer has; steps are counted from 1, as in the
+        bar."""
         last, found = self.exploration.fusion.history.count, []
         for number, step in enumerate(self.steps, 1):
             found += [
@@ -138,7 +140,7 @@ class Story:
         return found
 
     def view(self) -> StoryView:
-        """The story for a page; what is gone is left out of its steps."""
+        """Return the story for a page; names that the program no longer has are left out."""
         ids = self.names.id
         last = self.exploration.fusion.history.count
         return StoryView(
@@ -158,10 +160,10 @@ class Story:
             at=self.at,
         )
 
-    # Kept
+    # Saving
 
     def to_json(self) -> str:
-        """The steps as JSON text, without the program."""
+        """Return the steps as JSON text, without the program."""
         return steps_text(self.title, self.exploration.graph.name, self.steps)
 
     def save(self, path: str | Path) -> Path:
@@ -186,11 +188,12 @@ class Story:
         return path
 
     def to_notebook(self) -> dict[str, Any]:
-        """The story as a notebook: a cell of text and one that shows the view for each step. `save("x.ipynb")` writes it."""
+        """Return the story as a notebook: for each step, a cell of text and one that shows the view. `save("x.ipynb")`
+        writes it."""
         return notebook(self.exploration, self.title, self.steps)
 
     def load(self, text: str) -> Story:
-        """Take the steps of a JSON text. Raises LoadError for a text that is no story."""
+        """Replace title and steps by those of a JSON text. Raises LoadError for a text that is not a story."""
         self.title, steps = steps_from(text)
         self._changed(steps, -1)
         return self
@@ -199,7 +202,7 @@ class Story:
         return f"<Story {self.title!r}: {len(self.steps)} step{'' if len(self.steps) == 1 else 's'}>"
 
     def __str__(self) -> str:
-        """What a terminal shows: the steps with what they select."""
+        """Format the steps with their selections, for a terminal."""
         lines = [
             f"{k}. {step.text}{f'   [{chr(44).join(step.selection)}]' if step.selection else ''}"
             for k, step in enumerate(self.steps, 1)
@@ -207,7 +210,7 @@ class Story:
         return "\n".join([self.title, *lines, *self.check()])
 
     def _ipython_display_(self) -> None:
-        """The explorer with the story's bar; the picture and the text where there are no widgets."""
+        """Show the explorer with the story's bar, or a picture and the text if widgets are not installed."""
         from IPython.display import display
 
         try:
@@ -221,5 +224,6 @@ class Story:
         display(widget)
 
     def kept(self) -> dict[str, Any]:
-        """What a notebook keeps under two types: the picture of the program, and the steps as text."""
+        """Return what a notebook keeps under two MIME types: the steps as text, and the picture of the program with
+        them."""
         return {"text/plain": str(self), "text/html": picture_and_text(self.exploration, str(self))}

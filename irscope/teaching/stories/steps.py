@@ -1,4 +1,4 @@
-"""One view of a story, and the JSON of several."""
+"""One step of a story, and the JSON form of several."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from irscope.errors import LoadError
 __all__ = ["Step", "steps_from", "steps_text"]
 
 _VERSION = 1
-"""Of the JSON."""
+"""The version of the JSON format."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One view and what is said of it. Records go by names that outlast the process (`Names`)."""
+    """One view and its sentence. Records are named by names that outlast the process (`Names`)."""
 
     text: str
     """In Markdown."""
     selection: tuple[str, ...] = ()
     state: int | None = None
-    """The state of the program's history, as `explorer.step` counts them; None leaves it as it is."""
+    """The state of the program's history, numbered as in `explorer.step`; None leaves it unchanged."""
     open: tuple[str, ...] | None = None
-    """The boxes that are open; None leaves them as they are."""
+    """The boxes that are open; None leaves them unchanged."""
     colour: str = "kind"
     pane: str = ""
     """The one pane to show; empty for all."""
 
 
 def steps_text(title: str, program: str, steps: Sequence[Step]) -> str:
-    """The steps as JSON text, without the program."""
+    """Returns the steps as JSON text, without the program."""
     record = {"irscope story": _VERSION, "title": title, "program": program, "steps": [asdict(step) for step in steps]}
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
 def steps_from(text: str) -> tuple[str, tuple[Step, ...]]:
-    """Title and steps of a JSON text. Raises LoadError for a text that is no story."""
+    """Parses the title and the steps of a JSON text. Raises LoadError for a text that is not a story."""
     try:
         record = json.loads(text)
         version, title, steps = record["irscope story"], str(record["title"]), tuple(map(_step, record["steps"]))

@@ -12,13 +12,13 @@ __all__ = ["story"]
 
 
 class _StoryVerb:
-    """Record a walk through a program, and tell it again.
+    """Record a walk through a program, and replay it.
 
-    Takes whatever `irs.explore` takes. The result shows the explorer with a bar: "add this view" keeps what is selected, the step,
-    the open boxes, the colour, the pane and a sentence in Markdown; steps can be reordered, edited and played with `n` and `p`.
-    `s.add(text, selection=...)` does the same in Python. `s.save("x.html")` writes one page that plays from disk with no kernel,
-    `s.save("x.ipynb")` a notebook, `s.save("x.json")` the steps, which `irs.story.read("x.json", program)` lays over the program as
-    it is now; `s.check()` says what of it is gone.
+    Takes anything that `irs.explore` takes. The result shows the explorer with a bar: "add this view" records the
+    selection, the step, the open boxes, the colour, the pane and a sentence in Markdown; steps can be reordered, edited
+    and played with `n` and `p`. `s.add(text, selection=...)` does the same in Python. `s.save("x.html")` writes one
+    page that plays from disk with no kernel, `s.save("x.ipynb")` a notebook, `s.save("x.json")` the steps, which
+    `irs.story.read("x.json", program)` applies to the current program; `s.check()` lists names that it no longer has.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -38,9 +38,9 @@ class _StoryVerb:
         return Story(found, title or found.graph.name)
 
     def read(self, path: str | Path, source: Any, *example_args: Any, **options: Any) -> Story:
-        """A saved story over a program, which may have changed: `check()` says what the steps name that is gone.
+        """Apply a saved story to a program, which may have changed: `check()` lists names in the steps that it no longer has.
 
-        Raises LoadError for a file that cannot be read or is no story.
+        Raises LoadError for a file that cannot be read or is not a story.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A story outside of Python: as one page, as a notebook, and as what a notebook keeps."""
+"""Output formats of a story: one page, a notebook, and the static picture that a notebook keeps."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 __all__ = ["notebook", "page", "picture_and_text"]
 
 _MOST_LETTERS = 200_000
-"""A longer program does not go into a notebook's cell."""
+"""A longer program is not written into a notebook's cell."""
 
 
 def page(exploration: Exploration, story: StoryView) -> str:
-    """The explorer's page with the story in it; it begins with the first step."""
+    """Returns the explorer's page with the story, which starts at the first step."""
     view = without_collector(lambda: explorer_view(exploration, details=True))
     view["story"] = StoryView(**story | {"at": 0 if story["steps"] else -1})
     return page_html(view)
 
 
 def picture_and_text(exploration: Exploration, text: str) -> str:
-    """For readers without a kernel."""
+    """Returns static HTML for a notebook without a kernel."""
     graph = ProgramIndex(exploration.graph).first_graph()
     picture = embedded_svg(graph_svg(graph), f"the graph of {exploration.graph.name}")
     return f'<div class="irs-static">{picture}<pre>{in_markup(text)}</pre></div>'
 
 
 def notebook(exploration: Exploration, title: str, steps: Sequence[Step]) -> dict[str, Any]:
-    """A cell of text and one that shows the view for each step. The program is in it as text, if it is not too long; what a text
-    cannot hold (parameters) is not."""
+    """Returns a notebook with, for each step, a cell of text and one that shows the view. The program is included as
+    text if it is not too long, but without its parameters, which text cannot hold."""
     text = print_graph(exploration.fusion.original)
     given = (
         f"g = irs.parse(r'''{text}''')"
@@ -62,7 +62,7 @@ def notebook(exploration: Exploration, title: str, steps: Sequence[Step]) -> dic
 
 
 def _selection(step: Step) -> str:
-    """The records of a step as Python."""
+    """Formats the selection of a step as a Python list."""
     words = [
         f"g.node({name.removeprefix('node ')!r})" if name.startswith("node ") else repr(name.lstrip("%"))
         for name in step.selection

@@ -1,4 +1,5 @@
-"""How a program gets in: text, TorchScript, torch.export, MLIR, JAX, ONNX, plain Python; `load` picks the frontend that reads a source."""
+"""How a program is read: text, TorchScript, torch.export, MLIR, JAX, ONNX, plain Python; `load` selects the
+frontend."""
 
 import lazy_loader
 

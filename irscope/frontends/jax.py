@@ -1,6 +1,6 @@
-"""JAX: functions with example arguments, and what `jax.jit(f).lower(...)` gives, by way of StableHLO.
+"""JAX functions with example arguments, and results of `jax.jit(f).lower(...)`, read through StableHLO.
 
-The functions that JAX writes as private ones (a `closed_call`, `jnp.clip`) are inlined, so that a program is one graph.
+Functions that JAX emits as private (a `closed_call`, `jnp.clip`) are inlined, so that a program is one graph.
 An argument that is a list, tuple or dictionary is one input per leaf, in the order in which Python holds them; the compiled
 program takes the same nested arguments, with the keys of dictionaries in any order. JAX itself sorts them.
 """
@@ -27,7 +27,7 @@ suffixes: Final = ()
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """A lowered or traced function, a jitted one, and any function called with JAX's arrays."""
+    """Accepts a lowered or compiled function, a jitted one, and any function called with JAX arrays."""
     jax = sys.modules.get("jax")
     if jax is None or isinstance(source, str | bytes | Path) or not hasattr(jax, "stages"):
         return False
@@ -44,9 +44,9 @@ def _is_jitted(source: object) -> bool:
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
-    """The function's StableHLO as a graph.
+    """Returns the function's StableHLO as a graph.
 
-    Raises CaptureError where JAX cannot trace or lower it, ArgumentError for arguments that do not fit.
+    Raises CaptureError if JAX cannot trace or lower it, ArgumentError for arguments that do not fit.
     """
     jax = _require()
     if isinstance(source, jax.stages.Compiled):
@@ -73,7 +73,7 @@ def _require() -> Any:
 
 
 def _lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
-    """What JAX makes of the function for these arguments; and whether every argument is an input of it."""
+    """Returns the function lowered for these arguments, and whether every argument is an input of it."""
     jax = _require()
     title = getattr(source, "__name__", type(source).__name__)
     if not args and inspect.isfunction(source) and inspect.signature(source).parameters:
@@ -86,15 +86,15 @@ def _lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
                 raise
             return source.lower(*args), False  # it has static arguments of its own
     except Exception as error:
-        told = [line for line in str(error).splitlines() if line.strip()][:6]
+        lines = [line for line in str(error).splitlines() if line.strip()][:6]
         raise CaptureError(
-            f"JAX cannot lower {title}: {type(error).__name__}", where="\n".join(told),
+            f"JAX cannot lower {title}: {type(error).__name__}", where="\n".join(lines),
             hint="check that jax.jit(function)(*arguments) runs",
         ) from None  # fmt: skip
 
 
 def _imported(lowered: Any, name: str | None) -> Graph:
-    from irscope.frontends.mlir.modules import import_module  # with all rules of meaning: only when there is MLIR
+    from irscope.frontends.mlir.modules import import_module  # loads all op semantics, so only when there is MLIR
     from irscope.frontends.mlir.parse.bindings import bindings_of
 
     module = lowered.compiler_ir(dialect="stablehlo")
@@ -102,30 +102,30 @@ def _imported(lowered: Any, name: str | None) -> Graph:
     assert bindings is not None  # JAX's own
     made = import_module(module.operation, bindings, name=name or "")
     graph = inlined(made, "main") if isinstance(made, Module) else made
-    told = re.sub(r"\W", "_", name or str(graph.name)) or "jax"
-    return replace(graph, name=told if told.isidentifier() else "jax")
+    title = re.sub(r"\W", "_", name or str(graph.name)) or "jax"
+    return replace(graph, name=title if title.isidentifier() else "jax")
 
 
 def _with_unread(graph: Graph, lowered: Any) -> Graph:
-    """The graph with an input for each argument: `lower` leaves out those that the function does not read."""
+    """Adds an input for each argument that the function does not read, which `lower` leaves out."""
     jax = _require()
-    told = jax.tree_util.tree_leaves(lowered.args_info)
-    if len(told) == len(graph.inputs):
+    described = jax.tree_util.tree_leaves(lowered.args_info)
+    if len(described) == len(graph.inputs):
         return graph
     read = getattr(getattr(lowered, "_lowering", None), "compile_args", {}).get("kept_var_idx", ())
-    if len(read) != len(graph.inputs) or not all(index < len(told) for index in read):
+    if len(read) != len(graph.inputs) or not all(index < len(described) for index in read):
         return graph
     inputs = iter(graph.inputs)
     params = [
         next(inputs) if index in read else make_value(new_id(), _type_of(argument), f"unread_{index}")
-        for index, argument in enumerate(told)
+        for index, argument in enumerate(described)
     ]
     body = graph.body
     return replace(graph, body=make_block(body.id, tuple(params), body.nodes, body.returns))
 
 
 def _type_of(argument: Any) -> TensorType:
-    """The type of an argument of which JAX tells the shape and the element type."""
+    """Returns the type of an argument from JAX's shape and element type."""
     from irscope.frontends.mlir.read.types import ELEMENTS
 
     element, shape = str(argument.dtype), tuple(map(int, argument.shape))
@@ -133,7 +133,8 @@ def _type_of(argument: Any) -> TensorType:
 
 
 def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Graph:
-    """The graph with inputs in the order of the arguments' leaves as Python holds them, under the arguments' names."""
+    """Orders the inputs as Python holds the arguments' leaves (JAX sorts dictionary keys), and names them after the
+    arguments."""
     jax = _require()
     if not kept:
         return graph
@@ -143,21 +144,21 @@ def _ordered(graph: Graph, source: Any, args: Sequence[Any], kept: bool) -> Grap
     places = {tuple(map(_key, path)): index for index, (path, _) in enumerate(paths)}
     ways = [path for path, _ in leaves_by_path(tuple(args)) if path in places]
     order = [places[path] for path in ways]
-    if len(order) != len(paths):  # containers of a kind that only JAX opens
+    if len(order) != len(paths):  # containers that only JAX flattens
         order, ways = list(range(len(paths))), []
     names = list(_names(source, [path for path, _ in paths]))
-    renamed = {value: make_value(value.id, value.type, told) for value, told in zip(graph.inputs, names, strict=True)}
+    renamed = {value: make_value(value.id, value.type, title) for value, title in zip(graph.inputs, names, strict=True)}
     nested = any(len(way) > 1 for way in ways)
     return replace(_with_inputs(graph, renamed, order), argument_paths=tuple(ways) if nested else ())
 
 
 def _key(part: Any) -> Any:
-    """One step of JAX's way to a leaf: a key, a number, a field's name."""
+    """Returns one step of JAX's path to a leaf: a key, an index, or a field name."""
     return getattr(part, "key", getattr(part, "idx", getattr(part, "name", part)))
 
 
 def _names(source: Any, paths: Sequence[Any]) -> Iterator[str]:
-    """`x`, `params.w`, `layers.0.b`: the parameter's name and the way to the leaf."""
+    """Yields names such as `x`, `params.w`, `layers.0.b`: the parameter's name and the path to the leaf."""
     try:
         parameters = list(inspect.signature(source).parameters.values())
     except (TypeError, ValueError):
@@ -169,7 +170,7 @@ def _names(source: Any, paths: Sequence[Any]) -> Iterator[str]:
 
 
 def _with_inputs(graph: Graph, renamed: dict[Value, Value], order: Sequence[int]) -> Graph:
-    """The graph with other records for its inputs, in another order."""
+    """Returns the graph with renamed inputs in another order."""
     body = renamed_body(graph.body, renamed)
     params = [body.params[index] for index in order]
     return replace(graph, body=make_block(body.id, tuple(params), body.nodes, body.returns))

@@ -1,7 +1,8 @@
-"""Which frontend reads a source: the registry, and the errors of sources that nobody reads.
+"""The registry of frontends: selects the one that reads a source, and reports sources that none reads.
 
-A frontend is a module with the names of the `Frontend` protocol. Adding one is that file and one line in `FRONTENDS`.
-A frontend's module is imported when a source gets as far as it, and imports its own package (torch, …) only to load.
+A frontend is a module with the names of the `Frontend` protocol. Adding one takes that file and one line in
+`FRONTENDS`. A frontend's module is imported only when the ones before it declined, and imports its own package (torch,
+…) only to load.
 """
 
 from __future__ import annotations
@@ -26,33 +27,34 @@ FRONTENDS: Final = (
     "irscope.frontends.onnx.frontend",
     "irscope.frontends.tracing.trace_function",
 )
-"""Modules in the order in which they are asked; the first that reads a source loads it."""
+"""Modules in the order in which they are tried; the first that reads a source loads it."""
 
 
 _TEXT: Final = "a string is IR text if it has several lines or a graph( in it, or ends in a brace, and otherwise the name of a file"
 
 
 class Frontend(Protocol):
-    """One way for a program to get in."""
+    """What a frontend module provides: it reads one kind of source."""
 
     name: str
-    """What it reads, in a few words: it stands in the error of a source that no frontend reads."""
+    """What it reads, in a few words; shown in the error for a source that no frontend reads."""
     suffixes: tuple[str, ...]
-    """File suffixes that it reads, with their dots. A frontend whose files may hold code also says `may_run_code = True`,
+    """File suffixes that it reads, with their dots. A frontend whose files may hold code also sets `may_run_code = True`,
     and its `load` then takes `trust`."""
 
     def reads(self, source: object, args: Sequence[object]) -> bool:
-        """Whether `load` should be tried; cheap, imports nothing heavy. Files arrive as a Path that exists."""
+        """Checks whether `load` should be tried, cheaply and without heavy imports. Files arrive as a Path that
+        exists."""
 
     def load(self, source: Any, args: Sequence[Any], *, name: str | None, **trusted: bool) -> Graph | Module:
-        """The program, every node of it, with example arguments only checked against its inputs."""
+        """Returns the whole program; example arguments are only checked against its inputs."""
 
 
 def load(source: object, *args: object, name: str | None = None, trust: bool = False) -> Graph | Module:
-    """The program in `source`: IR text, a file, a torch program, or a graph, which is given back.
+    """Returns the program in `source`: IR text, a file, a torch program, or a graph, which is returned as it is.
 
-    A torch module or a Python function needs example arguments; the other sources check them if they are there. A file
-    that would run code of its author is refused, unless the caller says with `trust` that it may.
+    A torch module or a Python function needs example arguments; the other sources check them if there are any. A file
+    that would run code of its author is refused, unless the caller allows it with `trust`.
 
     >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     <Graph 'graph': 1 node, 1 input, 1 output>
@@ -69,14 +71,14 @@ def load(source: object, *args: object, name: str | None = None, trust: bool = F
 
 
 def is_path(source: object) -> bool:
-    """Whether a source names a file: any Path, and any string of one line that is not IR.
+    """Checks whether a source names a file: any Path, and any string of one line that is not IR.
 
     >>> is_path("model.mlir"), is_path("func.func @f() { return }")
     (True, False)
     """
     if not isinstance(source, str):
         return isinstance(source, Path)
-    is_text = "\n" in source or "graph(" in source or source.rstrip().endswith("}")  # no suffix of a program ends so
+    is_text = "\n" in source or "graph(" in source or source.rstrip().endswith("}")  # no program's suffix ends like this
     return bool(source.strip()) and not is_text
 
 
@@ -97,8 +99,8 @@ def _existing(path: Path) -> Path:
     try:
         is_file, is_dir, is_there = path.is_file(), path.is_dir(), path.exists()
     except OSError as error:
-        told = str(path) if len(str(path)) < 100 else f"{str(path)[:100]}…"
-        raise LoadError(f"{told!r} cannot be opened: {error.strerror}", hint=_TEXT) from None
+        shown = str(path) if len(str(path)) < 100 else f"{str(path)[:100]}…"
+        raise LoadError(f"{shown!r} cannot be opened: {error.strerror}", hint=_TEXT) from None
     if is_file:
         return path
     if is_dir:
@@ -132,7 +134,7 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
         return LoadError(what, where=known, hint="pass NumPy arrays, or torch tensors for a torch function")
     if callable(source):
         return LoadError(
-            f"a function needs example arguments, which say what it is written for; {_kind(source)} has none",
+            f"a function needs example arguments, which give the types of its inputs; {_kind(source)} has none",
             hint="irs.load(function, np.zeros((2, 3)))",
         )
     return LoadError(f"no frontend reads {_kind(source)}", where=known, hint="pass one of these")

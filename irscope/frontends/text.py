@@ -1,4 +1,4 @@
-"""IR text, from a string or a file: TorchScript's format, with what our printer adds to it."""
+"""IR text, from a string or a file: TorchScript's format with the additions of irscope's printer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ suffixes: Final = (".ir", ".txt")
 
 
 def parse(text: str, *, file: str = "") -> Graph:
-    """The graph that a text spells, with every node as its op takes it; `str(graph)` is the other direction.
+    """Returns the graph that a text describes, verified against its ops; `str(graph)` is the inverse.
 
     >>> g = parse('''
     ... graph(%x : Float(2, 3)):
@@ -30,8 +30,8 @@ def parse(text: str, *, file: str = "") -> Graph:
     >>> g.node("y").op, str(g.node("y").location), str(g.value("x").type)
     ('aten::add', 'model.py:3:4', 'Float(2, 3)')
 
-    Raises ParseError with line, column and a caret where the text is not IR, and VerifyError where it is no program (see
-    `irs.verify`); `file` is the name shown in the first. An op that nobody knows is legal.
+    Raises ParseError with line, column and a caret where the text is not IR, and VerifyError where it is not a valid
+    program (see `irs.verify`); `file` is the file name shown in a ParseError. Unknown ops are legal.
     """
     graph = read(text, file=file)
     verify(graph)
@@ -39,12 +39,12 @@ def parse(text: str, *, file: str = "") -> Graph:
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """Any string (`base.load` has turned the names of files into paths), and text files."""
+    """Accepts any string (the registry has already turned file names into paths), and text files."""
     return isinstance(source, str) or (isinstance(source, Path) and source.suffix.lower() in suffixes)
 
 
 def load(source: str | Path, args: Sequence[object], *, name: str | None = None) -> Graph | Module:
-    """The graph that a text spells, or the module of graphs.
+    """Returns the graph, or the module of graphs, that a text describes.
 
     Raises ParseError with the place, ArgumentError for the wrong number of example arguments.
     """

@@ -1,6 +1,7 @@
-"""Files that may hold code: what they may do is said here, once, and refused unless the caller trusts them.
+"""Files that may hold code: such a file is refused unless the caller trusts it.
 
-A file is read whole, once, and what was looked at is what is loaded: nobody can change it in between.
+A file is read once, whole, so that the bytes that were checked are the bytes that are loaded: it cannot change in
+between.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["contents", "not_trusted"]
 
 
 def not_trusted(path: Path, why: str) -> LoadError:
-    """The error of a file that would run code of its author when it is loaded.
+    """Returns the error for a file that would run code of its author when it is loaded.
 
     >>> print(not_trusted(Path("m.pt2"), "its example inputs are a pickle"))
     'm.pt2' can run code when it is loaded, and is not trusted: its example inputs are a pickle   [code-is-trusted]
@@ -29,7 +30,7 @@ def not_trusted(path: Path, why: str) -> LoadError:
 
 
 def contents(path: Path) -> io.BytesIO:
-    """The bytes of a regular file. Raises LoadError for a pipe or a device, which would be read for ever."""
+    """Reads the bytes of a regular file. Raises LoadError for a pipe or a device, which may never end."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -39,5 +40,5 @@ def contents(path: Path) -> io.BytesIO:
         raise LoadError(f"{str(path)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
     except MemoryError:
         raise LoadError(
-            f"there is no memory to look through {str(path)!r}", hint="if you trust it, trust=True loads it unread"
+            f"there is not enough memory to check {str(path)!r}", hint="if you trust it, trust=True loads it unchecked"
         ) from None

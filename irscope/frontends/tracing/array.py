@@ -1,4 +1,4 @@
-"""The array that a traced function is given: it looks like NumPy's, and records what is done with it."""
+"""The array that a traced function receives: it looks like NumPy's, and records the operations on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REDUCE: Final = {
 
 
 class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
-    """An array without elements: operators, NumPy's functions and its own methods record nodes."""
+    """An array without elements, whose operators, NumPy functions and methods record nodes."""
 
     __slots__ = ()
     device = "cpu"
@@ -58,13 +58,13 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return namespace.Namespace(self.record)
 
-    # What would need elements
+    # Refused: these need elements
 
     def __array__(self, *args: Any, **options: Any) -> Any:
         raise refused(f"a traced array cannot become a NumPy array: {_DATA}", "leave the conversion out")
 
     def __bool__(self) -> bool:
-        hint = "use np.where(condition, a, b), and decide by shapes or by arguments that are no arrays"
+        hint = "use np.where(condition, a, b), and decide by shapes or by arguments that are not arrays"
         raise refused(f"the control flow depends on array data, and {_DATA}", hint)
 
     def __int__(self) -> int:
@@ -78,7 +78,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __index__(self) -> int:
         raise refused(
-            f"an array is used as a number of Python's, and {_DATA}", "np.take(x, index, axis) selects by arrays"
+            f"an array is used as a Python number, and {_DATA}", "np.take(x, index, axis) selects by arrays"
         )
 
     def item(self, *args: Any) -> Any:
@@ -106,7 +106,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
     def __setitem__(self, key: Any, value: Any) -> None:
         is_itself = isinstance(value, Traced) and value.origin is not None and value.origin[0] is self.value
         if is_itself and type(key) is type(value.origin[1]) and key == value.origin[1]:
-            return  # the second half of `x[i] += y`: it is written already
+            return  # the second half of `x[i] += y`: already written in place
         set_item(self, key, value)
 
     def __repr__(self) -> str:
@@ -161,7 +161,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _one(given: tuple[Any, ...]) -> Any:
-    """Numbers given one by one as one tuple."""
+    """Returns the one argument, or several as one tuple."""
     return given[0] if len(given) == 1 else given
 
 

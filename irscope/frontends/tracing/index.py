@@ -14,12 +14,12 @@ __all__ = ["get_item", "set_item"]
 
 
 def get_item(array: Any, key: Any) -> Any:
-    """What `array[key]` is: a view, or a copy where the key holds an array of integers."""
+    """Returns `array[key]`: a view, or a copy if the key holds an array of integers."""
     return _taken(array, _expanded(array, key))
 
 
 def set_item(array: Any, key: Any, value: Any) -> None:
-    """What `array[key] = value` does, in place: other views of the same memory show it."""
+    """Performs `array[key] = value` in place: other views of the same memory see the write."""
     items = _expanded(array, key)
     if any(_is_array(item) for item in items):
         mask = next(
@@ -37,7 +37,7 @@ def set_item(array: Any, key: Any, value: Any) -> None:
 
 
 def _expanded(array: Any, key: Any) -> list[Any]:
-    """The key with one item for each axis, and None where an axis is inserted."""
+    """Returns the key with one item for each axis, and None where an axis is inserted."""
     items = list(key) if isinstance(key, tuple) else [key]
     for place, item in enumerate(items):
         if isinstance(item, list):
@@ -57,7 +57,7 @@ def _is_array(item: Any) -> bool:
 
 
 def _taken(array: Any, items: list[Any]) -> Any:
-    """Apply the items one after another, `place` being the axis of the result that comes next."""
+    """Applies the items one after another; `place` is the next axis of the result."""
     _check_arrays(items)
     place = 0
     for item in items:
@@ -76,7 +76,8 @@ def _taken(array: Any, items: list[Any]) -> Any:
 
 
 def _check_arrays(items: list[Any]) -> None:
-    """One array of indices is enough; a number beside it must be its neighbour, or NumPy would move its axis in front."""
+    """Refuses several index arrays, and an array apart from a number: NumPy would then move the array's axis to the
+    front."""
     arrays = [place for place, item in enumerate(items) if _is_array(item)]
     if len(arrays) > 1:
         raise refused("an index holds several arrays", "index one axis at a time")

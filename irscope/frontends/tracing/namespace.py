@@ -1,4 +1,5 @@
-"""The namespace that a traced array gives (`xp = x.__array_namespace__()`): the array API's names, and NumPy's for the rest."""
+"""The array namespace of a traced array (`xp = x.__array_namespace__()`): the array API's names, and NumPy's for the
+rest."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     "atanh": "arctanh", "pow": "power", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift", "bool": "bool_",
 }  # fmt: skip
-"""The array API's names of NumPy functions that older NumPy calls otherwise."""
+"""The array API's names of NumPy functions that older NumPy names differently."""
 _ARRAY_API: Final = frozenset("permute_dims matrix_transpose concat unstack astype vecdot".split())
 """Functions of the array API that older NumPy does not have."""
 
 
 class Namespace:
-    """Functions that make arrays record nodes; functions of arrays are NumPy's, which the arrays answer."""
+    """Array creation functions that record nodes; functions of arrays are NumPy's, which dispatch to the arrays."""
 
     def __init__(self, record: Recorder) -> None:
         self._record = record

@@ -1,9 +1,9 @@
-"""The graph that grows while a traced function runs: nodes, constants, and where in the user's source each came from.
+"""The recorder of a trace: nodes, constants, and the line of the user's source that each came from.
 
 An array of the function is a `Traced`: it has a shape and an element type, and no elements. Values are named after the
-variables that hold them: whenever a node is recorded, the local variables of the frame that asked for it are looked at,
-and an array that has no name yet gets that of its variable. Those of the traced function are looked at once more when it
-has returned: nothing is recorded after its last assignment.
+variables that hold them: whenever a node is recorded, the local variables of the calling frame are examined, and an
+array without a name takes that of its variable. The traced function's variables are examined once more after it has
+returned, because nothing is recorded after its last assignment.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Traced:
         self.dtype = dtype
         self.shape = shape
         self.root = root
-        """Stands for the memory: views have that of what they are a view of."""
+        """Identifies the memory: a view has the root of its base."""
         self.origin: tuple[Value, object] | None = None
-        """What it was taken out of, and by which key, where it was."""
+        """The value it was indexed from, and the key; None if it was not."""
         self.read_only = False
-        """True of arrays that were broadcast, and of views of them: elements share memory."""
+        """True for broadcast arrays and views of them, whose elements share memory."""
 
     @property
     def ndim(self) -> int:
@@ -83,7 +83,7 @@ class Traced:
 
 @dataclass(slots=True)
 class _Step:
-    """A node without its name-dependent parts."""
+    """A recorded node whose values do not have their final names yet."""
 
     op: str
     inputs: tuple[Value, ...]
@@ -94,7 +94,7 @@ class _Step:
 
 
 class Recorder:
-    """Appends nodes as the function runs; `finish` gives the graph."""
+    """Appends nodes as the function runs; `finish` returns the graph."""
 
     def __init__(self, kind: type[Traced], entry: Any = None) -> None:
         self._kind = kind
@@ -103,18 +103,18 @@ class Recorder:
         self._inputs: list[Value] = []
         self._names: dict[Value, str] = {}
         self._frame: FrameType | None = None
-        """The frame of the traced function; its variables stay there when it has returned, as long as somebody holds it."""
+        """The frame of the traced function; a frame that is referenced keeps its variables after the return."""
         self._constants: dict[object, Value] = {}
-        self._arrays: dict[int, tuple[Any, Traced]] = {}  # the array is kept, so that its id stays its own
+        self._arrays: dict[int, tuple[Any, Traced]] = {}  # holds the array, so that its id is not reused
         self._bound: dict[Value, Any] = {}
         self.copied_view = ""
-        """Where the first view was taken that is a copy in the graph; what it came from must not be written then."""
+        """The line of the first view that is a copy in the graph; after it no array may be written."""
         self.is_open = True
 
     # Arrays
 
     def input(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Traced:
-        """A new input of the graph."""
+        """Add an input to the graph."""
         value = make_value(new_id(), tensor_type(dtype, shape), name)
         self._inputs.append(value)
         self._names[value] = name
@@ -128,7 +128,7 @@ class Recorder:
     def node(self, name: str, operands: Sequence[Any], types: Sequence[Type]) -> tuple[Value, ...]:
         """Record a node; operands are arrays, plain Python values, and lists of these."""
         if not self.is_open:
-            raise refused("an array is used after the function that it belongs to was traced", "return it from there")
+            raise refused("an array is used after the trace of its function has ended", "return it from there")
         location, scope = self._place()
         outputs = tuple(make_value(new_id(), type, "") for type in types)
         inputs = tuple(self.value_of(operand) for operand in operands)
@@ -136,21 +136,21 @@ class Recorder:
         return outputs
 
     def array(self, given: Any) -> Any:
-        """A NumPy array that the function has at hand, as an input that is bound to it; numbers are constants."""
+        """Return a NumPy array from outside the trace as an input bound to it; numbers become constants."""
         held = np.asarray(given)
         if str(held.dtype) not in DTYPES:
             raise refused(f"an array of {held.dtype} cannot be part of a graph", "use a numeric element type")
         if held.ndim == 0:
             return self._kind(self, self.constant(TensorData.of(held.copy())), held.dtype, (), object())
         made = self._arrays.get(id(given), (None, None))[1]
-        if made is None or not _same_elements(self._bound[made.value], held):  # the function may change it as it runs
+        if made is None or not _same_elements(self._bound[made.value], held):  # the function may have changed it since
             made = self.input(f"constant{len(self._bound)}", held.dtype, held.shape)
             self._bound[made.value] = held.copy()
             self._arrays[id(given)] = (given, made)
         return made
 
     def constant(self, payload: Any, type: Type | None = None) -> Value:
-        """A constant, made once."""
+        """Return a constant, which is recorded once."""
         if isinstance(payload, np.generic):
             payload = payload.item()
         kind = payload_type(payload) if type is None else type
@@ -166,13 +166,13 @@ class Recorder:
         return found
 
     def note_copied_view(self) -> None:
-        """What was just recorded is a copy in the graph, and a view in NumPy: nothing may be written any more."""
+        """Note that the last node is a copy in the graph but a view in NumPy: from now on writes are refused."""
         frame = user_frame()
         if frame is not None and not self.copied_view:
             self.copied_view = f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
     def value_of(self, operand: Any) -> Value:
-        """The value of an operand: an array's, a constant, or a list that is put together."""
+        """Return the value of an operand: an array's, a constant, or a constructed list."""
         if isinstance(operand, Value):
             return operand
         if isinstance(operand, Traced):
@@ -191,7 +191,7 @@ class Recorder:
     # The user's source
 
     def _place(self) -> tuple[Location | None, str]:
-        """The line that is being run, and the functions around it, from the traced one inwards."""
+        """Return the current line, and the functions around it, from the traced one inwards."""
         frame = user_frame()
         if frame is None:
             return None, ""
@@ -221,7 +221,7 @@ class Recorder:
     # The end
 
     def finish(self, name: str, outputs: Sequence[Value]) -> Graph:
-        """The graph, with values under the names of the variables that held them."""
+        """Return the graph, with values named after the variables that held them."""
         self.is_open = False
         if self._frame is not None:
             self._name_locals(self._frame)
@@ -247,14 +247,14 @@ def _same_elements(a: Any, b: Any) -> bool:
 
 
 def tensor_type(dtype: np.dtype[Any], shape: Sequence[int]) -> TensorType:
-    """The type of an array; its layout is the caller's business."""
+    """Return the type of an array, without a layout."""
     if str(dtype) not in DTYPES:
         raise refused(f"an array of {dtype} cannot be part of a graph", "use a numeric element type")
     return TensorType(str(dtype), tuple(shape))
 
 
 def code_of(dtype: np.dtype[Any]) -> int:
-    """The number by which ops name an element type."""
+    """Return the number that ops use for an element type."""
     code = _CODES.get(str(dtype))
     if code is None:
         raise refused(f"an array of {dtype} cannot be part of a graph", "use a numeric element type")
@@ -262,7 +262,7 @@ def code_of(dtype: np.dtype[Any]) -> int:
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is neither tracing's nor NumPy's."""
+    """Return the innermost frame outside the tracer and NumPy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
@@ -274,7 +274,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def refused(what: str, hint: str = "", *, wrong_arguments: bool = False) -> CaptureError | ArgumentError:
-    """The error of something that cannot be traced, with the user's line."""
+    """Return the error for something that cannot be traced, with the user's line."""
     frame = user_frame()
     where = ""
     if frame is not None:

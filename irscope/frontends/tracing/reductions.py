@@ -14,7 +14,7 @@ __all__ = ["REDUCTIONS", "axis_of", "axes_of"]
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """An axis counted from the front. Raises ArgumentError with the user's line."""
+    """Returns an axis counted from the front. Raises ArgumentError with the user's line."""
     number = axis.__index__()
     if not -ndim <= number < ndim:
         raise refused(f"axis {number} is out of bounds for an array of {ndim} dimensions", wrong_arguments=True)
@@ -22,7 +22,7 @@ def axis_of(axis: Any, ndim: int) -> int:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that are meant, all for None, in order."""
+    """Returns the given axes in ascending order; all for None."""
     given = range(ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     found = tuple(sorted(axis_of(item, ndim) for item in given))
     if len(set(found)) != len(found):
@@ -49,7 +49,7 @@ def _keeps(keepdims: Any) -> bool:
 
 
 def _natural(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> int | None:
-    """The dtype argument of a sum: None where the op itself gives this type."""
+    """Returns the dtype argument of a sum: None if the op returns this type anyway."""
     given = np.dtype(np.int64) if dtype.kind in "biu" else dtype
     return None if wanted == given else code_of(wanted)
 
@@ -72,7 +72,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 
 def _one_by_one(a: Any, axes: Sequence[int], keep: bool, node: Callable[[Any, int], tuple[Any, ...]]) -> Any:
-    """An op that reduces one axis, over several: the last first, so that the others keep their numbers."""
+    """Reduces several axes with an op that reduces one: the last first, so that the others keep their numbers."""
     for place in reversed(axes):
         a = a.record.op(*node(a, place), dtype=a.dtype, shape=_reduced(a.shape, (place,), keep))
     return a
@@ -141,7 +141,7 @@ def _quantifier(op: str) -> Callable[..., Any]:
 
 
 def as_bool(a: Any) -> Any:
-    """Where an array is not zero."""
+    """Returns a mask of the nonzero elements."""
     return a if a.dtype == bool else a.record.op("aten::ne", a, 0, dtype=np.dtype(bool), shape=a.shape)
 
 
@@ -184,7 +184,7 @@ def matmul(a: Any, b: Any) -> Any:
     record = recorder_of((a, b))
     a, b = as_traced(record, a), as_traced(record, b)
     if not a.ndim or not b.ndim:
-        raise refused("matmul takes no numbers", "use * for those", wrong_arguments=True)
+        raise refused("matmul does not take numbers", "multiply by a number with *", wrong_arguments=True)
     left = a.shape if a.ndim > 1 else (1, *a.shape)
     right = b.shape if b.ndim > 1 else (*b.shape, 1)
     if left[-1] != right[-2]:
@@ -252,4 +252,4 @@ REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "sort": sort, "argsort": argsort, "dot": dot, "outer": outer, "einsum": einsum, "linalg.norm": norm,
     "vecdot": vecdot, "matmul": matmul,
 }  # fmt: skip
-"""By NumPy's names."""
+"""The functions by their NumPy names."""

@@ -1,4 +1,4 @@
-"""NumPy's functions that rearrange, join, choose and copy, as aten ops. What is a view in NumPy is one in the graph."""
+"""NumPy's functions that rearrange, join, select and copy, as aten ops; NumPy's views are views in the graph."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["SHAPES", "extents_of", "filled", "permuted", "view_of"]
 
 
 def view_of(op: str, array: Any, *operands: Any, shape: Sequence[int]) -> Any:
-    """Record a view: the result is the same memory."""
+    """Records a view, which has the same memory."""
     made = array.record.op(f"aten::{op}", array, *operands, dtype=array.dtype, shape=tuple(shape), root=array.root)
     made.read_only = array.read_only or op == "expand"
     return made
 
 
 def extents_of(shape: Any) -> tuple[int, ...]:
-    """A shape argument as numbers."""
+    """Returns a shape argument as a tuple of numbers."""
     return tuple(int(extent) for extent in shape) if isinstance(shape, tuple | list) else (int(shape),)
 
 
@@ -42,7 +42,7 @@ def reshape(a: Any, shape: Any = None, order: Any = "C", *, newshape: Any = None
 
 
 def permuted(a: Any, order: Sequence[int]) -> Any:
-    """The axes in another order."""
+    """Returns a view with the axes in another order."""
     if sorted(order) != list(range(a.ndim)):
         raise refused(f"axes {tuple(order)} are not an order of {a.ndim} axes", wrong_arguments=True)
     return view_of("permute", a, tuple(order), shape=[a.shape[place] for place in order])
@@ -123,7 +123,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def _promoted(arrays: Any) -> tuple[Recorder, list[Any]]:
-    """The arrays in their common element type."""
+    """Casts the arrays to their common element type."""
     record = recorder_of(arrays)
     given = [as_traced(record, array) for array in arrays]
     result = np.result_type(*(array.dtype for array in given))
@@ -139,8 +139,8 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> A
     place = axis_of(axis, given[0].ndim)
     rests = {(*array.shape[:place], *array.shape[place + 1 :]) for array in given}
     if len(rests) > 1 or len({array.ndim for array in given}) > 1:
-        told = ", ".join(str(array.shape) for array in given)
-        raise refused(f"arrays of shapes {told} cannot be joined along axis {place}", wrong_arguments=True)
+        shapes = ", ".join(str(array.shape) for array in given)
+        raise refused(f"arrays of shapes {shapes} cannot be joined along axis {place}", wrong_arguments=True)
     first = given[0].shape
     shape = (*first[:place], sum(array.shape[place] for array in given), *first[place + 1 :])
     return record.op("aten::cat", given, place, dtype=given[0].dtype, shape=shape)
@@ -251,7 +251,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
 
 
 def filled(record: Recorder, shape: Any, value: Any, dtype: Any = None) -> Any:
-    """A new array of one number."""
+    """Returns a new array filled with one number."""
     extents = extents_of(shape)
     kind = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
     number = kind.type(value).item()
@@ -278,4 +278,4 @@ SHAPES: Final[dict[str, Callable[..., Any]]] = {
     "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
     "result_type": lambda *given: np.result_type(*(getattr(g, "dtype", g) for g in given)),
 }  # fmt: skip
-"""By NumPy's names, and the array API's where they differ."""
+"""The functions by their NumPy names, and the array API's where they differ."""

@@ -1,14 +1,13 @@
-"""Plain Python functions over arrays as graphs: the function runs once, on arrays that record what is done with them.
+"""Tracing of plain Python functions over arrays: the function runs once, on arrays that record what is done with them.
 
-*What is traced.* Operators, NumPy's functions (through `__array_ufunc__` and `__array_function__`), the array API
-(`x.__array_namespace__()`), indexing, and writing into arrays, which stays writing: views show it. Shapes are plain
-numbers, so that Python's loops and ifs over shapes, and over arguments that are no arrays, just run.
+*Traced:* operators, NumPy's functions (through `__array_ufunc__` and `__array_function__`), the array API
+(`x.__array_namespace__()`), indexing, and writes into arrays, which stay writes: views see them. Shapes are plain
+numbers, so that Python's loops and ifs over shapes, and over arguments that are not arrays, just run.
 
-*What it means.* What NumPy computes, element types included: promotion is NumPy's, and casts make it explicit. NumPy arrays
-that the function has at hand become inputs that are bound to them.
+*Semantics:* the graph computes what NumPy computes, element types included: promotion is NumPy's, made explicit by
+casts. NumPy arrays from outside the function become inputs that are bound to them.
 
-*What is refused.* Whatever would need the elements: `if x.sum() > 0`, `float(x)`, masks as indices. The error names the
-line.
+*Refused:* whatever would need the elements: `if x.sum() > 0`, `float(x)`, masks as indices. The error names the line.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _HOW: Final = "describe an array by its shape (4, 8), by 'float32[4, 8]', or by 
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """A function called with NumPy arrays, alone or among lists, tuples and dictionaries."""
+    """Accepts a function called with NumPy arrays, directly or in lists, tuples and dictionaries."""
     if not callable(source) or isinstance(source, type) or hasattr(source, "lower"):
         return False
     torch = sys.modules.get("torch")
@@ -48,7 +47,7 @@ def reads(source: object, args: Sequence[object]) -> bool:
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
-    """The function as `trace` records it."""
+    """Returns the graph of a function as `trace` records it."""
     graph = trace(source, *args)
     return replace(graph, name=name) if name else graph
 
@@ -57,7 +56,7 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
     """Record what a plain Python function over arrays does, without running it on data and without torch.
 
     Each argument describes an array: a shape (float32), `"float64[4, 8]"`, or an array like it; lists, tuples and
-    dictionaries of these are passed as such, with one input for each array. `options` go to the function as they are.
+    dictionaries of these are passed as such, with one input for each array. `options` are passed to the function unchanged.
     The graph computes what NumPy would. Raises CaptureError, with the line, for what cannot be traced.
 
     >>> import numpy as np
@@ -93,7 +92,7 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
 
 
 def _names(function: Callable[..., Any], arguments: Sequence[Any], options: dict[str, Any], title: str) -> list[str]:
-    """The names of the parameters that the arguments are for. Raises ArgumentError unless they can be passed so."""
+    """Returns the parameter name of each argument. Raises ArgumentError if the function cannot be called with them."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -114,7 +113,7 @@ def _names(function: Callable[..., Any], arguments: Sequence[Any], options: dict
 
 
 def _made(record: Recorder, described: Any, name: str) -> Any:
-    """The array, or the container of arrays, that an argument describes."""
+    """Returns the traced array, or the container of arrays, that an argument describes."""
     if isinstance(described, np.ndarray | np.generic):
         return _input(record, name, described.dtype, described.shape)
     if isinstance(described, tuple) and all(isinstance(extent, int | np.integer) for extent in described):
@@ -131,21 +130,21 @@ def _made(record: Recorder, described: Any, name: str) -> Any:
     kind = type(described).__name__
     if isinstance(described, bool | int | float | complex):
         hint = f"pass it by keyword, {name}={described!r}, and the graph is for this number; a vector of 4 is (4,)"
-        raise ArgumentError(f"the number {described!r} for {name} describes no array", hint=hint)
-    raise ArgumentError(f"an object of type {kind} for {name} describes no array", hint=_HOW)
+        raise ArgumentError(f"the number {described!r} for {name} does not describe an array", hint=hint)
+    raise ArgumentError(f"an object of type {kind} for {name} does not describe an array", hint=_HOW)
 
 
 def _parsed(text: str, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     found = _SPEC.fullmatch(text)
     if found is None or found[1] not in DTYPES:
-        raise ArgumentError(f"{text!r} for {name} describes no array", hint=_HOW)
+        raise ArgumentError(f"{text!r} for {name} does not describe an array", hint=_HOW)
     if not _is_numpys(found[1]):
         raise ArgumentError(f"NumPy has no element type {found[1]}", hint=_HOW)
     return np.dtype(found[1]), tuple(int(part) for part in (found[2] or "").split(",") if part.strip())
 
 
 def _is_numpys(dtype: str) -> bool:
-    """Whether NumPy itself has a numeric type of this name: other packages add some when they are imported."""
+    """Checks whether NumPy itself has a numeric type of this name; importing other packages can add types."""
     try:
         return np.dtype(dtype).kind in "biufc"
     except TypeError:
@@ -162,7 +161,7 @@ def _input(record: Recorder, name: str, dtype: np.dtype[Any], shape: tuple[int, 
 
 
 def _returned(record: Recorder, result: Any, title: str) -> Value:
-    """What the function returns as one value of the graph: an array, a number, or a container of these."""
+    """Returns a result of the function (an array, a number, or a container of these) as one value of the graph."""
     if isinstance(result, Traced):
         return record.value_of(result)
     if isinstance(result, np.ndarray | np.generic):
@@ -180,15 +179,15 @@ def _returned(record: Recorder, result: Any, title: str) -> Value:
         keys = [record.constant(key) for key in result]
         operands = [value for pair in zip(keys, parts, strict=True) for value in pair]
         return record.node("prim::DictConstruct", operands, [DictType(STR, _common(parts, title))])[0]
-    what = f"{title} returns an object of type {type(result).__name__}, which no graph can"
+    what = f"{title} returns an object of type {type(result).__name__}, which a graph cannot return"
     raise CaptureError(what, hint="return arrays, numbers, or tuples, lists and dictionaries (with str keys) of them")
 
 
 def _common(parts: Sequence[Value], title: str) -> Type:
-    """The one type of what a list or dictionary holds."""
+    """Returns the one element type of a list or dictionary."""
     if all(isinstance(part.type, TensorType) for part in parts):
         return TENSOR
     if len({part.type for part in parts}) > 1:
-        told = ", ".join(sorted({str(part.type) for part in parts}))
-        raise CaptureError(f"{title} returns a list or dictionary of several kinds: {told}", hint="return a tuple")
+        kinds = ", ".join(sorted({str(part.type) for part in parts}))
+        raise CaptureError(f"{title} returns a list or dictionary of several kinds: {kinds}", hint="return a tuple")
     return parts[0].type

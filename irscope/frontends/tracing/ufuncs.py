@@ -1,4 +1,4 @@
-"""NumPy's elementwise functions as aten ops: NumPy says which element types they compute with, casts make the graph do so.
+"""NumPy's elementwise functions as aten ops, with NumPy's element types made explicit by casts.
 
 `ufunc.resolve_dtypes` is NumPy's own promotion, Python numbers included: operands are cast to the types of the loop that
 NumPy would run, so that the op has nothing left to promote.
@@ -37,28 +37,28 @@ _PLAIN: Final[Mapping[str, str]] = {
     "hypot": "hypot", "maximum": "maximum", "minimum": "minimum", "fmax": "fmax",
     "fmin": "fmin", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
 }  # fmt: skip
-"""Those that compute in the type of their result."""
+"""Functions that compute in the type of their result."""
 
 _PREDICATES: Final[Mapping[str, str]] = {
     "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
     "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
     "logical_not": "logical_not", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite",
 }  # fmt: skip
-"""Those that compute in the type of their operands and give bools."""
+"""Functions that compute in the type of their operands and return bools."""
 
 _SHIFTS: Final[Mapping[str, str]] = {"left_shift": "mul", "right_shift": "floor_divide"}
-"""By a number of bits they are products and quotients with a power of two."""
+"""Shifts by a number of bits, as a product or quotient with a power of two."""
 
 _TAKES_NUMBER: Final = frozenset("add sub mul div remainder fmod pow eq ne lt le gt ge floor_divide".split())
 """Ops whose second operand may be a Python number."""
 _MIRRORED: Final[Mapping[str, str]] = {
     "add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
 }  # fmt: skip
-"""What an op is called when its operands change places."""
+"""The equivalent op when the operands are swapped."""
 
 
 def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """What `ufunc(*inputs, **options)` gives, as an array of the trace."""
+    """Returns `ufunc(*inputs, **options)` as an array of the trace."""
     record = recorder_of(inputs)
     name = ufunc.__name__
     out, dtype = options.get("out"), options.get("dtype")
@@ -99,7 +99,8 @@ def _elementwise(record: Recorder, ufunc: np.ufunc, operands: list[Traced | Numb
 
 
 def _arranged(record: Recorder, op: str, operands: list[Any], types: Sequence[np.dtype[Any]]) -> tuple[str, list[Any]]:
-    """The op and its operands, with a Python number where the op takes one, and a constant array where it does not."""
+    """Returns the op and its operands, with a Python number where the op takes one, and a constant array where it does
+    not."""
     if len(operands) == 1:
         return op, operands
     first, second = operands
@@ -134,7 +135,7 @@ def _check_power(operands: Sequence[Any], result: np.dtype[Any]) -> None:
 
 
 def _number(given: Any, dtype: np.dtype[Any]) -> Number:
-    """A number as ops take it for an element type. Raises OverflowError for one that does not fit, as NumPy does."""
+    """Converts a number for an element type. Raises OverflowError for one that does not fit, as NumPy does."""
     if dtype.kind == "c":
         return complex(given)
     if dtype.kind == "f":
@@ -148,18 +149,18 @@ def _filled(record: Recorder, given: Number, dtype: np.dtype[Any]) -> Any:
 
 
 def _operand(record: Recorder, given: Any) -> Traced | Number:
-    """An operand as an array of the trace; plain Python numbers stay, for they promote as numbers."""
+    """Returns an operand as an array of the trace; plain Python numbers stay, since they promote as numbers."""
     found: Traced | Number = given if is_plain_number(given) else as_traced(record, given)
     return found
 
 
 def is_plain_number(given: Any) -> bool:
-    """Whether it is one of Python's own numbers, which take the type of the array that they meet."""
+    """Checks for a plain Python number, which takes the type of the array it is combined with."""
     return isinstance(given, bool | int | float | complex) and not isinstance(given, np.generic)
 
 
 def as_traced(record: Recorder, given: Any) -> Any:
-    """An array of the trace: the given one, or a NumPy array or number that the function has at hand."""
+    """Returns an array of the trace; a NumPy array or number from outside the trace is recorded first."""
     if isinstance(given, Traced):
         return given
     if isinstance(given, list | tuple) and any(isinstance(item, Traced) for item in given):
@@ -171,7 +172,7 @@ def as_traced(record: Recorder, given: Any) -> Any:
 
 
 def recorder_of(things: Sequence[Any]) -> Recorder:
-    """The trace that these arrays belong to."""
+    """Returns the recorder of the trace that these arrays belong to."""
     stack = list(things)
     while stack:
         thing = stack.pop()
@@ -183,16 +184,16 @@ def recorder_of(things: Sequence[Any]) -> Recorder:
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape. Raises ArgumentError with the user's line."""
+    """Returns the common shape. Raises ArgumentError with the user's line."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        told = " and ".join(map(str, shapes))
-        raise refused(f"shapes {told} do not broadcast together", wrong_arguments=True) from None
+        joined = " and ".join(map(str, shapes))
+        raise refused(f"shapes {joined} do not broadcast together", wrong_arguments=True) from None
 
 
 def cast(array: Any, dtype: Any) -> Any:
-    """The array in another element type; the very same one if it has it."""
+    """Returns the array in another element type; the same array if it already has it."""
     dtype = np.dtype(dtype)
     if array.dtype == dtype:
         return array
@@ -200,14 +201,14 @@ def cast(array: Any, dtype: Any) -> Any:
 
 
 def copied(array: Any) -> Any:
-    """A fresh array with the same elements."""
+    """Returns a fresh array with the same elements."""
     return array.record.op("aten::clone", array, None, dtype=array.dtype, shape=array.shape)
 
 
 def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:
-    """Write elements into an array, as `target[...] = source` does: its views and what it is a view of show it."""
+    """Writes elements into an array, as `target[...] = source` does: its views and its base see the write."""
     if not isinstance(target, Traced):
-        raise refused("the result is written into an array of NumPy's own", "assign it to a name instead of out= or +=")
+        raise refused("the result is written into a NumPy array", "assign it to a name instead of out= or +=")
     record = target.record
     if target.read_only:
         raise refused("an array that was broadcast is written", "write into a .copy()", wrong_arguments=True)
@@ -220,6 +221,6 @@ def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:
         raise refused(what, "cast it with .astype", wrong_arguments=True)
     if broadcast(source.shape, target.shape) != target.shape:
         raise refused(f"shape {source.shape} does not fit into {target.shape}", wrong_arguments=True)
-    if source.root is target.root:  # NumPy takes care when the two overlap
+    if source.root is target.root:  # NumPy buffers when the two overlap
         source = copied(source)
     record.op("aten::copy_", target, source, False, dtype=target.dtype, shape=target.shape, root=target.root)

@@ -307,7 +307,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: x[np.array([0]), np.array([1])], "several arrays"),
     (lambda x: x.__setitem__(x > 0, 0), "written through an array of indices"),
     (lambda x: (x[::-1], x.__setitem__(0, 1)), "written after a view that the graph copies"),
-    (lambda x: np.add(x, 1, out=np.ones((2, 3))), "array of NumPy's own"),
+    (lambda x: np.add(x, 1, out=np.ones((2, 3))), "into a NumPy array"),
     (lambda x: x.astype(np.longdouble), "cannot be part of a graph"),
     (lambda x: x + np.ones(3, np.longdouble), "cannot be part of a graph"),
     (lambda x: object(), "returns an object of type object"),
@@ -350,8 +350,8 @@ def test_what_numpy_refuses_is_refused_with_the_line(function: Callable[..., Any
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ((3.5,), "describes no array"), (("float99[2]",), "describes no array"), (("float32[a]",), "describes no array"),
-        (((-1, 2),), "negative extent"), ((object(),), "describes no array"), ((), "cannot be called"),
+        ((3.5,), "does not describe an array"), (("float99[2]",), "does not describe an array"), (("float32[a]",), "does not describe an array"),
+        (((-1, 2),), "negative extent"), ((object(),), "does not describe an array"), ((), "cannot be called"),
         (((2,), (2,)), "cannot be called"), ((np.array(["a"]),), "cannot be part of a graph"),
         (("bfloat16[2]",), "NumPy has no element type"),
     ],
@@ -364,7 +364,7 @@ def test_wrong_descriptions(arguments: tuple[Any, ...], what: str) -> None:
 def test_arrays_do_not_outlive_their_trace() -> None:
     kept = []
     trace(lambda x: kept.append(x) or x, (2,))  # type: ignore[func-returns-value]
-    with pytest.raises(CaptureError, match="after the function that it belongs to was traced"):
+    with pytest.raises(CaptureError, match="after the trace of its function has ended"):
         kept[0] + 1
     with pytest.raises(CaptureError, match=r"another trace|was traced"):
         trace(lambda x: x + kept[0], (2,))

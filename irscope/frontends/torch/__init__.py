@@ -1,1 +1,1 @@
-"""How do TorchScript and torch.export programs get in?"""
+"""How are TorchScript and torch.export programs read?"""

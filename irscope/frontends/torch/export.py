@@ -1,4 +1,5 @@
-"""torch.export: exported programs, their `.pt2` files, and modules and functions that are exported on the way in."""
+"""torch.export: exported programs, their `.pt2` files, and modules and functions, which are exported when they are
+loaded."""
 
 from __future__ import annotations
 
@@ -45,11 +46,12 @@ _NOISE: Final = (
     "Caused by",
     "consider using data-dependent",
 )
-"""How the parts of torch's messages begin that speak to torch's own developers."""
+"""Beginnings of the lines from which torch's messages address torch's own developers."""
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """An ExportedProgram, an nn.Module, a function called with tensors, or a file that `torch.export.save` wrote."""
+    """Accepts an ExportedProgram, an nn.Module, a function called with tensors, or a file that `torch.export.save`
+    wrote."""
     if isinstance(source, Path):
         return source.suffix.lower() in (*suffixes, ".pt")
     torch = sys.modules.get("torch")
@@ -61,12 +63,12 @@ def reads(source: object, args: Sequence[object]) -> bool:
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
-    """The program as torch.export captured it, not decomposed; nested arguments are one input per leaf.
+    """Returns the program as torch.export captured it, not decomposed; nested arguments are one input per leaf.
 
-    `trust` lets a file run what it says: see `exported_file`.
+    `trust` lets a file run its author's code: see `exported_file`.
 
-    Raises CaptureError where torch.export fails, ArgumentError for missing or wrong example arguments, LoadError for a
-    file that is none.
+    Raises CaptureError if torch.export fails, ArgumentError for missing or wrong example arguments, LoadError for a
+    file that is not an exported program.
     """
     torch = require_torch("to load an exported program")
     if isinstance(source, Path):
@@ -79,8 +81,8 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
         return graph
     if isinstance(source, type) and issubclass(source, torch.nn.Module):
-        what = f"{source.__name__} is the class of a model, and a model is wanted"
-        raise ArgumentError(what, hint=f"irs.load({source.__name__}(), x), with what it is made of between the brackets")
+        what = f"{source.__name__} is the class of a model; load needs an instance"
+        raise ArgumentError(what, hint=f"irs.load({source.__name__}(), x), with the arguments of its constructor in the parentheses")
     title = name or str(getattr(source, "__name__", type(source).__name__))
     modes = modes_of(source)
     graph = _captured(source, args, title)
@@ -88,7 +90,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
 
 
 def _ran(file: str) -> bool:
-    """All places in a capture are of frames that have just run."""
+    """All locations in a capture are from frames that just ran in this process."""
     return True
 
 
@@ -107,8 +109,8 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
             try:
                 graph = _scripted(source, args, name)
             except Exception as refusal:
-                said = trimmed(str(refusal), 1).strip().rstrip(":")
-                advice = f"write it with torch.cond or with tensors (torch.jit.script does not take it either: {said})"
+                reason = trimmed(str(refusal), 1).strip().rstrip(":")
+                advice = f"write it with torch.cond or with tensors (torch.jit.script does not take it either: {reason})"
             else:
                 _tell_scripted(title, place)
                 return graph
@@ -119,17 +121,18 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
 
 
 def _needs_a_number(error: Exception) -> bool:
-    """Whether a program goes on with what a tensor holds: branches on it, or counts with it. torch.export follows none such."""
+    """Checks whether a program depends on a number in a tensor (branches on it, computes with it), which torch.export
+    cannot follow."""
     text = f"{type(error).__name__}: {error}"
     return "GuardOnDataDependent" in text or "data-dependent" in text or "control flow" in text
 
 
 def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
-    """The program as torch.jit.script reads it. Raises where that does not take it, or takes a number for a tensor."""
+    """Returns the program as torch.jit.script compiles it. Raises if that fails, or reads a number as a tensor."""
     torch = require_torch("to script a model")
     parameters = inspect.signature(source.forward if isinstance(source, torch.nn.Module) else source).parameters
     for each in parameters.values():
-        if each.default is None and each.annotation is each.empty:  # for torch always a tensor, be it an undefined one
+        if each.default is None and each.annotation is each.empty:  # torch always reads it as a tensor, even if undefined
             raise ArgumentError(f"{each.name}=None is read as a tensor; write {each.name}: torch.Tensor | None = None")
     graph = torchscript.load(quietly(lambda: put_off(lambda: torch.jit.script(source))), args, name=name)
     for parameter, arg, value in zip(parameters, args, graph.free_inputs, strict=False):
@@ -142,12 +145,12 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
 def _tell_scripted(title: str, place: tuple[str, str] | None) -> None:
     at = f" at {place[0]}" if place else ""
     warn_caller(
-        f"{title} goes on with a number that a tensor holds{at}, which torch.export does not follow: torch.jit.script captured it"
+        f"{title} uses a number read from a tensor{at}, which torch.export cannot follow: torch.jit.script captured it"
     )
 
 
 def _failed_at(error: Exception) -> tuple[str, str] | None:
-    """The innermost place of the user's code in which it failed, and its line."""
+    """Returns the innermost location in the user's code at which it failed, and that line."""
     torch = require_torch("to export a model")
     ours, its = Path(__file__).parents[2], Path(str(torch.__file__)).parent
     skipped = (f"{ours}{os.sep}", f"{its}{os.sep}", "<")
@@ -160,10 +163,11 @@ def _failed_at(error: Exception) -> tuple[str, str] | None:
 
 
 def _with_places(work: Callable[[], T]) -> T:
-    """What a call gives while each node is told the innermost line of the user's code that it comes from.
+    """Returns the result of a call during which each node records the innermost line of the user's code that it comes
+    from.
 
-    Torch itself keeps the frames of functions called `forward` only: of a plain function there are none, and of a model's
-    helper the line that calls it.
+    Torch itself keeps only the frames of functions called `forward`: for a plain function it keeps none, and for a
+    model's helper the line that calls it.
     """
     torch = require_torch("to export a model")
     tracer = torch.fx.proxy.TracerBase
@@ -174,18 +178,18 @@ def _with_places(work: Callable[[], T]) -> T:
     def kept(self: Any, frames: Any) -> Any:
         inside = list(takewhile(lambda frame: frame.filename != __file__, reversed(frames)))
         users = [frame for frame in inside if not frame.filename.startswith(skipped)]
-        modules = [frame for frame in inside if frame.name == "forward"]  # of torch's own, where there is no other place
+        modules = [frame for frame in inside if frame.name == "forward"]  # torch's own modules, if there is no other location
         return traceback.StackSummary.from_list((users or modules)[:1])
 
     return with_attributes([tracer], "_filter_traceback_frames", kept, work)
 
 
 def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The example arguments, no tensor of them twice, and none that is the model's own.
+    """Returns the example arguments, without duplicates, and without tensors of the model itself.
 
-    torch.export tells tensors apart by their identity: of one that is passed twice it makes one input, and of a parameter
-    that is passed one input as well. Other tensors would then be mistaken for each other whenever the program is called.
-    Of what autograd made it asks for a gradient, which torch warns of.
+    torch.export distinguishes tensors by identity: a tensor that is passed twice becomes one input, and so does a
+    parameter that is passed as an argument. Other tensors would then be mistaken for each other at each call. For a
+    non-leaf tensor of autograd it asks for a gradient, about which torch warns.
     """
     torch = require_torch("to export a model")
     leaves, shape = torch.utils._pytree.tree_flatten(args)
@@ -201,20 +205,21 @@ def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _alias(tensor: Any) -> Any:
-    """Another tensor of the same memory, which wants a gradient if the tensor does."""
+    """Returns another tensor of the same memory, which requires a gradient if the tensor does."""
     return tensor.detach().requires_grad_(tensor.requires_grad)
 
 
 def quietly(work: Callable[[], T]) -> T:
-    """What a call gives without log lines of torch; what goes to the error stream meanwhile is passed on unless it fails.
+    """Returns the result of a call without torch's log lines; its output to the error stream is passed on only if it
+    succeeds.
 
-    What went wrong stands in the error that is raised.
+    A failure is described by the error that is raised.
     """
     known = logging.getLogger("torch").manager.loggerDict.items()
     loggers = [log for name, log in known if name.partition(".")[0] == "torch" and isinstance(log, logging.Logger)]
-    said = io.StringIO()
-    result = with_attributes(loggers, "disabled", True, with_attributes, [sys], "stderr", said, work)
-    sys.stderr.write(said.getvalue())
+    captured = io.StringIO()
+    result = with_attributes(loggers, "disabled", True, with_attributes, [sys], "stderr", captured, work)
+    sys.stderr.write(captured.getvalue())
     return result
 
 
@@ -248,7 +253,8 @@ def _complain(args: Sequence[Any], expected: Sequence[str], why: str = "") -> No
 
 
 def _as_module(function: Callable[..., Any]) -> Any:
-    """A module whose forward is the function, with its signature: torch.export takes nothing else, and names inputs by it."""
+    """Returns a module whose forward is the function, with its signature: torch.export takes only modules, and names
+    inputs by it."""
     torch = require_torch("to export a function")
 
     class Function(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -256,7 +262,7 @@ def _as_module(function: Callable[..., Any]) -> Any:
             return function(*args)
 
     module = Function()
-    with suppress(TypeError, ValueError):  # a function of torch's own has no signature to read
+    with suppress(TypeError, ValueError):  # torch's built-in functions have no readable signature
         own = inspect.signature(function)
         first = inspect.Parameter("_module", inspect.Parameter.POSITIONAL_ONLY)
         Function.forward.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
@@ -264,7 +270,7 @@ def _as_module(function: Callable[..., Any]) -> Any:
 
 
 def trimmed(message: str, lines: int = 8) -> str:
-    """Torch's message without its stack, its advice for torch's developers and its blank lines."""
+    """Returns torch's message without its stack, its advice for torch's developers and its blank lines."""
     kept: list[str] = []
     for line in message.splitlines():
         if line.startswith(_NOISE):
@@ -290,12 +296,12 @@ def _open(path: Path, trust: bool) -> Any:
         raise
     except Exception as error:
         what = f"{str(path)!r} is not a program that this torch reads"
-        said, _, stack = str(error).partition("Traceback (most recent")
-        said = trimmed(said.replace("Original exception", ""))
-        parts = (stack.strip().splitlines()[-1], said) if stack else (f"{type(error).__name__}: {said}",)
-        told = "\n".join(part[:_MOST_SAID] for part in parts)
-        raise LoadError(what, where=told, hint="save it again with torch.export.save") from None
+        summary, _, stack = str(error).partition("Traceback (most recent")
+        summary = trimmed(summary.replace("Original exception", ""))
+        parts = (stack.strip().splitlines()[-1], summary) if stack else (f"{type(error).__name__}: {summary}",)
+        text = "\n".join(part[:_MOST_SAID] for part in parts)
+        raise LoadError(what, where=text, hint="save it again with torch.export.save") from None
 
 
 _MOST_SAID: Final = 600
-"""Letters that are told of each part of what torch says: it prints the program, and how it came there."""
+"""The most characters shown of each part of torch's message, which includes the program and its history."""

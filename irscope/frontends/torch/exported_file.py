@@ -1,11 +1,11 @@
-"""`.pt2` files: which of them are only data, so that loading one runs no code of its author.
+"""The check that a `.pt2` file is only data, so that loading it runs no code of its author.
 
-`torch.export.load` runs what a file says in four places: pickles (example inputs, odd weights and constants, everything in
-the format before torch 2.8), compiled libraries of AOTInductor, sizes that are evaluated as Python text (`expr_str`), and
-names that become Python text when FX writes the program as a function. Here every record is looked at before torch sees it:
-pickles must be such that torch's `weights_only` reader takes them, sizes must be arithmetic on symbols, what a tree of
-arguments is made of must be Python's own containers, targets must be ops, and names must be names. What is not known to be
-harmless is refused; with `trust` nothing is looked at. The bytes and the reader are the same for the look and for the load.
+`torch.export.load` runs content of a file in four places: pickles (example inputs, odd weights and constants,
+everything in the format before torch 2.8), compiled libraries of AOTInductor, sizes that are evaluated as Python text
+(`expr_str`), and names that become Python text when FX writes the program as a function. Here every record is checked
+before torch sees it: torch's `weights_only` reader must accept the pickles, sizes must be arithmetic on symbols, trees
+of arguments must consist of Python's own containers, targets must be ops, and names must be names. Anything not known
+to be harmless is refused; with `trust` nothing is checked. Check and load use the same bytes and the same reader.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _SYMPY: Final = frozenset(
 _SYMBOL: Final = re.compile(r"[a-z]{1,3}\d+|oo|int_oo|true|false")
 _POWERS: Final = frozenset(("Pow", "PowByNatural", "FloatPow", "LShift"))
 _LONGEST_SIZE: Final = 4000
-"""Letters of one size; longer ones take sympy seconds."""
+"""The most characters of one size; longer ones take sympy seconds."""
 _HIGHEST_POWER: Final = 8
 _DEEPEST_POWER: Final = 2
 
 
 def load_program(path: Path, *, trust: bool) -> Any:
-    """The ExportedProgram in a file. Raises LoadError for one that is damaged, or that runs code without `trust`."""
+    """Loads the ExportedProgram in a file. Raises LoadError if it is damaged, or would run code without `trust`."""
     torch = require_torch("to load an exported program")
     if not zipfile.is_zipfile(path):
         what = f"{str(path)!r} is not a file that torch.export.save wrote, or a damaged one"
@@ -74,7 +74,7 @@ def load_program(path: Path, *, trust: bool) -> Any:
 
 
 def _records(path: Path, data: io.BytesIO) -> dict[str, bytes]:
-    """Every record as torch's own reader gives it: another reader of archives might see another file."""
+    """Reads every record with torch's own reader: another archive reader might see different content."""
     torch = require_torch("to load an exported program")
     try:
         reader = torch._C.PyTorchFileReader(data)
@@ -88,14 +88,14 @@ def _records(path: Path, data: io.BytesIO) -> dict[str, bytes]:
 
 
 def reason_to_distrust(records: dict[str, bytes]) -> str:
-    """Why a file might run code when it is loaded; empty if it is only data.
+    """Returns why a file might run code when it is loaded; empty if it is only data.
 
     >>> reason_to_distrust({"data/aotinductor/model/wrapper.so": b""})
     'it holds compiled libraries (data/aotinductor/model/wrapper.so)'
     """
     if "models/model.json" not in records:
         foreign = next((name for name in records if name.startswith("data/aotinductor/")), "")
-        return f"it holds compiled libraries ({foreign})" if foreign else "it is no archive of torch.export.save"
+        return f"it holds compiled libraries ({foreign})" if foreign else "it is not an archive of torch.export.save"
     for name, record in records.items():
         why = _distrusted_record(name, record)
         if why:
@@ -107,7 +107,7 @@ def _distrusted_record(name: str, record: bytes) -> str:
     if name.startswith("data/aotinductor/"):
         return f"it holds compiled libraries ({name})"
     if name.endswith(".pt"):
-        return "" if not record or _is_plain_data(record) else f"{name} is a pickle that makes more than tensors"
+        return "" if not record or _is_plain_data(record) else f"{name} is a pickle that builds more than tensors"
     if name.endswith("_config.json") and name.startswith("data/"):
         return _distrusted_payloads(name, _json(record))
     if name.startswith("models/"):
@@ -124,7 +124,8 @@ def _json(record: bytes) -> Any:
 
 
 def _is_plain_data(record: bytes) -> bool:
-    """Whether torch's restricted reader takes a pickle: it makes tensors and Python's containers, and calls nothing else."""
+    """Checks whether torch's restricted reader takes a pickle; it builds tensors and Python containers, and calls
+    nothing else."""
     torch = require_torch("to load an exported program")
     try:
         torch.load(io.BytesIO(record), weights_only=True)
@@ -146,7 +147,7 @@ def _distrusted_payloads(name: str, found: Any) -> str:
 
 
 def _strange(root: Any, key: str) -> Iterator[str]:
-    """What in a program could be more than data: all strings and keys, by what torch does with them."""
+    """Yields why a program could be more than data, from all its strings and keys and how torch uses them."""
     pending = [(root, key, "")]
     while pending:
         found, key, above = pending.pop()
@@ -177,7 +178,7 @@ def _is_harmless(text: str, key: str) -> bool:
 
 
 def _is_tree(text: str) -> bool:
-    """Whether a tree of arguments is one of Python's own containers: others import what they name."""
+    """Checks whether a tree of arguments consists of Python's own containers: other types import what they name."""
     try:
         _, root = json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -192,7 +193,7 @@ def _is_tree(text: str) -> bool:
         ):
             return False
         if "__enum__" in str(tree.get("context")) or "\\" in str(tree.get("context")):
-            return False  # an escaped letter could spell it
+            return False  # an escaped character could spell it
         children = tree.get("children_spec")
         if not isinstance(children, list):
             return False
@@ -201,7 +202,7 @@ def _is_tree(text: str) -> bool:
 
 
 def _is_size(text: str) -> bool:
-    """Whether a size is arithmetic on numbers and symbols, of a power that is quickly computed.
+    """Checks whether a size is arithmetic on numbers and symbols, with powers that are quick to compute.
 
     >>> _is_size("Add(Integer(2), Symbol('s0', integer=True))"), _is_size("s0*2 + 1"), _is_size("__import__('os')")
     (True, True, False)
@@ -228,7 +229,7 @@ def _is_size(text: str) -> bool:
 
 
 def _arithmetic(node: ast.expr) -> list[ast.expr] | None:
-    """The operands of an arithmetic expression; None for anything else."""
+    """Returns the operands of an arithmetic expression; None for anything else."""
     match node:
         case ast.Constant(value=bool() | int() | float()):
             return []
@@ -261,7 +262,7 @@ def _is_power(node: ast.expr) -> bool:
 
 
 def _is_small(node: ast.expr | None) -> bool:
-    """Whether an exponent is a small number, in any of the spellings of one."""
+    """Checks whether an exponent is a small number, in any spelling."""
     match node:
         case ast.Constant(value=int() | float() as number):
             return abs(number) <= _HIGHEST_POWER

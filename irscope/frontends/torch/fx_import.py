@@ -1,8 +1,8 @@
-"""Torch's FX graph of an exported program as our graph: every argument of every op a value, as TorchScript has it.
+"""Imports torch's FX graph of an exported program: every argument of every op becomes a value, as in TorchScript.
 
 An FX node leaves out arguments that have their default, and carries numbers inside itself; here they become
-`prim::Constant` nodes in schema order. Results of ops with several returns are outputs of the one node, so the
-`getitem` nodes vanish. A program that was made functional (`run_decompositions`) says in its signature which results
+`prim::Constant` nodes in schema order. An op with several returns is one node with several outputs, so the
+`getitem` nodes vanish. The signature of a functionalised program (`run_decompositions`) lists which results
 update a buffer or an input; those become `aten::copy_` at the end.
 """
 
@@ -53,7 +53,7 @@ _PYTHON_OPS: Final[Mapping[Callable[..., Any], str]] = {
     operator.lshift: "aten::__lshift__", operator.rshift: "aten::__rshift__", operator.abs: "prim::abs",
     math.ceil: "aten::ceil", math.floor: "aten::floor", math.trunc: "aten::Int", math.sqrt: "aten::sqrt",
 }  # fmt: skip
-"""Arithmetic on sizes, which FX spells as calls of Python's own functions."""
+"""Arithmetic on sizes, which FX represents as calls of Python's own functions."""
 _SYMBOLIC: Final = {
     "sym_not": "aten::__not__", "sym_max": "prim::max", "sym_min": "prim::min", "sym_float": "aten::Float",
     "sym_int": "aten::Int", "sym_size": "aten::size", "sym_stride": "aten::stride", "sym_numel": "aten::numel",
@@ -65,15 +65,15 @@ _LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc
 
 
 def import_exported(program: Any, name: str, is_live: Callable[[str], bool] = lambda _: False) -> Graph:
-    """The graph of an ExportedProgram as it stands. Raises CaptureError for a node that has no counterpart here.
+    """Returns the graph of an ExportedProgram, not decomposed. Raises CaptureError for a node without a counterpart in the IR.
 
-    `is_live` says which of the files that it names are of code that is loaded in this process.
+    `is_live` says which of the files it refers to hold code that is loaded in this process.
     """
     return _Import(program, name, is_live).run()
 
 
 class _Import:
-    """One program on its way in: which value each FX node became, and the constants made so far."""
+    """The import of one program: the value of each FX node, and the constants so far."""
 
     def __init__(self, program: Any, name: str, is_live: Callable[[str], bool]) -> None:
         self.is_live = is_live
@@ -83,7 +83,7 @@ class _Import:
         self.build = GraphBuilder(name)
         self.bound: dict[Value, Any] = {}
         self.constants: list[dict[tuple[Any, ...], Value]] = [{}]
-        """One table per open block, innermost last: a constant made in a branch is not seen after it."""
+        """One table per open block, innermost last: a constant in a branch is not visible after it."""
         self.torch_folder = str(Path(str(self.torch.__file__)).parent)
 
     def run(self) -> Graph:
@@ -104,19 +104,19 @@ class _Import:
         return replace(graph, tied=tied_names(self.bound, self.program.state_dict))
 
     def with_paths(self, graph: Graph) -> Graph:
-        """The graph with the ways to its inputs in nested arguments, as the program keeps them; those by keyword come last."""
+        """Adds the program's paths to the inputs in nested arguments; keyword arguments come last."""
         shape = getattr(getattr(self.program, "call_spec", None), "in_spec", None)
         if shape is None:
             return graph
         numbers = list(range(shape.num_leaves))
         try:
             args, kwargs = self.torch.utils._pytree.tree_unflatten(numbers, shape)
-        except Exception:  # containers of the user's own, which take no numbers
+        except Exception:  # user-defined containers, which may reject numbers
             return graph
         return replace(graph, argument_paths=nested_paths((*args, *kwargs.values()), len(graph.free_inputs)))
 
     def inputs(self, placeholders: Sequence[Any]) -> dict[Any, Any]:
-        """Parameters and buffers come in once per tensor, under their path; the rest under their own names."""
+        """Adds the inputs: parameters and buffers once per tensor, under their path; the rest under their own names."""
         env: dict[Any, Any] = {}
         self.held: dict[str, Value] = {}
         by_tensor: dict[int, Value] = {}
@@ -136,7 +136,7 @@ class _Import:
         return env
 
     def body(self, module: Any, env: dict[Any, Any]) -> tuple[Value, ...]:
-        """Append a module's nodes to the open block; gives what it returns."""
+        """Appends a module's nodes to the open block, and returns its results."""
         for node in module.graph.nodes:
             if node.op == "get_attr":
                 env[node] = operator.attrgetter(node.target)(module)
@@ -148,14 +148,14 @@ class _Import:
         return ()
 
     def call(self, node: Any, env: dict[Any, Any]) -> Any:
-        """What an FX node's results became: a value, a tuple of them, or None."""
+        """Imports one FX call, and returns its results: a value, a tuple of them, or None."""
         target = node.target
         if target is operator.getitem:
             held = env[node.args[0]]
             return held[node.args[1]] if isinstance(held, tuple) else self.plain(node, "aten::__getitem__", env)
         if target in _PYTHON_OPS:
             return self.plain(node, _PYTHON_OPS[target], env)
-        if target is round and node.args[1:] in ((), (None,)):  # Python gives an int, torch's op a float
+        if target is round and node.args[1:] in ((), (None,)):  # Python returns an int, torch's op a float
             rounded = self.append(node, "aten::round", [self.value(node.args[0], ANY, env)], (FLOAT,))
             return self.append(node, "aten::Int", rounded, (INT,))[0]
         if isinstance(target, self.torch._ops.OpOverload):
@@ -171,12 +171,12 @@ class _Import:
         raise self.refused(node, f"it calls {name}")
 
     def plain(self, node: Any, op: str, env: dict[Any, Any]) -> Value:
-        """An op with positional arguments and one result."""
+        """Appends an op with positional arguments and one result."""
         inputs = [self.value(item, ANY, env) for item in node.args]
         return self.append(node, op, inputs, (self.type(node.meta.get("val")),))[0]
 
     def overload(self, node: Any, env: dict[Any, Any]) -> Any:
-        """An op of torch's registry, with every argument of its schema."""
+        """Appends an op of torch's registry, with every argument of its schema."""
         schema, val = node.target._schema, node.meta.get("val")
         inputs = []
         for index, argument in enumerate(schema.arguments):
@@ -197,12 +197,12 @@ class _Import:
     def append(self, node: Any, op: str, inputs: Sequence[Value], types: Sequence[Type]) -> tuple[Value, ...]:
         several = len(types) != 1 or op == "prim::ListUnpack"
         names = [f"{node.name}.{index}" for index in range(len(types))] if several else [node.name]
-        called = node.meta.get("result_names") or {}  # what a frontend calls them
+        called = node.meta.get("result_names") or {}  # names given by a frontend
         names = [called.get(index, name) for index, name in enumerate(names)]
         return self.build.node(op, inputs, types, names=names, location=self.location(node), scope=_scope(node))
 
     def value(self, given: Any, type: Type, env: Mapping[Any, Any]) -> Value:
-        """An argument as a value of the graph; `type` is what the schema says it is."""
+        """Returns an argument as a value of the graph; `type` is its type in the schema."""
         if isinstance(given, self.torch.fx.Node):
             held = env[given]
             if isinstance(held, Value):
@@ -217,7 +217,7 @@ class _Import:
         return self.constant(given, type)
 
     def constant(self, payload: Any, type: Type = ANY) -> Value:
-        """A constant, made once per block; `type` decides where a payload could be of several (an empty list)."""
+        """Returns a constant, one per block; `type` decides where a payload could have several types (an empty list)."""
         if isinstance(payload, self.torch.Tensor):
             return self.build.constant(tensor_data(payload), type=tensor_type(payload))
         wanted = type.element if isinstance(type, OptionalType) else type
@@ -232,7 +232,7 @@ class _Import:
         return made
 
     def higher_order(self, node: Any, name: str, env: dict[Any, Any]) -> Any:
-        """Ops that run a graph: a branch becomes `prim::If`, a region of another gradient mode is inlined."""
+        """Imports ops that run a graph: a branch becomes `prim::If`, a region of another gradient mode is inlined."""
         if name == "cond":
             return self.cond(node, env)
         args = list(node.args)
@@ -273,7 +273,7 @@ class _Import:
         return dict(zip(placeholders, operands, strict=True))
 
     def type(self, val: Any) -> Type:
-        """The type of FX's example of a value: a fake tensor, a symbolic number, a plain one."""
+        """Returns the type of FX's example of a value: a fake tensor, a symbolic number, a plain one."""
         if isinstance(val, self.torch.Tensor):
             shape = tuple(_extent(dim) for dim in val.shape)
             strides = tuple(val.stride()) if val.layout == self.torch.strided else (None,)
@@ -287,7 +287,7 @@ class _Import:
         return payload_type(val)
 
     def location(self, node: Any) -> Location | None:
-        """The innermost frame of the user's code, or torch's where there is no other; code in strings has no lines to show."""
+        """Returns the innermost frame of the user's code, else of torch's; code in strings has no lines to show."""
         frames = re.findall(r'File "(.*?)", line (\d+)', node.meta.get("stack_trace") or "")
         ours = str(Path(__file__).parent)
         frames = [frame for frame in frames if not frame[0].startswith(("torch/", "<eval", "<string>", ours))]
@@ -297,12 +297,12 @@ class _Import:
 
     def refused(self, node: Any, why: str, hint: str = "") -> CaptureError:
         where = str(self.location(node) or "")
-        hint = hint or "load torch.jit.script(model) instead, or take that part out of the model"
-        return CaptureError(f"the exported node %{node.name} has no counterpart here: {why}", where=where, hint=hint)
+        hint = hint or "load torch.jit.script(model) instead, or remove that part from the model"
+        return CaptureError(f"the exported node %{node.name} has no counterpart in the IR: {why}", where=where, hint=hint)
 
 
 def _payload(payload: Any, type: Type) -> tuple[Any, Type]:
-    """A plain argument as a constant's payload and its type."""
+    """Returns a plain argument as a constant's payload, and its type."""
     text = str(payload).removeprefix("torch.")
     kind = payload.__class__.__name__
     if kind == "dtype":
@@ -331,12 +331,12 @@ def _element(type: Type) -> Type:
 
 
 def _extent(dim: Any) -> int | str | None:
-    """A size: a number, its symbol, or unknown where it is an expression of symbols."""
+    """Returns a size: a number, a symbol, or None for an expression of symbols."""
     return dim if isinstance(dim, int) else str(dim) if str(dim).isidentifier() else None
 
 
 def _scope(node: Any) -> str:
-    """The dotted path of the innermost module, from FX's stack of them."""
+    """Returns the dotted path of the innermost module, from FX's stack of them."""
     stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if isinstance(entry, tuple)]
     path = str(stack[-1][0]) if stack and not str(stack[-1][0]).startswith("_empty") else ""
     path = re.sub(r"getattr\((.*?), ['\"](.*?)['\"]\)", r"\1.\2", path)

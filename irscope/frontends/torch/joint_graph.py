@@ -1,11 +1,12 @@
-"""The backward pass: the joint graph of what a torch model computes and of its gradients.
+"""The backward pass: the joint graph of a torch model's forward computation and its gradients.
 
-A gradient needs a place to start. With a `loss` that is the loss of the model's outputs and of targets; without one the
-conventions are those of `Tensor.backward`: a model that gives one number is its own loss, and of any other the graph takes
-the gradient of each differentiable output as an input (`%grad_output`), after the arguments. AOTAutograd calls them tangents.
+Gradients need a starting point. With a `loss` it is the loss of the model's outputs and the targets; without one the
+conventions are those of `Tensor.backward`: a model that returns one number is its own loss, and for any other the graph
+takes the gradient of each differentiable output as an input (`%grad_output`), after the arguments. AOTAutograd calls
+them tangents.
 
-The results are the loss, or the outputs, and after them one gradient for each parameter and each argument that
-`requires_grad`, named after it (`%grad_fc.weight`, `%grad_x`). `Graph.gradients` says which result is whose.
+The results are the loss, or the outputs, followed by one gradient for each parameter and each argument that
+`requires_grad`, named after it (`%grad_fc.weight`, `%grad_x`). `Graph.gradients` maps names to results.
 """
 
 from __future__ import annotations
@@ -27,35 +28,35 @@ from irscope.ir import Graph, TensorType, nested_paths
 
 __all__ = ["joint_graph", "unit_cotangents"]
 
-_TOLD: Final = (
-    ("a leaf Variable that requires grad", "it writes in place into a parameter or argument of which a gradient is wanted",
+_REASONS: Final = (
+    ("a leaf Variable that requires grad", "it writes in place into a parameter or argument that requires a gradient",
      "write into a copy (x.clone()), or take the gradient of something else (requires_grad_(False))"),
-    ("view of a leaf Variable that requires grad", "it writes in place into a view of a parameter or argument of which a "
-     "gradient is wanted", "write into a copy (x.clone())"),
-    ("modified by an inplace operation", "it overwrites a tensor that the backward pass needs as it was",
-     "use the op that makes a new tensor, there or in front of it"),
+    ("view of a leaf Variable that requires grad", "it writes in place into a view of a parameter or argument that "
+     "requires a gradient", "write into a copy (x.clone())"),
+    ("modified by an inplace operation", "it overwrites a tensor that the backward pass needs unchanged",
+     "use the out-of-place form of that op"),
     ("does not require grad", "no gradient flows from its result to a parameter or argument: it was detached, or computed "
      "under no_grad", "compute the result from the parameters with gradients on"),
-    ("data-dependent", "the model branches on the values of a tensor, and a graph has no values to look at",
+    ("data-dependent", "the model branches on the values of a tensor, which a graph does not have",
      "write it with torch.where, or differentiate the parts on either side"),
-    ("DataDependent", "the model reads the values of a tensor (.item(), a branch), and a graph has no values to look at",
+    ("DataDependent", "the model reads the values of a tensor (.item(), a branch), which a graph does not have",
      "write it with torch.where, or differentiate the parts on either side"),
     ("DynamicOutputShape", "the shape of one of its results depends on the values of a tensor",
      "write it with a mask of fixed shape (torch.where)"),
-    ("derivative for", "one of its ops has no derivative", "leave that op out of what the loss depends on"),
+    ("derivative for", "one of its ops has no derivative", "make the loss independent of that op"),
 )  # fmt: skip
-"""What torch's messages hold; what went wrong; what to do."""
+"""A part of torch's message; what went wrong; what to do."""
 
 
 def joint_graph(
     source: Any, args: Sequence[Any], *, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
     name: str | None = None,
 ) -> Graph:  # fmt: skip
-    """Forward and gradients of a torch module or function, as one graph.
+    """Return forward and gradients of a torch module or function as one graph.
 
-    Parameters are those of the module, or of the modules that the function is a method of or closes over. `loss` is called
-    with the model's result and `targets`, which become inputs after the arguments. What is not a tensor among the arguments
-    is baked in.
+    Parameters are those of the module, or of the modules that the function is a method of or closes over. `loss` is
+    called with the model's result and `targets`, which become inputs after the arguments. Arguments that are not
+    tensors are specialised.
 
     Raises ArgumentError, CaptureError or MissingExtra.
     """
@@ -75,7 +76,8 @@ def joint_graph(
 
 
 def unit_cotangents(graph: Graph, given: Sequence[Any]) -> tuple[Any, ...]:
-    """Ones for the gradients of outputs that a joint graph takes after these arguments: the gradient of their sum."""
+    """Return ones for the output gradients that a joint graph takes after these arguments: the gradient of the outputs'
+    sum."""
     torch = require_torch("to differentiate a model")
     places = graph.free_inputs[len(torch.utils._pytree.tree_leaves(tuple(given))) :]
     types = [value.type for value in places if isinstance(value.type, TensorType)]
@@ -104,9 +106,9 @@ def _check(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], 
 
 
 def _failed(error: Exception, title: str) -> CaptureError:
-    told = f"{type(error).__name__}: {error}"
-    for mark, why, hint in _TOLD:
-        if mark in told:
+    message = f"{type(error).__name__}: {error}"
+    for mark, why, hint in _REASONS:
+        if mark in message:
             return CaptureError(
                 f"the gradients of {title} cannot be captured: {why}", where=trimmed(str(error)), hint=hint
             )
@@ -124,12 +126,12 @@ class _Entry:
     kind: str
     """`PARAMETER`, `BUFFER` or `USER_INPUT`."""
     held: Any
-    """The tensor; or a plain value that is baked in."""
+    """The tensor, or a plain value that is specialised."""
     differentiable: bool = False
 
 
 class _Capture:
-    """One model on its way in: its inputs, how many results it has, and what they are called."""
+    """The capture of one model: its inputs, and the number and names of its results."""
 
     def __init__(self, source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> None:
         self.torch = require_torch("to differentiate a model")
@@ -145,10 +147,10 @@ class _Capture:
         self.given = [self.argument(apart(name, taken), leaf) for name, leaf in zip(names, leaves, strict=True)]
         self.tangents: list[_Entry] = []
         self.results: list[str] = []
-        """What the results are called, as far as they have names of their own."""
+        """The names of the results; empty for those without one."""
 
     def own_tensors(self) -> Iterator[_Entry]:
-        """Parameters and buffers by their paths, each tensor once."""
+        """Yield parameters and buffers by their paths, each tensor once."""
         seen = set()
         for prefix, module in self.roots.items():
             for kind, tensors in (("PARAMETER", module.named_parameters()), ("BUFFER", module.named_buffers())):
@@ -158,7 +160,7 @@ class _Capture:
                         yield _Entry(prefix + path, kind, tensor, kind == "PARAMETER" and tensor.requires_grad)
 
     def tied_tensors(self) -> dict[str, Any]:
-        """All parameters by all the paths that they have."""
+        """Return all parameters by each of their paths."""
         return {
             prefix + path: tensor
             for prefix, module in self.roots.items() for path, tensor in module.named_parameters(remove_duplicate=False)
@@ -170,7 +172,7 @@ class _Capture:
 
     @property
     def tensors(self) -> list[_Entry]:
-        """Those inputs so far that are tensors."""
+        """The inputs so far that are tensors."""
         return [e for e in (*self.held, *self.given, *self.tangents) if isinstance(e.held, self.torch.Tensor)]
 
     @property
@@ -194,12 +196,12 @@ class _Capture:
         return trace(function, fakes[1], fakes[0])
 
     def fakes(self, entries: Sequence[_Entry]) -> tuple[Any, list[Any]]:
-        """Each argument is a tensor of its own, also one that is passed twice or is the model's."""
+        """Return fakes; each argument is a separate tensor, even if it is passed twice or belongs to the model."""
         tensors = [entry.held if entry.kind != "USER_INPUT" else entry.held.detach() for entry in entries]
         return fake_tensors(tensors, [entry.differentiable for entry in entries])
 
     def outputs(self, fakes: Mapping[str, Any]) -> list[Any]:
-        """The leaves of what the model gives, or its loss."""
+        """Return the leaves of the model's result, or its loss."""
         leaves = [fakes.get(entry.name, entry.held) for entry in self.given]
         args, targets = self.torch.utils._pytree.tree_unflatten(leaves, self.shape)
         with swapped(self.roots, {entry.name: fakes[entry.name] for entry in self.held}):
@@ -213,22 +215,22 @@ class _Capture:
     def check_loss(self, result: Any) -> None:
         if not isinstance(result, self.torch.Tensor):
             what = f"the loss of {self.title} is {type(result).__name__}, and not a tensor"
-            raise ArgumentError(what, hint="return the one number that is to become small")
+            raise ArgumentError(what, hint="return the one number to minimise")
         if result.numel() != 1 or result.dim():
             what = f"the loss of {self.title} is not one number but {tensor_type(result)}"
             raise ArgumentError(what, hint="reduce it: loss=lambda *given: loss(*given).mean()")
         if not result.requires_grad:
-            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_TOLD[3][1]}", hint=_TOLD[3][2])
+            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_REASONS[3][1]}", hint=_REASONS[3][2])
 
     def find_tangents(self) -> None:
-        """Run forward alone, to see which results take a gradient; a single number takes none."""
+        """Run forward alone to find which results take a gradient as input; a single number takes none."""
         entries = self.tensors
         mode, fakes = self.fakes(entries)
         with mode:
             outputs = self.outputs({entry.name: fake for entry, fake in zip(entries, fakes, strict=True)})
         differentiable = [index for index, output in enumerate(outputs) if self.flows(output)]
         if not differentiable:
-            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_TOLD[3][1]}", hint=_TOLD[3][2])
+            raise CaptureError(f"the gradients of {self.title} cannot be captured: {_REASONS[3][1]}", hint=_REASONS[3][2])
         only = len(differentiable) == 1 and not outputs[differentiable[0]].dim()
         self.results = ["" for _ in outputs]
         if only:
@@ -259,7 +261,7 @@ class _Capture:
         return [*outputs, *gradients]
 
     def imported(self, module: Any) -> Graph:
-        """The FX graph as ours, with the names of inputs and results."""
+        """Return the FX graph as a Graph, with the names of inputs and results."""
         self.refuse_strangers(module)
         specs = self.name_inputs(module)
         returned = next(iter(module.graph.find_nodes(op="output"))).args[0]
@@ -281,7 +283,7 @@ class _Capture:
         return replace(graph, gradients=gradients, argument_paths=paths)
 
     def refuse_strangers(self, module: Any) -> None:
-        """A tensor of the function's surroundings that wants a gradient would get none."""
+        """Raise for a tensor from outside the function that requires a gradient: it would get none."""
         for node in module.graph.find_nodes(op="get_attr"):
             held = getattr(module, str(node.target), None)
             if isinstance(held, self.torch.Tensor) and held.requires_grad:
@@ -291,7 +293,7 @@ class _Capture:
                 )  # fmt: skip
 
     def name_inputs(self, module: Any) -> list[Any]:
-        """A placeholder per input, in order, those of plain values among them; and the specs that say what each is."""
+        """Add a placeholder per input, in order, plain values included; return the specs of their kinds."""
         placeholders = dict(zip([e.name for e in self.tensors], module.graph.find_nodes(op="placeholder"), strict=True))
         specs = []
         before = next(node for node in module.graph.nodes if node.op != "placeholder")

@@ -1,4 +1,4 @@
-"""What the inputs and the results of a joint graph are called."""
+"""Names of the inputs and the results of a joint graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["apart", "argument_names", "call_results"]
 
 
 def apart(name: str, taken: set[str]) -> str:
-    """The name, or with a number if it is taken; takes it."""
+    """Returns the name, with a number if it is taken, and marks it as taken."""
     plain, number = name, 0
     while name in taken:
         number += 1
@@ -22,14 +22,14 @@ def apart(name: str, taken: set[str]) -> str:
 
 
 def call_results(module: Any, returned: Sequence[Any], names: Sequence[str]) -> None:
-    """Note what the results are called. A result that is several of them has the first name, one that is an input its own."""
+    """Records the names of the results. A value returned several times has the first name; an input keeps its own."""
     clear = set()
     for node, name in zip(returned, names, strict=True):
         if not name or not hasattr(node, "target") or node.op != "call_function":
             continue
-        maker, index = (node.args[0], node.args[1]) if node.target is operator.getitem else (node, 0)
-        if index not in maker.meta.setdefault("result_names", {}):
-            maker.meta["result_names"][index] = name
+        producer, index = (node.args[0], node.args[1]) if node.target is operator.getitem else (node, 0)
+        if index not in producer.meta.setdefault("result_names", {}):
+            producer.meta["result_names"][index] = name
             clear.add(name)
     for node in module.graph.nodes:
         if node.op == "call_function" and node.name in clear:
@@ -37,15 +37,15 @@ def call_results(module: Any, returned: Sequence[Any], names: Sequence[str]) -> 
 
 
 def argument_names(source: Any, args: Sequence[Any], pytree: Any, nameless: str = "arg") -> list[str]:
-    """`x`, `state.h`, `layers.0`: a name per leaf, of the parameter and of the way to it."""
+    """Returns a name per leaf, such as `x`, `state.h`, `layers.0`: the parameter and the path to the leaf."""
     try:
         parameters = list(inspect.signature(getattr(source, "forward", source)).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    told = []
+    names = []
     for (first, *rest), _ in pytree.tree_flatten_with_path(tuple(args))[0]:
         head = plain[first.idx] if first.idx < len(plain) else f"{nameless}{first.idx}"
         parts = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key)))) for key in rest]
-        told.append(".".join(re.sub(r"\W", "_", part) for part in (head, *parts)))
-    return told
+        names.append(".".join(re.sub(r"\W", "_", part) for part in (head, *parts)))
+    return names

@@ -1,12 +1,13 @@
-"""Forward and backward of a torch function in one FX graph, as AOTAutograd traces them: below autograd, with fake tensors.
+"""Traces forward and backward of a torch function into one FX graph, as AOTAutograd does: below autograd, with fake
+tensors.
 
-The function runs once, on tensors that have shapes and no elements, and `torch.autograd.grad` runs after it; every call that
-reaches torch's dispatcher below autograd is a node. So the graph holds what autograd does, whatever made it do that: custom
-functions, hooks, `no_grad`, `detach`. AOTAutograd goes on to make its trace functional; this one keeps in-place ops and views
-as they are, since the alias analysis wants to see them.
+The function runs once, on tensors with shapes but no elements, and then `torch.autograd.grad`; every call that reaches
+torch's dispatcher below autograd is a node. So the graph holds everything autograd does, for whatever reason: custom
+functions, hooks, `no_grad`, `detach`. AOTAutograd then functionalises its trace; this one keeps in-place ops and views
+as they are, for the alias analysis.
 
-A node of the backward pass carries the source line and the module of the forward op whose derivative it is: autograd numbers
-both (`seq_nr`).
+A node of the backward pass carries the source line and the module of the forward op that it differentiates: autograd
+numbers both (`seq_nr`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["fake_tensors", "note_gradients", "swapped", "trace"]
 
 
 def fake_tensors(tensors: Sequence[Any], differentiable: Sequence[bool]) -> tuple[Any, list[Any]]:
-    """A mode of fake tensors, and a leaf of it like each tensor; a tensor that comes twice has one fake."""
+    """Returns a fake tensor mode, and a fake leaf for each tensor; a tensor that occurs twice has one fake."""
     torch = require_torch("to differentiate a model")
     from torch._subclasses import FakeTensorMode
 
@@ -36,7 +37,8 @@ def fake_tensors(tensors: Sequence[Any], differentiable: Sequence[bool]) -> tupl
 
 @contextmanager
 def swapped(roots: Mapping[str, Any], tensors: Mapping[str, Any]) -> Iterator[None]:
-    """Modules with other parameters and buffers for a while, tied ones together; `tensors` are by dotted path."""
+    """Swaps the parameters and buffers of modules within a `with`, tied ones together; `tensors` are keyed by dotted
+    path."""
     from contextlib import ExitStack
 
     from torch.nn.utils.stateless import _reparametrize_module
@@ -51,7 +53,7 @@ def swapped(roots: Mapping[str, Any], tensors: Mapping[str, Any]) -> Iterator[No
 
 @contextmanager
 def _noting_scopes(root: Any, prefix: str) -> Iterator[None]:
-    """FX nodes that a module's forward makes carry its path."""
+    """Makes the FX nodes of each module's forward carry its path."""
     from torch.fx import traceback
 
     paths: list[str] = []
@@ -84,37 +86,37 @@ def _noting_scopes(root: Any, prefix: str) -> Iterator[None]:
 
 
 def trace(function: Callable[..., Sequence[Any]], inputs: Sequence[Any], mode: Any) -> Any:
-    """The FX graph module of a function of fake tensors that gives a flat list; without what nobody reads."""
+    """Returns the FX graph module of a function of fake tensors that returns a flat list, without dead code."""
     from torch.fx import traceback
     from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
-    def forward(*given: Any) -> Sequence[Any]:  # torch looks for stack frames from the first one of this name on
+    def forward(*given: Any) -> Sequence[Any]:  # torch keeps stack frames from the first of this name on
         tracing = get_proxy_mode()
         assert tracing is not None
-        tracing.tracer._record_forward_stack_traces_only = False  # else only for those of this name: a function has another
+        tracing.tracer._record_forward_stack_traces_only = False  # else it keeps only frames of this name, and functions have others
         return function(*given)
 
     with mode, traceback.preserve_node_meta():
         module = make_fx(forward, record_stack_traces=True)(*inputs)
-    _tell_places(module)
+    _assign_places(module)
     _forget_detached(module)
     module.graph.eliminate_dead_code()
     return module
 
 
 def note_gradients(outputs: Sequence[Any]) -> None:
-    """From here on nodes are of the backward pass of these results, and carry the numbers of their forward ops."""
+    """Marks the start of the backward pass of these results, whose nodes carry the numbers of their forward ops."""
     from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
     from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
     tracing = get_proxy_mode()
     assert tracing is not None
-    tracing.tracer.record_stack_traces = False  # all of them would lead here
+    tracing.tracer.record_stack_traces = False  # every trace would end here
     setup_stacktrace_preservation_hooks([output.grad_fn for output in outputs if output.grad_fn is not None])
 
 
-def _tell_places(module: Any) -> None:
-    """Nodes of the backward pass get the place and the module of the forward op with their number; others of it none."""
+def _assign_places(module: Any) -> None:
+    """Gives each node of the backward pass the location and module of the forward op with its number, or none."""
     forward: dict[Any, Any] = {}
     in_backward = False
     for node in module.graph.nodes:
@@ -127,14 +129,15 @@ def _tell_places(module: Any) -> None:
             continue
         origin = forward.get(number) if node.meta.get("autograd_backward") else None
         for key in ("stack_trace", "nn_module_stack"):
-            told = origin.meta.get(key) if origin is not None else None
-            node.meta[key] = told if told is not None else {} if key == "nn_module_stack" else ""
+            known = origin.meta.get(key) if origin is not None else None
+            node.meta[key] = known if known is not None else {} if key == "nn_module_stack" else ""
 
 
 def _forget_detached(module: Any) -> None:
-    """Autograd saves results as detached ones. Below autograd these are the same tensors, and are not told apart.
+    """Removes `detach` and `alias`: autograd saves results as detached tensors, which below autograd are the same
+    tensors.
 
-    Unless the program changes the shape of a tensor in place (`t_`), of which the detached one keeps the old shape.
+    Does nothing if the program changes the shape of a tensor in place (`t_`): the detached one keeps the old shape.
     """
     torch = require_torch("to differentiate a model")
     overloads = [node for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]

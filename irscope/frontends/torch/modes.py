@@ -1,8 +1,8 @@
 """The modes that a model was captured in: training or evaluation, module by module.
 
-A capture holds what the modules did in their modes then: whether dropout drops, which statistics normalise. A model that is
-switched later does something else, and the program does not. Watched are the modules whose own code reads `training`; no
-module is kept alive.
+A capture fixes what the modules did in their modes at that time: whether dropout drops, which statistics normalise. A
+model that is switched later behaves differently, and the program does not. Only modules whose own code reads `training`
+are watched, by weak references.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ _NAMES: Final = {True: "training", False: "evaluation"}
 
 
 class Modes:
-    """What a call says of modules that have been switched since."""
+    """The modes at capture; a call describes a module that has been switched since."""
 
     def __init__(self, modules: list[tuple[str, Any]]) -> None:
         self.watched = [(weakref.ref(module), path, module.training) for path, module in modules]
 
     def __call__(self) -> str:
-        """How the modes are others now, in words; empty if they are not."""
+        """Returns a sentence about the first module whose mode has changed; empty if none has."""
         for reference, path, before in self.watched:
             module = reference()
             if module is not None and module.training is not before:
                 what = f"module {path!r} of the model" if path else "the model"
                 return (
                     f"{what} was captured in {_NAMES[before]} mode and is in {_NAMES[not before]} mode now: the program "
-                    "computes as it was captured; load the model again for what it does now"
+                    "computes as it was captured; load the model again to capture its current mode"
                 )
         return ""
 
 
 def modes_of(source: Any) -> Modes | None:
-    """The modes of a module, or of the modules that a function closes over; None if none of their code depends on them."""
+    """Returns the modes of a module, or of the modules that a function closes over; None if their code does not depend
+    on them."""
     found = [
         (f"{path}{'.' * bool(path and inner)}{inner}", module)
         for path, root in roots_of(source)
@@ -50,7 +51,8 @@ def modes_of(source: Any) -> Modes | None:
 
 
 def roots_of(source: Any) -> Iterator[tuple[str, Any]]:
-    """The module that a source is, or those that a function is a method of or closes over, under the names it has for them."""
+    """Yields a source that is a module, or the modules that a function is a method of or closes over, by its names for
+    them."""
     torch = require_torch("to look at a model")
     if isinstance(source, torch.nn.Module):
         yield "", source
@@ -73,7 +75,7 @@ def _is_filled(cell: Any) -> bool:
 
 
 def _reads_mode(module: Any) -> bool:
-    """Whether a module's own code asks for its mode: what its class defines, or what it was scripted to."""
+    """Checks whether a module's own code, in its class or as scripted, reads its mode."""
     torch = require_torch("to look at a model")
     if isinstance(module, torch.jit.ScriptModule):
         methods = [module._c._get_method(name) for name in module._c._method_names()]

@@ -1,6 +1,6 @@
 """Copies a scripted module's methods into one graph, along the real submodules, so that a node knows its module path.
 
-What an attribute holds decides what reading it becomes:
+The value of an attribute decides what reading it becomes:
 
 * a submodule vanishes: only its path is carried along;
 * a tensor becomes an input of the graph, bound to it; one tensor under two paths (tied weights) is one input;
@@ -35,7 +35,7 @@ _CONSTANTS: Final = (bool, int, float, complex, str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A module (or an object of a script class) that is known while the program is read."""
+    """A module (or an object of a script class) that is known at load time."""
 
     path: str
     object: Any
@@ -50,12 +50,12 @@ class _Frame:
     path: str
     position: int = 0
     results: tuple[Slot, ...] = ()
-    """Where the caller keeps what this call returns."""
+    """The caller's slots for the results of this call."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A node whose blocks are being filled, or the top of the graph."""
+    """A node whose blocks are being filled, or the graph's top level."""
 
     step: Step
     env: Mapping[int, Value | _Object]
@@ -66,7 +66,7 @@ class _Open:
 
 
 def inlined_graph(function: Any) -> Any:
-    """A copy of a function's or method's graph with every call inlined."""
+    """Returns a copy of a function's or method's graph with every call inlined."""
     graph = function.inlined_graph
     inline_calls(graph)
     return graph
@@ -77,12 +77,12 @@ def _never(file: str) -> bool:
 
 
 def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
-    """The graph of a scripted function, whose calls torch has inlined."""
+    """Returns the graph of a scripted function, whose calls torch has inlined."""
     return _Copy(frozenset(), frozenset(), is_live).run(read_method(graph, is_live), None, name)
 
 
 def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
-    """The graph of one method of a scripted module (torch's C++ object), with everything that it calls."""
+    """Returns the graph of one method of a scripted module (torch's C++ object), with all its calls inlined."""
     entry = module._get_method(method)
     whole = inlined_graph(entry)
     graphs = [whole]
@@ -112,7 +112,7 @@ def _changed_containers(graphs: Sequence[Any]) -> frozenset[str]:
 
 
 class _Copy:
-    """The graph that is being made from the steps of every method that runs."""
+    """Builds the graph from the steps of every method that runs."""
 
     def __init__(self, written: Set[tuple[str, str]], changed: Set[str], is_live: Callable[[str], bool]) -> None:
         self.is_live = is_live
@@ -123,11 +123,11 @@ class _Copy:
         self.inputs: list[Value] = []
         self.bound: dict[Value, Any] = {}
         self.input_of: dict[int | str, Value] = {}
-        """The input that stands for a tensor (by identity), or for an object (by path)."""
+        """The input for a tensor (by identity), or for an object (by path)."""
         self.stack: list[_Open] = []
 
     def method(self, module: Any, name: str) -> Method:
-        """The steps of a method, read once per class."""
+        """Returns the steps of a method, read once per class."""
         key = (module._type().str(), name)
         if key not in self.methods:
             graph = module._get_method(name).graph
@@ -162,7 +162,7 @@ class _Copy:
         return Graph(Block(new_id(), (*free, *self.inputs), tuple(top.nodes), returns), name, bound)
 
     def take(self, step: Step, frame: _Frame, frames: list[_Frame]) -> bool:
-        """Do one step; true when it was a call, whose frame is now on top."""
+        """Executes one step; returns True after a call, whose frame is now on top."""
         match step.do:
             case "node":
                 self.append(step, frame)
@@ -240,14 +240,14 @@ class _Copy:
         return isinstance(held, _CONSTANTS) or held.__class__.__name__ == "device"
 
     def value(self, operand: Value | _Object) -> Value:
-        """An operand as a value; an object that is passed on becomes an input."""
+        """Returns an operand as a value; an object that is passed on becomes an input."""
         if isinstance(operand, Value):
             return operand
         type = parse_type(operand.object._type().str())
         return self.bind(operand.path or "self", operand.path or "self", type, operand.object)
 
     def bind(self, key: int | str, name: str, type: Type, held: Any) -> Value:
-        """The input that stands for `held`; `bound` keeps it alive, so that its identity stays its own."""
+        """Returns the input for `held`; `bound` keeps it alive, so that its id is not reused."""
         found = self.input_of.get(key)
         if found is None:
             found = self.input_of[key] = make_value(new_id(), type, name)

@@ -1,4 +1,5 @@
-"""One TorchScript method as a flat list of steps, read once through torch's bindings and copied once per module.
+"""Reads one TorchScript method as a flat list of steps, once through torch's bindings; it is then copied once per
+module.
 
 A binding call costs 0.3 µs and a list of inputs 8 µs, and a network calls the same few methods a hundred times, so the
 C++ graph of each (class, method) is walked once. Steps are flat (a block opens and closes), so nothing here recurses.
@@ -17,9 +18,9 @@ from irscope.ir.text import parse_type
 __all__ = ["CALL", "Method", "Slot", "Step", "prepare", "read_method"]
 
 _PYTHON = "prim::PythonOp"
-"""A function of the user's: one for autograd, whose forward a trace has recorded in its subgraph."""
+"""A Python function: an autograd function, whose forward a trace has recorded in the subgraph."""
 CALL = "prim::CallMethod"
-"""A call that we inline ourselves where the submodule is known; torch's pass forgets which module list it was in."""
+"""A call that is inlined here if the submodule is known; torch's pass loses which module list it was in."""
 
 
 class Slot(NamedTuple):
@@ -31,12 +32,12 @@ class Slot(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One thing to do while a method is copied."""
+    """One action while a method is copied."""
 
     do: Literal["node", "open", "block", "end", "close", "get", "call", "same"]
-    """node: append it. open: start a node with blocks; then for each of them block … end; close finishes the node.
-    get: read an attribute. call: continue in the method `attrs["name"]` of the first input. same: each output is an
-    other number for an input."""
+    """node: append it. open: start a node with blocks; then for each of them block … end; close finishes the node. get:
+    read an attribute. call: continue in the method `attrs["name"]` of the first input. same: each output is another
+    number for an input."""
     op: str = ""
     inputs: tuple[int, ...] = ()
     outputs: tuple[Slot, ...] = ()
@@ -44,7 +45,7 @@ class Step(NamedTuple):
     attrs: Mapping[str, Any] = EMPTY
     location: Location | None = None
     scope: str = ""
-    """What a traced graph itself says of the module path."""
+    """The module path according to a traced graph itself."""
 
 
 class Method(NamedTuple):
@@ -56,9 +57,9 @@ class Method(NamedTuple):
 
 
 def prepare(graph: Any, written: Set[tuple[str, str]], *, simplify: bool) -> Any:
-    """A copy of a method's C++ graph with everything inlined but the calls of known submodules.
+    """Returns a copy of a method's C++ graph with everything inlined except the calls of known submodules.
 
-    `written` has the (class, attribute) pairs that the program assigns: what they hold is not known. `simplify` folds
+    `written` has the (class, attribute) pairs that the program assigns, whose values are not known. `simplify` folds
     what the method's own constants decide, as torch does with every graph that it inlines.
     """
     passes = require_torch("to inline a scripted method")._C
@@ -77,22 +78,23 @@ def prepare(graph: Any, written: Set[tuple[str, str]], *, simplify: bool) -> Any
 
 
 def inline_calls(graph: Any) -> None:
-    """Inline the calls of methods and functions in `graph`, by torch's pass.
+    """Inlines the calls of methods and functions in `graph`, by torch's pass.
 
-    That inlines a callee as it was kept for running (2.13). One that first ran under `optimized_execution(False)` was kept
-    with its own calls of functions in it, so that each round takes one level away; TorchScript has no recursion.
+    The pass inlines a callee in the form that was stored for execution (2.13). A callee that first ran under
+    `optimized_execution(False)` was stored with its own function calls, so each round removes one level; TorchScript
+    has no recursion.
     """
     inline = require_torch("to inline a scripted method")._C._jit_pass_inline
     inline(graph)
     while any(
-        node.inputsAt(0).node().kind() == "prim::Constant"  # what is called is known before the run
+        node.inputsAt(0).node().kind() == "prim::Constant"  # the callee is known statically
         for node in graph.findAllNodes("prim::CallFunction", True)
     ):
         inline(graph)
 
 
 def _retag(graph: Any, node: Any, kind: str) -> Any:
-    """The same node under another kind: torch's pass inlines whatever is called a call."""
+    """Replaces a node by one of another kind: torch's pass inlines every node whose kind is a call."""
     call = graph.create(kind, list(node.inputs()), node.outputsSize())
     call.s_("name", node.s("name"))
     call.insertBefore(node)
@@ -117,7 +119,7 @@ def _is_attribute_of(value: Any, own: Any, written: Set[tuple[str, str]]) -> boo
 
 
 class _Reader:
-    """Turns torch's records into ours; equal texts of types and source ranges are read once."""
+    """Converts torch's nodes to steps; equal texts of types and source ranges are parsed once."""
 
     def __init__(self, is_live: Callable[[str], bool]) -> None:
         self.is_live = is_live
@@ -155,13 +157,14 @@ class _Reader:
         return Step(do, kind, inputs, outputs, _attributes(node, kind), self.location(node), _scope(node.scopeName()))
 
     def new_graph(self) -> int:
-        """The offset of a further graph's value numbers; a fusion group's subgraph counts its own from 0."""
+        """Returns the offset of another graph's value numbers; a fusion group's subgraph counts its own from 0."""
         self.graphs += 1
         return self.graphs << 40
 
 
 def read_method(graph: Any, is_live: Callable[[str], bool]) -> Method:
-    """The steps of a C++ graph, blocks and subgraphs inside it included; `is_live` says which files are of loaded code."""
+    """Returns the steps of a C++ graph, nested blocks and subgraphs included; `is_live` says which files hold loaded
+    code."""
     reader = _Reader(is_live)
     steps: list[Step] = []
     here = reader.new_graph()
@@ -177,7 +180,7 @@ def read_method(graph: Any, is_live: Callable[[str], bool]) -> Method:
 
 
 def _walk(block: Any, graph: int, reader: _Reader, push: Callable[[Iterator[Step]], None]) -> Iterator[Step]:
-    """The steps of one block. A block inside is pushed; `read_method` exhausts it before it asks this one for more."""
+    """Yields the steps of one block. A nested block is pushed; `read_method` exhausts it before it resumes this one."""
     for node in block.nodes():
         step = reader.step(node, graph)
         forward = _recorded_forward(node)
@@ -199,9 +202,9 @@ def _walk(block: Any, graph: int, reader: _Reader, push: Callable[[Iterator[Step
 
 
 def _recorded_forward(node: Any) -> Any:
-    """What a trace recorded of the forward of an autograd function, if that is all that it does; else None.
+    """Returns the trace of an autograd function's forward if it is complete; else None.
 
-    Of one that writes, or that calls another, torch records some ops twice.
+    If the forward writes, or calls another autograd function, torch records some ops twice.
     """
     if node.kind() != _PYTHON or not node.hasAttribute("Subgraph"):
         return None
@@ -212,7 +215,7 @@ def _recorded_forward(node: Any) -> Any:
 
 
 def _bodies(node: Any) -> list[tuple[Any, bool]]:
-    """The blocks of a node, and graphs in its attributes (fusion groups); the flag tells the graphs."""
+    """Returns the blocks of a node, and the graphs in its attributes (fusion groups), with a flag for graphs."""
     if node.kind() == "prim::Constant":
         return []
     keys = node.attributeNames() if node.hasAttributes() else []
@@ -244,18 +247,18 @@ def _attribute(node: Any, key: str) -> Any:
 
 
 def _given_name(value: Any) -> str:
-    """The name in the user's source; empty for a value that has only a number."""
+    """Returns the name in the user's source; empty for a value that has only a number."""
     name: str = value.debugName()
     return "" if name.isdigit() else name
 
 
 def _scope(text: str) -> str:
-    """The dotted path in the scope of a traced node: `__module.a/__module.a.lin` gives `a.lin`."""
+    """Returns the dotted path in the scope of a traced node: `a.lin` for `__module.a/__module.a.lin`."""
     return text.rpartition("/")[2].removeprefix("__module").lstrip(".")
 
 
 def _location(text: str, is_live: Callable[[str], bool]) -> Location | None:
-    """The place that a source range tells: `File …, line …` and the column of its first `~`; a trace's first frame."""
+    """Parses a source range: `File …, line …` and the column of its first `~`, or a trace's first frame."""
     head, _, rest = text.strip("\n").partition("\n")
     if not head.startswith("  File "):
         file, _, line = head.partition("): ")[0].rpartition("(")

@@ -28,7 +28,8 @@ may_run_code: Final = True
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """A scripted function or module, or a file with a suffix of torch's that holds no `torch.export` program."""
+    """Accepts a scripted function or module, or a file with a TorchScript suffix that is not a `torch.export`
+    program."""
     if isinstance(source, Path):
         return source.suffix.lower() in suffixes and not _is_exported(source)
     torch = sys.modules.get("torch")
@@ -36,10 +37,11 @@ def reads(source: object, args: Sequence[object]) -> bool:
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
-    """The program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the tensors.
+    """Returns the program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the
+    tensors.
 
-    A file whose classes do something when they are loaded is loaded only with `trust`: see `script_file.code`.
-    A file that is not trusted is read twice, first in a process that may die of it.
+    A file whose classes run code when they are loaded is loaded only with `trust`: see `script_file.code`.
+    A file that is not trusted is read twice, first in a process that may crash.
 
     Raises LoadError for a file that is not TorchScript, ArgumentError for the wrong number of arguments.
     """
@@ -50,7 +52,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
 
 
 def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, live: AbstractSet[str]) -> Graph:
-    """The graph of a program; `live` are the files whose places are those of this process."""
+    """Returns the graph of a program; `live` are the files whose code is loaded in this process."""
     is_live: Callable[[str], bool] = live.__contains__
     if isinstance(source, torch.jit.ScriptFunction):
         graph, schema = inline_function(inlined_graph(source), name or source.name, is_live), source.schema
@@ -66,7 +68,8 @@ def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, li
 
 
 def _is_made_here(torch: Any, source: Any) -> bool:
-    """Whether a program was scripted or traced in this process; what `torch.jit.load` gives has the places of a file."""
+    """Checks whether a program was scripted or traced in this process; one from `torch.jit.load` has the locations of
+    its file."""
     if isinstance(source, torch.jit.ScriptFunction):
         return True
     here = torch.jit._state._python_cu
@@ -75,7 +78,8 @@ def _is_made_here(torch: Any, source: Any) -> bool:
 
 
 def _entry(source: Any, args: Sequence[Any]) -> str:
-    """The method to load: `forward`, or the overload of it that takes the example arguments (nn.LSTM has two)."""
+    """Returns the name of the method to load: `forward`, or the overload of it that takes the example arguments
+    (nn.LSTM has two)."""
     methods: list[str] = source._c._method_names()
     if "forward" in methods:
         return "forward"
@@ -88,7 +92,7 @@ def _entry(source: Any, args: Sequence[Any]) -> str:
 
 
 def _takes(schema: Any, args: Sequence[Any]) -> bool:
-    """Whether an overload takes these arguments, as far as their being tensors tells."""
+    """Checks whether an overload takes these arguments, by their number and by which are tensors."""
     declared = schema.arguments[1:]
     needed = sum(1 for argument in declared if not argument.has_default_value())
     tensor = require_torch("to load TorchScript").Tensor
@@ -97,7 +101,7 @@ def _takes(schema: Any, args: Sequence[Any]) -> bool:
 
 
 def _with_defaults(graph: Graph, schema: Any, args: Sequence[Any]) -> Graph:
-    """The graph with its last inputs bound to the defaults that the example arguments rely on."""
+    """Binds the last inputs, for which there are no example arguments, to their defaults."""
     free = graph.free_inputs
     declared = [argument for argument in schema.arguments if argument.name != "self"][-len(free) :] if free else []
     needed = sum(1 for argument in declared if not argument.has_default_value())
@@ -144,16 +148,16 @@ def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bo
         tried(work, seconds=_SECONDS * (1 + megabytes), memory=_MEMORY + 3 * (megabytes << 20), expected=IrscopeError)
     except TrialError as error:
         raise LoadError(
-            f"{str(path)!r} is a damaged file, or wants too much: torch's reader {error}",
+            f"{str(path)!r} is a damaged file, or needs too many resources: torch's reader {error}",
             hint="save it again with torch.jit.save; if you trust it, trust=True lets torch read it without limits",
         ) from None
     return work()
 
 
 _SECONDS: Final = 4
-"""Processor time for a file's first megabyte, and for each more; torch takes 2 s for one of nothing but code."""
+"""Processor seconds for a file's first megabyte, and for each more; torch takes 2 s for one of pure code."""
 _MEMORY: Final = 1 << 30
-"""Bytes that a small file may take while it is read."""
+"""Bytes of memory that reading a small file may take."""
 
 
 def _read(torch: Any, path: Path, data: Any, args: Sequence[Any], name: str) -> Graph:
@@ -161,7 +165,7 @@ def _read(torch: Any, path: Path, data: Any, args: Sequence[Any], name: str) -> 
         return _imported(torch, torch.jit.load(data, map_location="cpu"), args, name, frozenset())
     except IrscopeError:
         raise
-    except Exception as error:  # torch reads some of it only as it is asked
+    except Exception as error:  # torch reads some of it lazily
         raise _damaged(path, error) from None
 
 

@@ -1,4 +1,4 @@
-"""Torch's tensors, element types and plain values as ours: what both torch frontends need."""
+"""Conversion of torch's tensors, element types and plain values, for all torch frontends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["dtype_name", "payload_of", "require_torch", "tensor_data", "tensor_t
 
 
 def require_torch(purpose: str) -> Any:
-    """The torch package. Raises MissingExtra."""
+    """Imports and returns torch. Raises MissingExtra if it is not installed."""
     try:
         import torch
     except ImportError:
@@ -21,12 +21,12 @@ def require_torch(purpose: str) -> Any:
 
 
 def dtype_name(dtype: Any) -> str:
-    """Our name of a torch element type: torch's own, without `torch.`."""
+    """Returns the IR's name of a torch element type: torch's own, without `torch.`."""
     return str(dtype).removeprefix("torch.")
 
 
 def tensor_type(tensor: Any) -> TensorType:
-    """What a tensor that exists is, strides and device included; strides only where it has them (not if sparse)."""
+    """Returns the type of a concrete tensor, strides and device included; a sparse tensor has no strides."""
     torch = require_torch("to describe a tensor")
     strided = tensor.layout == torch.strided
     strides = tuple(tensor.stride()) if strided else None
@@ -34,12 +34,12 @@ def tensor_type(tensor: Any) -> TensorType:
 
 
 def tensor_data(tensor: Any) -> TensorData:
-    """A constant tensor; its array shares the tensor's memory wherever NumPy can express it."""
+    """Returns a constant of a tensor; its array shares the tensor's memory wherever NumPy can express it."""
     return TensorData(dtype_name(tensor.dtype), tuple(tensor.shape), _array(tensor), str(tensor.device), tensor)
 
 
 def tied_names(bound: Mapping[Value, Any], state: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The names in a model's state that are no inputs, by the name of the input that is the same memory with the same strides."""
+    """Maps each input's name to the other names in the model's state for the same memory with the same layout."""
     inputs = {value.name for value in bound}
     known = {_place(held): value.name or "" for value, held in reversed(list(bound.items()))}
     tied: dict[str, tuple[str, ...]] = {}
@@ -51,11 +51,12 @@ def tied_names(bound: Mapping[Value, Any], state: Mapping[str, Any]) -> dict[str
 
 
 def _place(held: Any) -> tuple[Any, ...]:
-    """Equal for tensors that are one memory, read alike; where there is no address, for what is one object."""
+    """Returns a key that is equal for tensors with the same memory and layout; without an address, for the same
+    object."""
     try:
         start = held.data_ptr() if held.numel() else 0
         return (start, held.dtype, tuple(held.shape), held.stride()) if start else (id(held),)
-    except (AttributeError, RuntimeError):  # no tensor, or one without memory of its own
+    except (AttributeError, RuntimeError):  # not a tensor, or one without storage
         return (id(held),)
 
 
@@ -68,12 +69,12 @@ def _array(tensor: Any) -> Any:
         return plain.view(torch.uint16).numpy()
     try:
         return plain.numpy()
-    except TypeError:  # float8 and other types that NumPy lacks: their bits
+    except TypeError:  # float8 and other types that NumPy lacks: return their bits
         return plain.contiguous().view(torch.uint8).numpy() if plain.element_size() == 1 else None
 
 
 def payload_of(value: Any) -> Any:
-    """A plain torch value as a constant's payload: lists as tuples, devices as text.
+    """Converts a plain torch value to a constant's payload: lists as tuples, devices as text.
 
     >>> payload_of([1, True, "a"])
     (1, True, 'a')

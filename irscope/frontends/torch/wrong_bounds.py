@@ -1,8 +1,8 @@
-"""Assertions of torch.export that deny what torch does.
+"""Detects assertions of torch.export that contradict what torch does.
 
-Where the extent of a result depends on elements, torch.export asserts the bounds that it assumed. For `masked_select` it
+If the extent of a result depends on elements, torch.export asserts the bounds that it assumed. For `masked_select` it
 assumes at most as many elements as the first operand has; but the operand and the mask are broadcast first, so that a
-mask of more elements can select more. torch itself runs the call, and only the exported program stops.
+mask with more elements can select more. torch itself runs the call; only the exported program stops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ __all__ = ["is_wrong_bound"]
 
 
 def is_wrong_bound(node: Any) -> bool:
-    """Whether an FX node asserts of a `masked_select` no more elements than its operand has before it is broadcast."""
+    """Checks whether an FX node limits a `masked_select` to the number of elements that its operand has before
+    broadcasting."""
     if _op(node) != "aten::_assert_scalar" or getattr(node.args[0], "target", None) is not operator.le:
         return False
     extent, bound = node.args[0].args

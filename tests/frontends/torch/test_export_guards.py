@@ -39,7 +39,7 @@ def test_a_tensor_that_is_reshaped_in_place_must_be_no_other_argument():
     run = irs.compile(load(rows, torch.ones(3, 5), torch.ones(3, 5)))
     assert torch.equal(run(torch.ones(3, 5), torch.ones(3, 5)), torch.full((3, 5), 3.0))
     one = torch.ones(3, 5)
-    with pytest.raises(RunError, match="two tensors x and y, and changes the shape of the first: they must not be one"):
+    with pytest.raises(RunError, match="two tensors x and y, and changes the shape of the first: they must not be the same object"):
         run(one, one)
 
 

@@ -1,1 +1,1 @@
-"""What may a file of `torch.jit.save` do, and does it hold what it says? Looked at before torch reads it."""
+"""What may a `torch.jit.save` file do, and is its content consistent? The check runs before torch reads it."""

@@ -1,8 +1,8 @@
-"""What a saved TorchScript program does before it is called: what its classes say is evaluated while they are read.
+"""The code that a saved TorchScript program runs while it is loaded, before it is called.
 
-TorchScript has no access to Python, but to files (`torch.save`, `torch.from_file`). Its importer runs `__setstate__` of the
-classes that have one, and evaluates default arguments and the values in class bodies. A file without these is only data
-until someone runs the program.
+TorchScript has no access to Python, except to files (`torch.save`, `torch.from_file`). Its importer runs `__setstate__`
+of the classes that have one, and evaluates default arguments and the values in class bodies. A file without these is
+only data until the program is run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["acts_when_loaded"]
 
 
 def acts_when_loaded(source: bytes) -> str:
-    """What one source file of an archive does at once; empty if nothing.
+    """Returns what one source file of an archive does when it is loaded; empty if nothing.
 
     >>> acts_when_loaded(b"class M(Module):\\n  training : bool\\n  def forward(self, n: int=3) -> int:\\n    return n")
     ''
@@ -22,11 +22,11 @@ def acts_when_loaded(source: bytes) -> str:
     'it evaluates save(1) when it is loaded'
     """
     if b"__setstate__" in source:
-        return "a class of it has a __setstate__, which runs when it is loaded"
+        return "one of its classes has a __setstate__, which runs when it is loaded"
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return "its code cannot be read ahead"
+        return "its code cannot be checked"
     for statement in tree.body:
         body = statement.body if isinstance(statement, ast.ClassDef) else [statement]
         for value in _evaluated(body):
@@ -36,14 +36,15 @@ def acts_when_loaded(source: bytes) -> str:
 
 
 def _evaluated(body: Iterable[ast.stmt]) -> Iterable[ast.expr]:
-    """The expressions of a class body that are evaluated as it is read; of other statements than expected, a refusal."""
+    """Yields the expressions of a class body that are evaluated on loading; an unexpected statement yields a name,
+    which is refused."""
     for statement in body:
         match statement:
             case ast.FunctionDef(args=given):
                 yield from given.defaults
                 yield from (default for default in given.kw_defaults if default is not None)
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id="__annotations__"))]):
-                pass  # the type of an attribute whose name is none of Python's
+                pass  # the type of an attribute whose name is not a Python identifier
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Expr(value=value):
                 yield value
             case ast.AnnAssign() | ast.Import() | ast.Pass():

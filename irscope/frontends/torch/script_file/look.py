@@ -1,4 +1,5 @@
-"""All records of a saved TorchScript program, looked at through torch's own reader: another one might see another file."""
+"""Checks all records of a saved TorchScript program with torch's own reader: another reader might see different
+content."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from irscope.frontends.torch.script_file.pickles import check_storages, is_sourc
 __all__ = ["reason_to_distrust"]
 
 _HELD: Final = {"data.pkl": "data/", "constants.pkl": "constants/"}
-"""Pickles, and where the records of their tensors are."""
+"""Pickles, and the folders of their tensors' records."""
 _TABLES: Final = ".debug_pkl"
 
 
 def reason_to_distrust(reader: Any) -> str:
-    """Why a file might do more than be read, by what a `torch._C.PyTorchFileReader` finds in it; empty if it is only data.
+    """Returns why a file may do more than load data, from its records in a `torch._C.PyTorchFileReader`; empty if it is only data.
 
-    Raises ValueError, and what torch and `pickle` raise, for a damaged file.
+    Raises ValueError, or an error of torch or `pickle`, for a damaged file.
     """
     names = set(reader.get_all_records())
     if "model.json" in names:
@@ -41,7 +42,7 @@ def _size_of(reader: Any, names: set[str], folder: str, key: str) -> int:
 
 
 def _item_of(storage: str) -> int:
-    """Bytes of an element of a storage type, by its name."""
+    """Returns the bytes per element of a storage type."""
     if storage not in _BYTES:
         raise ValueError(f"it has a tensor in a {storage}, which torch does not write")
     return _BYTES[storage]

@@ -1,12 +1,13 @@
-"""The pickles of a saved TorchScript program: tensors that lie in their records, and source places that are in their table.
+"""Checks the pickles of a saved TorchScript program: tensors must fit their records, and source locations their table.
 
-Torch's reader (2.13) believes two numbers of a file that it should not. A tensor's storage has as many elements as its pickle
-says, however short the record is that holds them: what is read behind its end is other memory of the process. And texts of
-source places are taken from a table at any number. Both are compared here with what is there.
+Torch's reader (2.13) trusts two numbers of a file that it should not. A tensor's storage has as many elements as its
+pickle says, even if the record that holds them is shorter: reads past its end return other memory of the process. And
+texts of source locations are taken from a table at any index. Here both are compared with the actual sizes.
 
-Here Python's unpickler reads a pickle with nothing to call: every global is inert. Torch's has fewer opcodes, and each does to
-the stack and the memo what Python's does; where torch pops what nobody pushed, or takes the number of a global for an integer,
-Python raises, or finds no `int`. So the storages that torch makes are among those that are looked at here.
+Python's unpickler reads the pickle here with nothing to call: every global is inert. Torch's unpickler has fewer
+opcodes, and each does to the stack and the memo what Python's does; where torch pops from an empty stack, or reads the
+index of a global as an integer, Python raises, or finds no `int`. So every storage that torch would create is among
+those checked here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _FORMAT: Final = "FORMAT_WITH_STRING_TABLE"
 
 
 class _Inert:
-    """What a global of a pickle makes: nothing."""
+    """Replaces every global of a pickle, and does nothing."""
 
     def __new__(cls, *_: object) -> _Inert:
         return super().__new__(cls)
@@ -48,9 +49,10 @@ class _Reader(pickle.Unpickler):
 
 
 def check_storages(content: bytes, size_of: Callable[[str], int], item_of: Callable[[str], int]) -> None:
-    """Raises ValueError where a storage of a pickle is longer than its record, and what `pickle` raises for none.
+    """Raises ValueError if a storage of a pickle is longer than its record, and an error of `pickle` for an invalid
+    pickle.
 
-    `size_of` is how many bytes the record of a key has, `item_of` how many an element of a storage type has.
+    `size_of` returns the bytes of a key's record, `item_of` the bytes per element of a storage type.
     """
     reader = _Reader(content)
     reader.load()
@@ -65,17 +67,17 @@ def check_storages(content: bytes, size_of: Callable[[str], int], item_of: Calla
 
 
 def is_source_table(content: bytes) -> bool:
-    """Whether a record of source places is one, and each of its texts in its table.
+    """Checks whether a record is a valid list of source locations, with every text in its table.
 
     >>> is_source_table(pickle.dumps((), protocol=2)), is_source_table(pickle.dumps(((),), protocol=2))
     (False, False)
     """
     found = _Reader(content).load()
     match found:
-        case (str() as told, tuple(texts), tuple(lines)) if told == _FORMAT:
+        case (str() as version, tuple(texts), tuple(lines)) if version == _FORMAT:
             known = len(texts) if all(isinstance(text, str) for text in texts) else 0
         case tuple(lines) if lines:
-            known = 0  # the form before the table: texts stand in the places
+            known = 0  # the format without a table: the locations hold their texts
         case _:
             return False
     return all(_is_place(line, known) for line in lines)

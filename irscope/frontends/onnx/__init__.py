@@ -1,1 +1,1 @@
-"""How does an ONNX model get in? `frontend` is the entry that the registry of frontends asks."""
+"""How is an ONNX model read? The registry of frontends enters through `frontend`."""

@@ -1,6 +1,7 @@
-"""What becomes of each ONNX op, read off the builders: `python -m irscope.frontends.onnx.coverage` prints the table.
+"""The table of what each ONNX op becomes, derived from the builders: `python -m irscope.frontends.onnx.coverage` prints
+it.
 
-With the path of a model it says instead which of its ops stay `onnx::`, and why. `--write FILE` writes the table.
+With the path of a model it lists which of its ops stay `onnx::`, and why. `--write FILE` writes the table.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ _CALLS = ("op", "ops")
 
 @dataclass(frozen=True)
 class Row:
-    """One op."""
+    """One op of the table."""
 
     domain: str
     op: str
     version: int
-    """The opset in which it became what it is."""
+    """The opset that introduced its current version."""
     kind: str
-    """`aten`, `control flow`, `definition` (by ONNX's own function, where all of that is aten), or `onnx::`."""
+    """`aten`, `control flow`, `definition` (by ONNX's own function, if all of that is aten), or `onnx::`."""
     ops: tuple[str, ...]
-    """The `aten::` ops that its builders append, whatever the attributes."""
+    """The `aten::` ops that its builders may append, over all attributes."""
 
 
 def rows() -> Sequence[Row]:
-    """Every op that the installed onnx defines, ONNX's own domain first."""
+    """Returns a row for every op that the installed onnx defines, ONNX's own domain first."""
     import onnx
 
     newest: dict[tuple[str, str], Any] = {}
@@ -63,7 +64,7 @@ def _row(schema: Any) -> Row:
 
 
 def appended(builder: Callable[..., Any]) -> set[str]:
-    """The ops whose names stand in a builder, and in the functions of its file that it calls."""
+    """Returns the ops named in a builder, and in the functions of its file that it calls."""
     found, seen = set[str](), set[Any]()
     waiting: list[Any] = [builder]
     while waiting:
@@ -85,13 +86,13 @@ def _is_near(item: Any, to: FunctionType) -> bool:
 
 
 def _named(tree: ast.AST) -> Iterator[str]:
-    """First arguments of calls that append, every branch of a choice among them; numbers in a name are `*`."""
+    """Yields the first arguments of appending calls, from every branch of a conditional; numbers in a name are `*`."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        if isinstance(node.func, ast.Name):  # a function of the file, told which op to append
-            told = [text for arg in node.args for text in _texts(arg)]
-            yield from (text for text in told if text.isidentifier() and overloads(f"aten::{text}"))
+        if isinstance(node.func, ast.Name):  # a function of the file that takes the op to append
+            names = [text for arg in node.args for text in _texts(arg)]
+            yield from (text for text in names if text.isidentifier() and overloads(f"aten::{text}"))
         elif isinstance(node.func, ast.Attribute) and node.func.attr in _CALLS and node.args:
             yield from _texts(node.args[0])
         elif isinstance(node.func, ast.Attribute) and node.func.attr == "cast":
@@ -109,22 +110,22 @@ def _texts(node: ast.expr) -> Iterator[str]:
 
 
 def table() -> str:
-    """The rows as a page in Markdown."""
+    """Returns the rows as a Markdown page."""
     import onnx
 
     all_rows = rows()
     counts = {kind: sum(row.kind == kind for row in all_rows) for kind in ("aten", "control flow", "definition", "onnx::")}
-    told = ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    summary = ", ".join(f"{number} {kind}" for kind, number in counts.items())
     head = f"""# ONNX ops
 
-Written by `python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx.md`, for onnx {onnx.__version__}: {told}.
+Written by `python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx.md`, for onnx {onnx.__version__}: {summary}.
 
-* **aten**: the op becomes these `aten::` ops, or some of them, whatever its attributes and opset ask for. Where they ask for what no
-  `aten::` op does, the op stays `onnx::`; `python -m irscope.frontends.onnx.coverage MODEL` says of which nodes that is so, and why.
+* **aten**: the op becomes these `aten::` ops, or some of them, depending on its attributes and opset. If they ask for something that no
+  `aten::` op does, the op stays `onnx::`; `python -m irscope.frontends.onnx.coverage MODEL` lists these nodes, and why.
 * **control flow**: it becomes a node with blocks.
-* **definition**: ONNX defines the op by others. It becomes them, if all of them have an `aten::` meaning.
-* **onnx::**: the op stays as it is, with its attributes. It is functional, so that the alias db knows its results as new memory, and it
-  runs by ONNX's reference implementation, or by onnxruntime.
+* **definition**: ONNX defines the op by other ops. It becomes those, if all of them have an `aten::` meaning.
+* **onnx::**: the op stays as it is, with its attributes. It is functional, so the alias db treats its results as new memory, and it
+  runs in ONNX's reference implementation, or in onnxruntime.
 
 | domain | op | as of opset | becomes | |
 |---|---|---|---|---|
@@ -134,7 +135,7 @@ Written by `python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx
 
 
 def refusals(path: Path) -> Sequence[tuple[str, str, str]]:
-    """Name and op of each node of a model that stays `onnx::`, and why."""
+    """Returns name and op of each node of a model that stays `onnx::`, and why."""
     import onnx
 
     from irscope.frontends.onnx.walk.importer import Importer

@@ -1,7 +1,7 @@
-"""An `onnx::` node as a function of NumPy arrays: run by ONNX's reference implementation, or by onnxruntime.
+"""Runs an `onnx::` node as a function of NumPy arrays, in ONNX's reference implementation or in onnxruntime.
 
-The results are new arrays. A result whose type the graph knows must be of it, or the run fails: what a file claims of an op
-that nobody defines is a claim, and code was made that relies on it.
+The results are new arrays. If the graph knows the type of a result, the result must have it, or the run fails: for an
+op without a definition the type is only a claim of the file, and code was generated that relies on it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ __all__ = ["function"]
 
 
 def function(node: Node) -> Callable[..., Any]:
-    """What computes the node. Raises RunError for an op that neither library knows, MissingExtra without onnx."""
+    """Returns a function that computes the node. Raises RunError for an op that neither library knows, MissingExtra
+    without onnx."""
     try:
         import onnx
     except ImportError:
         raise MissingExtra("onnx", extra="onnx", purpose=f"to run {node.op}") from None
     if node.blocks:
-        raise RunError(f"{node.op} runs a graph of its own, which no library does here", rule="unknown-op")
+        raise RunError(f"{node.op} runs a graph of its own, which neither library supports here", rule="unknown-op")
     domain, _, name = node.op.removeprefix("onnx::").rpartition(".")
     present = [index for index, value in enumerate(node.inputs) if value.type != NONE]
     names = [f"x{index}" if index in present else "" for index in range(len(node.inputs))]
@@ -66,7 +67,7 @@ def _attribute(onnx: Any, name: str, payload: Any) -> Any:
 
 
 def _reference(onnx: Any, node: Any, opsets: Sequence[Any]) -> Callable[[dict[str, Any]], Sequence[Any]] | None:
-    """ONNX's own implementation; None where it has none."""
+    """Returns ONNX's own implementation, or None if it has none."""
     from onnx.reference import ReferenceEvaluator
 
     graph = onnx.GraphProto(name="one", node=[node])
@@ -75,13 +76,13 @@ def _reference(onnx: Any, node: Any, opsets: Sequence[Any]) -> Callable[[dict[st
     model = onnx.helper.make_model(graph, opset_imports=opsets)
     try:
         evaluator = ReferenceEvaluator(model)
-    except Exception:  # it says so in many ways
+    except Exception:  # it raises many types of errors
         return None
     return lambda feeds: list(evaluator.run(None, feeds))
 
 
 def _runtime(onnx: Any, node: Any, opsets: Sequence[Any], subject: Node) -> Callable[[dict[str, Any]], Sequence[Any]]:
-    """onnxruntime, with a session for each kind of operands."""
+    """Returns onnxruntime's implementation, with a session for each combination of element types and ranks."""
     try:
         import onnxruntime
     except ImportError:
@@ -109,7 +110,7 @@ def _runtime(onnx: Any, node: Any, opsets: Sequence[Any], subject: Node) -> Call
 
 
 def _own(item: Any, operands: Any) -> Any:
-    """A result that shares no memory with an operand."""
+    """Returns a result that shares no memory with an operand, copied if it does."""
     if isinstance(item, list | tuple):
         return [_own(part, operands) for part in item]
     if item is None or isinstance(item, dict):
@@ -129,5 +130,5 @@ def _check(node: Node, item: Any, declared: Any) -> None:
         len(shape) == item.ndim and all(not isinstance(a, int) or a == b for a, b in zip(shape, item.shape, strict=True))
     )
     if not same or (dtype is not None and element_name(item) != dtype):
-        what = f"{node.op} gave {element_name(item)}{list(item.shape)}, and the model says {declared}"
+        what = f"{node.op} returned {element_name(item)}{list(item.shape)}, but the model declares {declared}"
         raise RunError(what, where=repr(node), hint="correct the types in the model (value_info), or leave them out")

@@ -15,11 +15,11 @@ __all__ = ["load", "name", "reads", "suffixes"]
 
 name: Final = "ONNX model"
 suffixes: Final = (".onnx",)
-_HINT: Final = "the file is damaged, or no ONNX model: export the model again"
+_HINT: Final = "the file is damaged, or not an ONNX model: export the model again"
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """A file of ONNX's, or a ModelProto."""
+    """Accepts an `.onnx` file or a ModelProto."""
     if isinstance(source, Path):
         return source.suffix.lower() in suffixes
     onnx = sys.modules.get("onnx")
@@ -27,7 +27,7 @@ def reads(source: object, args: Sequence[object]) -> bool:
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
-    """The model's graph: ops with an `aten::` meaning as those, the others as `onnx::` ops; weights are bound inputs.
+    """Returns the model's graph: ops with an `aten::` meaning become `aten::` ops, others `onnx::` ops; weights are bound inputs.
 
     Raises LoadError, with the node, for a damaged model, ArgumentError for the wrong number of example arguments, and
     MissingExtra without the package.
@@ -44,7 +44,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
         raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
     try:
         graph = Importer(model, folder, name or _title(model, file), file).run()
-    except MALFORMED as error:  # names that are no text, numbers where lists should be
+    except MALFORMED as error:  # names that are not text, numbers where lists should be
         what = f"{file or 'the ModelProto'!r} is damaged ({type(error).__name__}: {str(error)[:200]})"
         raise LoadError(what, hint=_HINT) from error
     if args and len(args) != len(graph.free_inputs):

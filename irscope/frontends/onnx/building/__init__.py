@@ -1,1 +1,2 @@
-"""What is the builder of an op given: what names stand for, one node with its inputs, and the means to append to the graph?"""
+"""What does the builder of an op work with: meanings of names, one node with its inputs, and the means to append to the
+graph?"""

@@ -1,6 +1,6 @@
-"""One ONNX node as the builder of its op sees it: inputs, attributes, and the means to append `aten::` nodes.
+"""One ONNX node as its op's builder sees it: inputs, attributes, and the means to append `aten::` nodes.
 
-Whatever a builder asks for and does not get raises `Refused`, and the node stays an `onnx::` op.
+A request that cannot be met raises `Refused`, and the node stays an `onnx::` op.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from irscope.ir import INT, Dim, TensorType, Type, Value
 __all__ = ["Call", "Result", "extents_of"]
 
 Result = Value | Held
-"""What a builder gives for one output."""
+"""What a builder returns for one output."""
 
 _REQUIRED: Final = object()
 
 
 class Call:
-    """A node, with what its inputs are."""
+    """A node, with the meanings of its inputs."""
 
     def __init__(self, values: Values, node: Any, inputs: Sequence[Held | None], opset: int) -> None:
         self.values = values
         self.node = node
         self.inputs = inputs
         self.opset = opset
-        """The version of the op's domain that the model is written for."""
+        """The version of the op's domain that the model uses."""
         self.emit: Emitter = values.emit
         self.attributes = {attribute.name: attribute for attribute in node.attribute}
         self.outputs = len(node.output)
@@ -40,18 +40,18 @@ class Call:
     # Inputs
 
     def has(self, index: int) -> bool:
-        """Whether an optional input is given."""
+        """Check whether an optional input is given."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def held(self, index: int) -> Held:
-        """An input that must be given."""
+        """Return an input. Raises Refused if it is not given."""
         found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
             raise Refused(f"its input {index} is not given")
         return found
 
     def x(self, index: int = 0) -> Value:
-        """An input as a tensor of an element type that `aten::` ops compute with."""
+        """Return an input as a tensor. Raises Refused for an element type that `aten::` ops do not compute with."""
         made = self.any(index)
         dtype = self.dtype(index)
         if dtype not in COMPUTED:
@@ -59,30 +59,30 @@ class Call:
         return made
 
     def any(self, index: int = 0) -> Value:
-        """An input as a value, whatever its type."""
+        """Return an input of any type as a value."""
         return self.values.value_of(self.held(index))
 
     def xs(self) -> list[Value]:
-        """All inputs as tensors."""
+        """Return all inputs as tensors."""
         return [self.x(index) for index in range(len(self.inputs))]
 
     def type(self, index: int = 0) -> Type:
         return self.held(index).type
 
     def dtype(self, index: int = 0) -> str | None:
-        """The element type of an input; None if it is not known."""
+        """Return the element type of an input; None if it is not known."""
         type = self.type(index)
         return type.dtype if isinstance(type, TensorType) else None
 
     def shape(self, index: int = 0) -> tuple[Dim, ...]:
-        """The extents of an input whose rank must be known."""
+        """Return the extents of an input. Raises Refused if its rank is not known."""
         return shape_of(self.type(index), f"its input {index}")
 
     def rank(self, index: int = 0) -> int:
         return len(self.shape(index))
 
     def axis(self, name: str, default: int | None = None, index: int = 0, extra: int = 0) -> int:
-        """An attribute that numbers an axis of an input, counted from the front."""
+        """Return an axis attribute of an input, counted from the front."""
         return self.wrap(self.integer(name, default), self.rank(index) + extra)
 
     def wrap(self, axis: int, rank: int) -> int:
@@ -91,22 +91,23 @@ class Call:
         return axis % rank if rank else 0
 
     def known(self, index: int) -> np.ndarray[Any, Any]:
-        """The elements of an input that the model must say."""
+        """Return the elements of an input. Raises Refused if they are not in the model."""
         found = self.held(index).known()
         if found is None:
             raise Refused(f"the elements of its input {index} are computed")
         return found
 
     def known_ints(self, index: int) -> list[int]:
-        """As `known`, for a row of whole numbers."""
+        """Return the elements of an input of integers, as `known` does."""
         return [int(item) for item in self.known(index).reshape(-1)]
 
     def items(self, index: int) -> list[Item]:
-        """The whole numbers in an input of rank 0 or 1, taken out of the tensor if the model does not say them."""
+        """Return the integers in an input of rank 0 or 1, read from the tensor at run time if they are not in the
+        model."""
         return list(self.values.items_of(self.held(index), f"its input {index}"))
 
     def number(self, index: int) -> Any:
-        """The one element of an input, as a number: known, or of the graph."""
+        """Return the one element of an input, as a known number or a value of the graph."""
         held = self.held(index)
         known = held.known()
         if known is not None and known.size == 1:
@@ -123,7 +124,7 @@ class Call:
     # Attributes
 
     def attr(self, name: str, default: Any = _REQUIRED) -> Any:
-        """An attribute as a Python value; text is decoded. The default where the node leaves it out."""
+        """Return an attribute as a Python value, with text decoded; the default if the node omits it."""
         found = self.attributes.get(name)
         if found is None:
             if default is _REQUIRED:
@@ -157,17 +158,17 @@ class Call:
         return self.emit.ops(op, count, *operands)
 
     def cast(self, x: Value, dtype: str) -> Value:
-        """A tensor with elements of another type; itself if they are of it."""
+        """Return a tensor cast to an element type; itself if it has that type."""
         if isinstance(x.type, TensorType) and x.type.dtype == dtype:
             return x
         return self.op("to", x, CODES[dtype], False, False, None)
 
     def scalar(self, number: float | int | bool, dtype: str) -> Value:
-        """A constant tensor of rank 0."""
+        """Return a constant tensor of rank 0."""
         return self.values.constant(np.array(number, numpy_type(dtype)))
 
     def size(self, x: Value, axis: int) -> Item:
-        """One extent: a number if it is known."""
+        """Return one extent: a number if it is known."""
         shape = extents_of(x)
         if shape is not None and isinstance(extent := shape[axis], int):
             return extent
@@ -184,19 +185,19 @@ class Call:
 
 
 def extents_of(x: Value) -> tuple[Dim, ...] | None:
-    """The extents of a tensor, None where its rank is not known."""
+    """Return the extents of a tensor; None if its rank is not known."""
     return x.type.shape if isinstance(x.type, TensorType) else None
 
 
 def shape_of(type: Type, what: str) -> tuple[Dim, ...]:
-    """The extents of a tensor whose rank must be known."""
+    """Return the extents of a tensor. Raises Refused if its rank is not known."""
     if not isinstance(type, TensorType) or type.shape is None:
         raise Refused(f"the rank of {what} is not known")
     return type.shape
 
 
 def numpy_type(dtype: str) -> np.dtype[Any]:
-    """NumPy's type for constants; `ml_dtypes` has bfloat16, and comes with onnx."""
+    """Return NumPy's type for constants; bfloat16 is from `ml_dtypes`, which onnx installs."""
     if dtype == "bfloat16":
         import ml_dtypes
 

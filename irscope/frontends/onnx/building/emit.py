@@ -1,7 +1,7 @@
-"""Appends typed `aten::` nodes: each result has the type that the op's own type rule gives for its operands.
+"""Appends typed `aten::` nodes: each result has the type that the op's type rule returns for its operands.
 
-A builder of one ONNX op may find half-way that the op has no faithful `aten::` meaning here. It raises `Refused`, and all
-that it appended is taken back to the mark that was set before.
+A builder may find half-way that its ONNX op has no faithful `aten::` meaning. It then raises `Refused`, and everything
+that it appended is removed, back to the mark that was set before.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from irscope.ops.typing import Unknown
 __all__ = ["Emitter", "Refused"]
 
 _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
-"""What a type rule raises when it is given less than it can handle; the result's type is then left open."""
+"""Errors of a type rule whose operands are too little known; the result's type is then left open."""
 
 
 _SIZES: Final = {"aten::reshape": 1, "aten::expand": 1, "aten::full": 0, "aten::zeros": 0, "aten::ones": 0}
-"""Ops that are told the extents of their result, and by which operand."""
+"""Ops with an operand that holds the extents of their result, and that operand's index."""
 
 
 class Refused(Exception):
-    """This op, used like this, has no faithful `aten::` meaning; the text says why."""
+    """Raised if an op, as it is used, has no faithful `aten::` meaning; the text says why."""
 
 
 class Emitter:
-    """The graph so far, what is known of its values, and where in the model the next nodes come from.
+    """The graph so far, the facts known about its values, and the source location of the next nodes.
 
     >>> emit = Emitter("g")
     >>> x = emit.input("x", TensorType("float32", (2, 3)))
@@ -61,16 +61,16 @@ class Emitter:
         self.location: Location | None = None
         self.scope = ""
         self.facts: dict[Value, Any] = {}
-        """Numbers and lists that are known: what type rules are told."""
+        """Known numbers and lists, which type rules receive."""
         self.symbols: dict[Value, str] = {}
-        """The names of extents that are numbers of the graph."""
+        """The symbols of extents that are integers of the graph."""
         self._constants: list[dict[object, Value]] = [{}]
-        """One table per open block, innermost last: a constant made in a branch is not seen after it."""
+        """One table per open block, innermost last: a constant in a branch is not visible after it."""
         self._journal: list[object] = []
-        """Keys of the constants of the innermost block, in the order in which they were made."""
+        """Keys of the constants of the innermost block, in the order of their creation."""
 
     def input(self, name: str, type: Type) -> Value:
-        """A new input of the graph."""
+        """Add an input to the graph."""
         return self.build.input(name, type)
 
     def op(self, op: str, *operands: Any, type: Type | None = None) -> Value:
@@ -93,7 +93,7 @@ class Emitter:
         return made
 
     def _with_symbols(self, name: str, operands: Sequence[Any], types: Sequence[Type]) -> Sequence[Type]:
-        """The types with the names of extents that an op is told, where its rule knows of numbers alone."""
+        """Fill in the symbols of extents that an operand holds, since type rules know only numbers."""
         place = _SIZES.get(name)
         sizes = operands[place] if place is not None else None
         made = types[0] if types else None
@@ -104,7 +104,7 @@ class Emitter:
         return (made.with_(shape=shape),)
 
     def value(self, operand: Any) -> Value:
-        """An operand as a value: a constant, or a list that is put together, where it is a plain Python value."""
+        """Return an operand as a value; a plain Python value becomes a constant or a constructed list."""
         if isinstance(operand, Value):
             return operand
         if isinstance(operand, list | tuple):
@@ -112,7 +112,7 @@ class Emitter:
         return self.constant(operand)
 
     def list(self, items: Sequence[Any], element: Type | None = None) -> Value:
-        """A list of values and numbers: a constant if all items are plain numbers."""
+        """Return a list of values and numbers: a constant if all items are plain numbers."""
         if not any(isinstance(item, Value) for item in items):
             kind = ListType(element or (payload_type(items[0]) if items else INT))
             made = self.constant(tuple(items), kind)
@@ -125,7 +125,7 @@ class Emitter:
         return made
 
     def constant(self, payload: Any, type: Type | None = None) -> Value:
-        """A constant, made once a block."""
+        """Return a constant, one per block."""
         kind = type or (TensorType(payload.dtype, payload.shape) if isinstance(payload, TensorData) else payload_type(payload))
         key = (kind, payload if isinstance(payload, TensorData) else repr(payload))
         for table in reversed(self._constants):
@@ -138,28 +138,28 @@ class Emitter:
         return made
 
     def fact(self, value: Value) -> Any:
-        """What is known of a value: its type, or the number or list that it is."""
+        """Return what is known of a value: its type, or its number or list."""
         if isinstance(value.type, TensorType):
             return value.type
         if value.type == NONE:
             return None
         return self.facts.get(value, Unknown(value.type))
 
-    # What may be taken back
+    # Undoing
 
     def mark(self) -> tuple[int, int]:
-        """A place in the innermost block to come back to."""
+        """Return a position in the innermost block, for `back_to`."""
         return self.build.mark(), len(self._journal)
 
     def back_to(self, mark: tuple[int, int]) -> None:
-        """Forget all that was appended to the innermost block since the mark."""
+        """Remove everything appended to the innermost block since the mark."""
         self.build.take_back(mark[0])
         for key in self._journal[mark[1] :]:
             del self._constants[-1][key]
         del self._journal[mark[1] :]
 
     def rename(self, mark: tuple[int, int], wanted: Mapping[Value, tuple[str, Type]]) -> dict[Value, Value]:
-        """Give results of nodes since the mark other names and types; gives the new values of those that changed."""
+        """Rename and retype results of the nodes since the mark; returns the new values of those that changed."""
         nodes = self.build.take_back(mark[0])
         made = {value for node in nodes for value in node.outputs}
         new = {v: make_value(v.id, type, name) for v, (name, type) in wanted.items() if v in made}
@@ -173,7 +173,7 @@ class Emitter:
 
     @contextmanager
     def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
-        """Open a block; nodes go into it until the `with` ends."""
+        """Open a block; nodes are appended to it until the `with` ends."""
         journal, self._journal = self._journal, []
         self._constants.append({})
         try:
@@ -186,19 +186,19 @@ class Emitter:
     # Types
 
     def _with_defaults(self, name: str, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The operands with every argument of the schema that was left out, as TorchScript writes them."""
+        """Return the operands, followed by the defaults of omitted arguments, as TorchScript writes them."""
         schema = schema_of(Node(0, name, inputs))
         if schema is None or schema.is_vararg:
             return inputs
         return (*inputs, *(self.value(argument.default) for argument in schema.arguments[len(inputs) :]))
 
     def _results(self, name: str, inputs: tuple[Value, ...], count: int) -> tuple[Sequence[Type], Sequence[Any]]:
-        """The types of the results and what is known of them, from the op's schema and type rule."""
+        """Return the types of the results and the facts about them, from the op's schema and type rule."""
         probe = Node(0, name, inputs)
         op, schema = op_of(probe), schema_of(probe)
         if op is None or schema is None:
-            told = ", ".join(str(value.type) for value in inputs)
-            raise Refused(f"{name} takes no ({told})")
+            given = ", ".join(str(value.type) for value in inputs)
+            raise Refused(f"{name} does not take ({given})")
         declared: list[Type] = [item.type for item in schema.returns]
         if len(declared) != count:
             declared = [ANY] * count
@@ -219,7 +219,7 @@ class Emitter:
 
 
 def _renamed(node: Node, new: Mapping[Value, Value]) -> Node:
-    """The node over the new values; recursive over the nesting of blocks, which the walk limits."""
+    """Return the node over the new values; recursive over nested blocks, whose depth the walk limits."""
     inputs = tuple(new.get(value, value) for value in node.inputs)
     outputs = tuple(new.get(value, value) for value in node.outputs)
     blocks = tuple(
@@ -233,7 +233,7 @@ def _renamed(node: Node, new: Mapping[Value, Value]) -> Node:
 
 
 def _type(fact: Any, declared: Type) -> Type:
-    """The type of a result; strides are left to those who know the arguments'."""
+    """Return the type of a result without strides, which depend on the arguments' strides."""
     if isinstance(fact, TensorType):
         return fact.with_(strides=None)
     if isinstance(fact, bool | int | float):

@@ -1,7 +1,8 @@
-"""Which builder an ONNX op has, as of which opset: one table over the files of `irscope.frontends.onnx.ops`.
+"""The table of builders: which one handles an ONNX op from which opset on, over the files of
+`irscope.frontends.onnx.ops`.
 
-A builder takes a `Call`, appends `aten::` nodes, and gives one result for each output that it makes. It raises `Refused`
-where the op, used like that, has no faithful `aten::` meaning. An op whose meaning changed has several rows.
+A builder takes a `Call`, appends `aten::` nodes, and returns one result for each output that it produces. It raises
+`Refused` if the op, as it is used, has no faithful `aten::` meaning. An op whose meaning changed has several rows.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ __all__ = ["Builder", "Table", "builders", "op", "rule_for"]
 
 Builder = Callable[[Call], Result | Sequence[Result]]
 Table = dict[str, list[tuple[int, Builder]]]
-"""Op name to rows of the first opset that a builder is for, and the builder."""
+"""Maps an op's name to rows: the first opset of a builder, and the builder."""
 
 _FAMILIES: Final = (
     "pointwise", "casts", "reductions", "layout", "slicing", "shapes", "linear", "pooling", "normalization",
     "gathering", "sequences", "recurrent", "quantized", "resizing",
 )  # fmt: skip
 _OLDEST: Final = 7
-"""In older opsets only ops that are the same as in this one are known: broadcasting was an attribute then."""
+"""In older opsets only ops that are unchanged in this one are supported: broadcasting was an attribute then."""
 
 
 def op(table: Table, *names: str, since: int = 1) -> Callable[[Builder], Builder]:
-    """Enter a builder into a family's table, from an opset on."""
+    """Registers a builder in a family's table, from an opset on."""
 
     def enter(builder: Builder) -> Builder:
         for name in names:
@@ -41,7 +42,7 @@ def op(table: Table, *names: str, since: int = 1) -> Callable[[Builder], Builder
 
 @cache
 def builders() -> Mapping[str, Sequence[tuple[int, Builder]]]:
-    """All rows, by the names of the ops, the oldest first."""
+    """Returns all rows by op name, the oldest first."""
     found: dict[str, list[tuple[int, Any]]] = {}
     for family in _FAMILIES:
         table: Table = importlib.import_module(f"irscope.frontends.onnx.ops.{family}").OPS
@@ -51,13 +52,13 @@ def builders() -> Mapping[str, Sequence[tuple[int, Builder]]]:
 
 
 def _version(name: str, opset: int) -> int:
-    """The opset in which an op became what it is in another."""
+    """Returns the opset that introduced the version of an op in a given opset."""
     schema = schema_of_op(name, "ai.onnx", opset)
     return 0 if schema is None else int(schema.since_version)
 
 
 def rule_for(domain: str, name: str, opset: int) -> Builder | None:
-    """The builder of an op of ONNX's own domain as of an opset; None where there is none."""
+    """Returns the builder of an op of ONNX's own domain in an opset; None if there is none."""
     if domain != "ai.onnx" or (opset < _OLDEST and _version(name, opset) != _version(name, _OLDEST)):
         return None
     rows = [builder for since, builder in builders().get(name, ()) if since <= opset]

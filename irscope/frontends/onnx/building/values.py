@@ -1,4 +1,4 @@
-"""What names of a model stand for, made into values of the graph where an op wants them; attributes read likewise."""
+"""Turns the meanings of a model's names into values of the graph, where an op needs them, and reads attributes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from irscope.ir.payload import element_name
 __all__ = ["Values"]
 
 _SMALL: Final = 16
-"""Elements of a constant that stands in the graph as such; a larger one is an input that is bound to it."""
+"""The most elements of a constant node; a larger constant becomes a bound input."""
 
 
 class Values:
-    """The inputs that are bound so far, and where elements in other files lie."""
+    """The inputs bound so far, and the folder of files with external elements."""
 
     def __init__(self, emit: Emitter, folder: Path | None) -> None:
         self.emit = emit
@@ -31,7 +31,7 @@ class Values:
         self.bound: dict[Value, Any] = {}
 
     def value_of(self, held: Held) -> Value:
-        """The tensor, made here if it was none yet."""
+        """Returns the tensor, created here if it does not exist yet."""
         if held.value is not None:
             return held.value
         array = held.known()
@@ -45,13 +45,13 @@ class Values:
         return self.constant(array)
 
     def constant(self, array: np.ndarray[Any, Any]) -> Value:
-        """A small constant tensor."""
+        """Returns a small constant tensor."""
         dtype = element_name(array)
         held = array.view(np.uint16) if dtype == "bfloat16" else array
         return self.emit.constant(TensorData(dtype, array.shape, held), TensorType(dtype, array.shape))
 
     def tensor_of(self, held: Held) -> Value:
-        """Whole numbers of the graph as a tensor."""
+        """Returns integers of the graph as a tensor."""
         assert held.items is not None
         code = CODES[held.dtype]
         if held.is_scalar:
@@ -60,7 +60,7 @@ class Values:
         return self.emit.op("tensor", listed, code, None, False, type=TensorType(held.dtype, (len(held.items),)))
 
     def items_of(self, held: Held, what: str) -> Sequence[Item]:
-        """The whole numbers in a tensor of rank 0 or 1 and known length, as integers of the graph."""
+        """Returns the elements of an integer tensor of rank 0 or 1 and known length as integers of the graph."""
         if held.items is not None:
             return held.items
         known = held.known()
@@ -70,18 +70,18 @@ class Values:
             return [int(item) for item in known.reshape(-1)]
         type = held.type
         if not isinstance(type, TensorType) or type.shape is None or len(type.shape) > 1:
-            raise Refused(f"{what} is not known to be a row of numbers")
+            raise Refused(f"{what} is not known to have rank 0 or 1")
         value = self.value_of(held)
         if not type.shape:
             return [self.emit.op("Int", value, type=INT)]
         (length,) = type.shape
         if not isinstance(length, int) or length > 64:
-            raise Refused(f"how many numbers there are in {what} is not known")
+            raise Refused(f"the length of {what} is not known, or more than 64")
         taken = [self.emit.op("select", value, 0, index) for index in range(length)]
         return [self.emit.op("Int", item, type=INT) for item in taken]
 
     def attribute(self, proto: Any) -> Any:
-        """An attribute's value as Python has it; tensors as arrays."""
+        """Returns an attribute's value as a Python value; tensors as arrays."""
         import onnx
 
         kind = proto.type

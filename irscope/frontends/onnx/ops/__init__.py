@@ -1,1 +1,2 @@
-"""What does each ONNX op mean here? One file a family of ops, each a table of builders; `table` finds them."""
+"""What does each ONNX op mean as `aten::` ops? One file per family of ops, each a table of builders, which `op_table`
+collects."""

@@ -1,4 +1,4 @@
-"""Element types: Cast, CastLike, BitCast; and ops that give their operand."""
+"""Builders of casts (Cast, CastLike, BitCast), Identity and Constant."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _bit_cast(call: Call) -> Value:
     dtype = ELEMENT_TYPES.get(call.integer("to"), "unknown")
     x = call.x()
     if ITEM_SIZE.get(dtype) != ITEM_SIZE.get(str(call.dtype())) or dtype == "bool":
-        raise call.refuse(f"it reads {call.dtype()} as {dtype}")
+        raise call.refuse(f"it reinterprets {call.dtype()} as {dtype}")
     return call.op("view", x, CODES[dtype])
 
 
 @op(OPS, "Constant")
 def _constant(call: Call) -> Result:
-    """Its elements, under the name of its output."""
+    """Returns its elements, under the name of its output."""
     for name, kind in (("value_float", np.float32), ("value_int", np.int64)):
         if name in call.attributes:
             return Held(array=np.array(call.attr(name), kind))

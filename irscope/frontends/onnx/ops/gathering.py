@@ -1,4 +1,4 @@
-"""Reading and writing at places that a tensor says."""
+"""Builders of gathers, scatters and other ops that read or write at indices in a tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPS: Table = {}
 
 
 def _places(call: Call, index: Value, x: Value, axis: int) -> Value:
-    """Indices that count from the end where they are negative, counted from the front."""
+    """Returns indices counted from the front; negative ones count from the end."""
     size = call.size(x, axis)
     held = call.inputs[1]
     known = held.known() if held is not None else None
@@ -69,11 +69,12 @@ def _scatter_elements(call: Call) -> Value:
 
 
 def _columns(call: Call, index: Value, lead: int) -> list[Value | None]:
-    """The last axis of indices taken apart, one tensor an axis of the data, after `lead` axes that are taken whole."""
+    """Splits indices along their last axis into one tensor per axis of the data, after `lead` axes that are taken
+    whole."""
     shape = index.type.shape if isinstance(index.type, TensorType) else None
     last = shape[-1] if shape else None
     if not isinstance(last, int):
-        raise call.refuse("how many axes its indices are for is not known")
+        raise call.refuse("the number of axes that it indexes is not known")
     return [None] * lead + [call.op("select", index, -1, place) for place in range(last)]
 
 
@@ -98,7 +99,7 @@ def _gathered_type(call: Call, taken: int) -> TensorType:
 
 @op(OPS, "ScatterND")
 def _scatter_nd(call: Call) -> Value:
-    """Of places that come twice the last write counts, or they are added up; other reductions have no `aten::` op."""
+    """At repeated indices the last write wins, or the updates are added; other reductions have no `aten::` op."""
     reduction = call.text("reduction", "none")
     if reduction not in ("none", "add"):
         raise call.refuse(f"it reduces by {reduction}")
@@ -135,7 +136,7 @@ def _compress(call: Call) -> Value:
 
 @op(OPS, "TopK", since=10)
 def _top_k(call: Call) -> tuple[Value, ...]:
-    """Of equal elements `aten::topk` may give any: a stable sort gives the first."""
+    """Uses a stable sort, which returns the first of equal elements; `aten::topk` may return any."""
     x, k, axis = call.x(0), call.items(1)[0], call.axis("axis", -1)
     found = call.ops("sort", 2, x, True, axis, bool(call.integer("largest", 1)))
     return tuple(call.op("slice", part, axis, 0, k, 1) for part in found)
@@ -143,14 +144,14 @@ def _top_k(call: Call) -> tuple[Value, ...]:
 
 @op(OPS, "ReverseSequence")
 def _reverse_sequence(call: Call) -> Value:
-    """By places: within its length, each row is read from its end."""
+    """Gathers by indices: within its length, each row is read from its end."""
     x, lengths = call.any(0), call.x(1)
     time, batch = call.integer("time_axis", 0), call.integer("batch_axis", 1)
     size, rank = call.size(x, time), call.rank()
     steps = call.op("reshape", call.op("arange", 0, size, 1, 4, None, None, None), _along(rank, time))
     ends = call.op("reshape", lengths, _along(rank, batch))
-    turned = call.op("sub", call.op("sub", ends, 1), steps)
-    places = call.op("where", call.op("lt", steps, ends), turned, steps)
+    backwards = call.op("sub", call.op("sub", ends, 1), steps)
+    places = call.op("where", call.op("lt", steps, ends), backwards, steps)
     shape = [call.size(x, axis) for axis in range(rank)]
     return call.op("gather", x, time, call.op("expand", places, shape, False), False)
 

@@ -1,4 +1,4 @@
-"""Ops that give a tensor another shape: reshapes, permutations, new and dropped axes, repeats."""
+"""Builders of ops that change a tensor's shape: reshapes, permutations, new and dropped axes, repeats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPS: Table = {}
 def _reshape(call: Call) -> Result:
     held = call.held(0)
     target = call.held(1).known()
-    if held.items is not None and target is not None and target.size <= 1:  # to a row of one, or to a number
+    if held.items is not None and target is not None and target.size <= 1:  # to a vector of one element, or to a scalar
         return Held(items=held.items, is_scalar=target.size == 0, dtype=held.dtype)
     computed = call.held(1).items is None and target is None
     sizes = call.items(1)
@@ -29,9 +29,9 @@ def _reshape(call: Call) -> Result:
 
 
 def _kept(call: Call, x: Value, axis: int, size: Item, computed: bool) -> Item:
-    """Zero stands for the operand's own extent.
+    """Replaces a size of zero, which means the operand's own extent.
 
-    A size that is some tensor's extent is taken as it is: it is zero only where there are no elements to be moved.
+    A size that is the extent of some tensor is used unchanged: it is zero only if there are no elements to move.
     """
     if isinstance(size, int):
         return size if size else _own(call, x, axis)
@@ -149,7 +149,7 @@ def _unsqueezed(call: Call, axes: list[Any]) -> Result:
 
 @op(OPS, "Expand")
 def _expand(call: Call) -> Value:
-    """To the shape that the operand and the wanted one broadcast to."""
+    """Expands the operand to the shape that it and the requested one broadcast to."""
     x, sizes = call.any(0), call.items(1)
     shape = extents_of(x)
     if shape is not None:
@@ -166,7 +166,7 @@ def _expand(call: Call) -> Value:
 
 
 def _broadcast(wanted: Item, extent: Any, is_new: bool) -> Item | None:
-    """What `aten::expand` is asked for along an axis; None where that depends on numbers that are not known."""
+    """Returns the size for `aten::expand` along an axis; None if it depends on unknown numbers."""
     if is_new:
         return wanted
     if isinstance(wanted, int):

@@ -1,4 +1,4 @@
-"""Matrix products and convolutions."""
+"""Builders of matrix products and convolutions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _gemm(call: Call) -> Value:
         return call.op("addmm", call.x(2), a, b, beta, alpha)
     made = call.op("mm", a, b)
     if call.dtype() not in FLOATS and (alpha != 1 or beta != 1):
-        raise call.refuse("it scales whole numbers")
+        raise call.refuse("it scales integers")
     made = made if alpha == 1 else call.op("mul", made, alpha)
     return call.op("add", made, call.x(2)) if call.has(2) else made
 
@@ -46,7 +46,8 @@ def _det(call: Call) -> Value:
 
 
 def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilations: list[int]) -> list[int]:
-    """The pads of an op, all starts and then all ends: given, or such that the result has ⌈extent / stride⌉ elements."""
+    """Returns an op's pads, all starts and then all ends: as given, or so that the result has ⌈extent / stride⌉
+    elements."""
     mode, spatial = call.text("auto_pad", "NOTSET"), len(kernel)
     if mode in ("NOTSET", ""):
         return call.integers("pads", [0] * 2 * spatial)
@@ -82,11 +83,11 @@ def _conv(call: Call) -> Value:
 
 
 def _kernel(call: Call) -> list[int]:
-    """The extents of the window; the weight's own are the truth."""
+    """Returns the extents of the window, which must be the weight's."""
     shape = call.shape(1)[2:]
     known = call.integers("kernel_shape", [e if isinstance(e, int) else 0 for e in shape])
     if len(known) != len(shape) or any(isinstance(e, int) and e != k for e, k in zip(shape, known, strict=True)):
-        raise call.refuse(f"its kernel_shape {known} is not that of its weight")
+        raise call.refuse(f"its kernel_shape {known} differs from its weight's")
     if not all(known):
         raise call.refuse("the shape of its weight is not known")
     return known
@@ -117,7 +118,7 @@ def _conv_transpose(call: Call) -> Value:
 def _transposed_pads(
     call: Call, x: Value, kernel: list[int], strides: list[int], dilations: list[int], extra: list[int]
 ) -> list[int]:
-    """The pads, given or such that the result has the wanted extents."""
+    """Returns the pads: as given, or so that the result has the requested extents."""
     spatial, mode = len(kernel), call.text("auto_pad", "NOTSET")
     wanted = call.attr("output_shape", None)
     if wanted is None and mode in ("NOTSET", ""):
@@ -142,7 +143,7 @@ def _col2im(call: Call) -> Value:
     spatial = len(sizes)
     pads = call.integers("pads", [0] * 2 * spatial)
     if spatial != 2 or pads[:2] != pads[2:]:
-        raise call.refuse("it works on other than two spatial axes, or pads their ends differently")
+        raise call.refuse("it does not have two spatial axes, or pads their two ends differently")
     strides, dilations = call.integers("strides", [1, 1]), call.integers("dilations", [1, 1])
     return call.op("col2im", call.x(), sizes, kernel, dilations, pads[:2], strides)
 

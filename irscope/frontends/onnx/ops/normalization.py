@@ -1,4 +1,4 @@
-"""Normalisations and softmax."""
+"""Builders of normalisations and softmax."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPS: Table = {}
 
 
 def _rowwise(call: Call, name: str) -> Value:
-    """Until opset 12 the axes from `axis` on are one."""
+    """Applies a softmax of opset 12 or older, which flattens the axes from `axis` on into one."""
     x, axis, rank = call.x(), call.axis("axis", 1), call.rank()
     if axis == rank - 1:
         return call.op(name, x, axis)
@@ -74,11 +74,11 @@ def _group_norm(call: Call) -> Value:
 
 @op(OPS, "LayerNormalization")
 def _layer_norm(call: Call) -> Value:
-    """With the mean and deviation as results it is left to the function that defines it."""
+    """Builds `aten::layer_norm`; with mean and deviation as results, ONNX's definition of the op is used instead."""
     axis, shape = call.axis("axis", -1), call.shape()
     sizes = shape[axis:]
     if sum(map(bool, call.node.output)) > 1 or not all(isinstance(extent, int) for extent in sizes):
-        raise call.refuse("it gives more than the normalised tensor, or normalises over unknown extents")
+        raise call.refuse("it returns more than the normalised tensor, or normalises over unknown extents")
     if call.shape(1) != sizes or (call.has(2) and call.shape(2) != sizes):
         raise call.refuse("its scale is broadcast")
     bias = call.x(2) if call.has(2) else None
@@ -87,7 +87,7 @@ def _layer_norm(call: Call) -> Value:
 
 @op(OPS, "LpNormalization")
 def _lp_norm(call: Call) -> Value:
-    """Where the norm is zero, the result is zero."""
+    """Divides by the norm; where it is zero, the result is zero."""
     x, axis, p = call.x(), call.axis("axis", -1), call.integer("p", 2)
     if p not in (1, 2):
         raise call.refuse(f"its norm is the {p}-norm")
@@ -100,7 +100,7 @@ def _lp_norm(call: Call) -> Value:
 
 @op(OPS, "LRN")
 def _lrn(call: Call) -> Value:
-    """The sum of squares over a window of channels, which is their mean times its size."""
+    """Divides by a power of the sum of squares over a window of channels."""
     x, size = call.x(), call.integer("size")
     rank = call.rank()
     squares = call.op("unsqueeze", call.op("mul", x, x), 1)
@@ -115,11 +115,11 @@ def _lrn(call: Call) -> Value:
 
 @op(OPS, "Dropout")
 def _dropout(call: Call) -> list[Value]:
-    """Outside training it drops nothing."""
+    """Returns the operand: outside training nothing is dropped."""
     if call.has(2):
         training = call.held(2).known()
         if training is None or bool(training.reshape(-1)[0]):
-            raise call.refuse("it may train, and draw random numbers")
+            raise call.refuse("it may be in training mode, and draw random numbers")
     x = call.x()
     if call.outputs < 2 or not call.node.output[1]:
         return [x]

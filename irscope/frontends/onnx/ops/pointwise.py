@@ -1,6 +1,6 @@
-"""Elementwise ops: one table of those that have an `aten::` op of the same meaning, and builders for the rest; choices among operands.
+"""Builders of elementwise ops: a table of those with an `aten::` op of the same meaning, and functions for the rest.
 
-ONNX's operands have one element type, so that no promotion takes place on the way.
+ONNX's operands have the same element type, so no promotion takes place.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ for _name, _aten in _TWO_OPERANDS.items():
 
 @op(OPS, "Div")
 def _div(call: Call) -> Value:
-    """Of whole numbers the quotient is cut off towards zero."""
+    """Divides; a quotient of integers is truncated towards zero."""
     if call.dtype() in FLOATS:
         return call.op("div", call.x(0), call.x(1))
     return call.op("div", call.x(0), call.x(1), "trunc")
@@ -60,7 +60,7 @@ def _mod(call: Call) -> Value:
 
 @op(OPS, "Pow")
 def _pow(call: Call) -> Value:
-    """The exponent may be of another type; the result is of the base's."""
+    """Raises to a power; the exponent may have another type, and the result has the base's."""
     base, dtype = call.x(0), call.dtype(0)
     exponent = call.held(1).known()
     if exponent is not None and exponent.ndim == 0 and dtype in FLOATS:
@@ -98,7 +98,7 @@ def _celu(call: Call) -> Value:
 
 @op(OPS, "Selu")
 def _selu(call: Call) -> Value:
-    """ONNX's default constants are those of `aten::selu`, rounded to float32."""
+    """Builds an `aten::elu` with ONNX's constants; their defaults are those of `aten::selu`, rounded to float32."""
     alpha, gamma = call.attr("alpha", 1.67326319217681884765625), call.attr("gamma", 1.05070102214813232421875)
     return call.op("elu", call.x(), alpha, gamma)
 
@@ -110,7 +110,7 @@ def _leaky_relu(call: Call) -> Value:
 
 @op(OPS, "PRelu")
 def _prelu(call: Call) -> Value:
-    """The slope broadcasts to the operand, where `aten::prelu` wants one a channel."""
+    """Builds a `where`: the slope broadcasts to the operand, while `aten::prelu` needs one per channel."""
     x, slope = call.x(0), call.x(1)
     return call.op("where", call.op("lt", x, 0), call.op("mul", x, slope), x)
 
@@ -129,7 +129,7 @@ def _hard_sigmoid(call: Call) -> Value:
 
 @op(OPS, "Softplus")
 def _softplus(call: Call) -> Value:
-    """`aten::softplus` gives its operand from a threshold on: one from which on that is exact."""
+    """Sets the threshold from which on `aten::softplus` returns its operand high enough that this is exact."""
     return call.op("softplus", call.x(), 1, 700 if call.dtype() == "float64" else 80)
 
 
@@ -167,13 +167,13 @@ def _where(call: Call) -> Value:
 
 @op(OPS, "Clip")
 def _clip(call: Call) -> Value:
-    """Until opset 10 with numbers in attributes."""
+    """Builds a clamp of opset 10 or older, whose bounds are attributes."""
     return _clamped(call, call.x(), call.attr("min", None), call.attr("max", None))
 
 
 @op(OPS, "Clip", since=11)
 def _clip_11(call: Call) -> Value:
-    """With bounds as operands: numbers if they are known."""
+    """Builds a clamp whose bounds are operands, used as numbers if they are known."""
     bounds = [call.held(index).known() if call.has(index) else None for index in (1, 2)]
     if all(bound is not None or not call.has(index) for index, bound in enumerate(bounds, 1)):
         low, high = (None if bound is None else bound.reshape(()).item() for bound in bounds)

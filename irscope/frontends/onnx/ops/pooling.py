@@ -1,4 +1,4 @@
-"""Pooling over windows, and over everything."""
+"""Builders of pooling over windows, and over all spatial axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPS: Table = {}
 
 
 class _Window:
-    """Extents, steps and pads of a pooling op."""
+    """Extents, strides, dilations and pads of a pooling op."""
 
     def __init__(self, call: Call) -> None:
         self.kernel = call.integers("kernel_shape")
@@ -39,7 +39,7 @@ def _max_pool(call: Call) -> Value | tuple[Value, ...]:
     window, x = _Window(call), call.x()
     if call.outputs > 1 and call.node.output[1]:
         if not window.is_plain or window.spatial != 2 or call.integer("storage_order", 0) or call.shape()[:2] != (1, 1):
-            raise call.refuse("it gives places, counted over the whole batch")
+            raise call.refuse("it returns indices, counted over the whole batch")
         return call.ops(
             "max_pool2d_with_indices", 2, x, window.kernel, window.strides, window.starts, window.dilations, window.ceil
         )
@@ -78,7 +78,7 @@ def _average_pool(call: Call) -> Value:
 
 @op(OPS, "LpPool")
 def _lp_pool(call: Call) -> Value:
-    """The p-th root of the sum of p-th powers, which is the mean times the size of the window."""
+    """Returns the p-th root of the sum of p-th powers; the sum is the mean times the size of the window."""
     window, x, p = _Window(call), call.x(), call.integer("p", 2)
     if any(step != 1 for step in window.dilations) or window.ceil:
         raise call.refuse("its windows are dilated, or it rounds up")

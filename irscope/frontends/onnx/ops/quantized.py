@@ -1,6 +1,7 @@
-"""Quantised ops on plain integers: what they compute is written out, exactly, in `aten::` ops on those integers.
+"""Builders of quantised ops, expressed exactly in `aten::` ops on plain integers.
 
-Torch's own quantised tensors carry scale and zero point in their type, so that `aten::quantize_per_tensor` is another thing.
+Torch's own quantised tensors have scale and zero point in their type, so `aten::quantize_per_tensor` has another
+meaning.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def _dequantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
     dtype = str(call.dtype(1)) if not call.integer("output_dtype", 0) else ELEMENT_TYPES.get(call.integer("output_dtype", 0), "")
     if dtype not in FLOATS or dtype != call.dtype(1):
-        raise call.refuse(f"it gives elements of type {dtype}")
+        raise call.refuse(f"it returns elements of type {dtype}")
     scale = _spread(call, scale, 1)
     if call.has(2):
         zero = _spread(call, call.x(2), 2)
@@ -34,10 +35,10 @@ def _dequantize(call: Call) -> Value:
 @op(OPS, "QuantizeLinear")
 def _quantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
-    told = ELEMENT_TYPES.get(call.integer("output_dtype", 0), "uint8")
-    dtype = str(call.dtype(2)) if call.has(2) else told
+    declared = ELEMENT_TYPES.get(call.integer("output_dtype", 0), "uint8")
+    dtype = str(call.dtype(2)) if call.has(2) else declared
     if dtype not in _RANGES or call.dtype(0) != call.dtype(1) or call.integer("precision", 0):
-        raise call.refuse(f"it gives elements of type {dtype}")
+        raise call.refuse(f"it returns elements of type {dtype}")
     steps = call.op("round", call.op("div", x, _spread(call, scale, 1)))
     if call.has(2):
         steps = call.op("add", steps, call.cast(_spread(call, call.x(2), 2), str(call.dtype(0))))
@@ -50,7 +51,8 @@ def _saturated(call: Call, x: Value, dtype: str) -> Value:
 
 
 def _spread(call: Call, parameter: Value, index: int) -> Value:
-    """A scale or zero point such that it broadcasts: of the whole tensor, one along an axis, or one a block of an axis."""
+    """Reshapes a scale or zero point so that it broadcasts: per tensor, per index of an axis, or per block of an
+    axis."""
     rank, own = call.rank(0), call.rank(index)
     if own == 0 or (own == 1 and call.shape(index) == (1,)):
         return parameter if own == 0 else call.op("reshape", parameter, [])
@@ -58,13 +60,13 @@ def _spread(call: Call, parameter: Value, index: int) -> Value:
     if own == 1 and not block:
         return call.op("reshape", parameter, [-1 if i == axis else 1 for i in range(rank)])
     if own != rank or not block:
-        raise call.refuse("its scale is neither of the tensor, of an axis nor of blocks")
+        raise call.refuse("its scale is neither per tensor, per axis nor per block")
     repeated = call.op("repeat_interleave", parameter, block, axis, None)
     return call.op("slice", repeated, axis, 0, call.size(call.x(0), axis), 1)
 
 
 def _centred(call: Call, index: int, zero: int, dtype: str, *, along: int | None = None) -> Value:
-    """A tensor of integers without its zero point, of which there may be one for each place along an axis."""
+    """Subtracts the zero point from an integer tensor; there may be one for each index along an axis."""
     x = call.cast(call.x(index), dtype)
     if not call.has(zero):
         return x
@@ -82,27 +84,27 @@ def _matmul_integer(call: Call) -> Value:
 
 @op(OPS, "QLinearMatMul")
 def _qlinear_matmul(call: Call) -> Value:
-    """Inputs: a and its scale and zero point, b and its, and those of the result."""
+    """Multiplies matrices; the inputs are a, b, each with its scale and zero point, and those of the result."""
     a, b = _centred(call, 0, 2, "int32", along=-2), _centred(call, 3, 5, "int32", along=-1)
     product = call.cast(call.op("matmul", a, b), "float32")
     return _requantized(call, product)
 
 
 def _requantized(call: Call, product: Value, channel: int | None = None) -> Value:
-    """An exact product in steps of the result's scale; `channel`: the axis along which the second scale may vary."""
+    """Requantises an exact product to the result's scale; the second scale may vary along the axis `channel`."""
     scales = [call.cast(call.x(index), "float32") for index in (1, 4, 6)]
     rank = call.rank_of(product)
     if channel is not None and call.rank(4) == 1:
         scales[1] = call.op("reshape", scales[1], [-1 if i == channel else 1 for i in range(rank)])
     elif call.shape(4) not in ((), (1,)):
-        raise call.refuse("its scales are not of whole tensors")
+        raise call.refuse("its scales are not per tensor")
     if any(call.shape(index) not in ((), (1,)) for index in (1, 6)):
-        raise call.refuse("its scales are not of whole tensors")
+        raise call.refuse("its scales are not per tensor")
     factor = call.op("div", call.op("mul", scales[0], scales[1]), scales[2])
     steps = call.op("round", call.op("mul", product, factor))
     dtype = str(call.dtype(7))
     if dtype not in _RANGES:
-        raise call.refuse(f"it gives elements of type {dtype}")
+        raise call.refuse(f"it returns elements of type {dtype}")
     return _saturated(call, call.op("add", steps, call.cast(call.x(7), "float32")), dtype)
 
 
@@ -120,7 +122,7 @@ def _qlinear_conv(call: Call) -> Value:
 
 
 def _exact_conv(call: Call, x: Value, w: Value, weight: int, bias: Value | None) -> Value:
-    """A convolution of integers in float64, which holds every sum that int32 does."""
+    """Computes an integer convolution in float64, which represents every int32 sum exactly."""
     spatial = call.rank(weight) - 2
     pads = call.integers("pads", [0] * 2 * spatial)
     if call.text("auto_pad", "NOTSET") != "NOTSET" or not 1 <= spatial <= 3:

@@ -1,8 +1,8 @@
-"""LSTM, GRU and RNN: `aten::lstm` and its kin, with the gates in torch's order.
+"""Builders of LSTM, GRU and RNN as `aten::lstm` and related ops, with the gates in torch's order.
 
-ONNX keeps both directions and all gates in one tensor: `W[direction, gates·hidden, input]`, the gates of an LSTM as i, o, f, c
-where torch has i, f, c, o, those of a GRU as z, r, h where torch has r, z, h. Torch's GRU applies the reset gate after the
-product (`linear_before_reset`); the other one has no `aten::` op.
+ONNX keeps both directions and all gates in one tensor: `W[direction, gates·hidden, input]`. It orders the gates of an
+LSTM as i, o, f, c and those of a GRU as z, r, h; torch has i, f, c, o and r, z, h. Torch's GRU applies the reset gate
+after the product (`linear_before_reset`); the other variant has no `aten::` op.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["OPS"]
 
 OPS: Table = {}
 _ORDER: Final = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
-"""Torch's gates by their places in ONNX's order."""
+"""The positions of torch's gates in ONNX's order."""
 _DEFAULTS: Final = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
@@ -69,9 +69,9 @@ def _check(call: Call, kind: str, both: bool) -> None:
     wanted = _DEFAULTS[kind] * (2 if both else 1)
     given = [name.lower() for name in call.attr("activations", wanted)]
     if kind != "RNN" and given != [name.lower() for name in wanted]:
-        raise call.refuse("its activations are not the usual ones")
+        raise call.refuse("its activations are not the defaults")
     if "clip" in call.attributes:
-        raise call.refuse("it clips what goes into its activations")
+        raise call.refuse("it clips the inputs of its activations")
     if call.has(4):
         known, length = call.held(4).known(), call.shape(0)[1 if call.integer("layout", 0) else 0]
         if known is None or not (known == length).all():
@@ -94,7 +94,7 @@ def _state(call: Call, index: int, layout: int, shape: tuple[object, ...]) -> Va
 
 
 def _weights(call: Call, kind: str, side: int, hidden: int) -> list[Value]:
-    """Input weight, recurrent weight, and their biases, of one direction."""
+    """Returns input weight, recurrent weight, and their biases, of one direction."""
     found = [_gates(call, kind, call.op("select", call.x(index), 0, side), 0, hidden) for index in (1, 2)]
     if call.has(3):
         bias = call.op("select", call.x(3), 0, side)
@@ -104,6 +104,6 @@ def _weights(call: Call, kind: str, side: int, hidden: int) -> list[Value]:
 
 
 def _gates(call: Call, kind: str, x: Value, start: int, hidden: int) -> Value:
-    """The gates of a weight or bias in torch's order."""
+    """Returns the gates of a weight or bias in torch's order."""
     parts = [call.op("slice", x, 0, start + g * hidden, start + (g + 1) * hidden, 1) for g in _ORDER[kind]]
     return parts[0] if len(parts) == 1 else call.op("cat", call.emit.list(parts, TENSOR), 0)

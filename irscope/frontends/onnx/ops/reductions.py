@@ -1,4 +1,4 @@
-"""Reductions over axes, which newer opsets give as an operand that may be computed."""
+"""Builders of reductions and scans; in newer opsets the axes are an operand, which may be computed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Reduce = Callable[[Call, Value, Axes, bool], Value]
 
 
 def _sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
-    """In the operand's own type, where `aten::sum` would widen whole numbers."""
+    """Sums in the operand's own type, whereas `aten::sum` would widen integers."""
     dtype = str(call.dtype())
     return call.op("sum", x, axes, keep, None if dtype in FLOATS else CODES[dtype])
 
 
 def _mean(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if call.dtype() not in FLOATS:
-        raise call.refuse("the mean of whole numbers is cut off")
+        raise call.refuse("the mean of integers is truncated")
     return call.op("mean", x, axes, keep)
 
 
@@ -76,7 +76,7 @@ def _log_sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 def _log_sum_exp(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if call.dtype() not in FLOATS:
-        raise call.refuse("the logarithm of whole numbers is cut off")
+        raise call.refuse("the logarithm of integers is truncated")
     shape = extents_of(x) or ()
     if 0 in shape:
         return call.op("log", call.op("sum", call.op("exp", x), axes, keep, None))
@@ -89,9 +89,9 @@ _REDUCTIONS: Final[dict[str, tuple[int, Reduce]]] = {
     "ReduceL2": (18, _l2), "ReduceLogSum": (18, _log_sum), "ReduceLogSumExp": (18, _log_sum_exp),
     "ReduceSumSquare": (18, _sum_square),
 }  # fmt: skip
-"""Op to the opset from which on the axes are an operand, and what is done over them."""
+"""For each op, the opset from which on the axes are an operand, and the reduction."""
 _UNCHANGED: Final = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
-"""Over no axes at all these give their operand."""
+"""Over no axes these return their operand."""
 
 
 def _reduced(reduce: Reduce, as_operand: int, call: Call) -> Result:
@@ -109,7 +109,7 @@ def _reduced(reduce: Reduce, as_operand: int, call: Call) -> Result:
 
 
 def reduce_each(call: Call, x: Value, reduce: Reduce) -> Value:
-    """Over no axes: each element is reduced by itself, along an axis made for it."""
+    """Reduces over no axes: each element by itself, along a new axis."""
     alone = call.op("unsqueeze", x, -1)
     return reduce(call, alone, [-1], False)
 
@@ -119,7 +119,7 @@ for _name, (_since, _reduce) in _REDUCTIONS.items():
 
 
 def _position(name: str, call: Call) -> Any:
-    """The first place of the extreme; the last one as the first of the operand turned round."""
+    """Returns the first index of the extreme; the last one is the first in the flipped operand."""
     axis, keep = call.axis("axis", 0), bool(call.integer("keepdims", 1))
     x = call.x()
     if not call.integer("select_last_index", 0):
@@ -145,7 +145,7 @@ def _cum_prod(call: Call) -> Value:
 
 
 def _cumulated(call: Call, name: str, start: int) -> Value:
-    """Backwards as forwards on the operand turned round; exclusive as shifted by one."""
+    """Accumulates along an axis; backwards means forwards on the flipped operand, exclusive means shifted by one."""
     x, axis = call.x(), call.items(1)[0]
     dtype = None if call.dtype() in FLOATS else CODES[str(call.dtype())]
     backwards, exclusive = call.integer("reverse", 0), call.integer("exclusive", 0)

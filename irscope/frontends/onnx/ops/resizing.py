@@ -1,7 +1,7 @@
-"""Resampling of pictures: Resize, Upsample, GridSample, AffineGrid.
+"""Builders of image resampling: Resize, Upsample, GridSample, AffineGrid.
 
-`aten::upsample_*` has three of ONNX's ways from an output's place to an input's: half_pixel, align_corners and asymmetric
-for nearest neighbours. Nearest neighbours of any other way are an index along each axis, worked out here.
+`aten::upsample_*` has three of ONNX's mappings from output to input coordinates: half_pixel, align_corners and, for
+nearest neighbours, asymmetric. Nearest neighbours of any other mapping are an index along each axis, computed here.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def _upsample(call: Call) -> Value:
 
 @op(OPS, "Resize", since=11)
 def _resize(call: Call) -> Value:
-    """Sizes or scales must be known; what lies beyond the picture (a region of interest) is left to ONNX."""
+    """Resizes to known sizes or scales; crops to a region of interest stay `onnx::`."""
     sizes, scales = _target(call)
     way = call.text("coordinate_transformation_mode", "half_pixel")
     if call.integer("antialias", 0) or call.integer("exclude_outside", 0) or way == "tf_crop_and_resize":
-        raise call.refuse("it smooths, or crops")
+        raise call.refuse("it antialiases, excludes the outside, or crops")
     return _resized(call, sizes, scales, call.text("mode", "nearest"), way, call.text("nearest_mode", "round_prefer_floor"))
 
 
 def _grown(call: Call, axis: int, scale: float) -> Item:
-    """The extent of an axis that gets longer by a factor."""
+    """Returns the extent of an axis that is scaled by a factor."""
     extent = call.size(call.any(0), axis)
     if isinstance(extent, int):
         return math.floor(extent * scale)
@@ -55,7 +55,7 @@ def _grown(call: Call, axis: int, scale: float) -> Item:
 
 
 def _target(call: Call) -> tuple[list[Item], list[float]]:
-    """The extents of the result, and how much longer each axis gets."""
+    """Returns the extents of the result, and the scale of each axis."""
     shape = call.shape()
     axes = [call.wrap(axis, len(shape)) for axis in call.attr("axes", range(len(shape)))]
     if call.has(3) and call.known(3).size:
@@ -77,13 +77,13 @@ def _resized(call: Call, sizes: list[Item], scales: list[float], mode: str, way:
     if mode == "nearest":
         return _nearest(call, sizes, scales, way, rounding)
     if scales[:2] != [1, 1] or call.dtype() not in FLOATS or 0 in (*sizes, *shape):
-        raise call.refuse("it resizes batch or channels, or whole numbers")
+        raise call.refuse("it resizes batch or channels, integers, or an empty tensor")
     corners = way == "align_corners"
     single = way == "pytorch_half_pixel" and any(not isinstance(size, int) or size == 1 for size in sizes[2:])
     if way not in ("half_pixel", "pytorch_half_pixel", "align_corners") or single:
         raise call.refuse(f"its coordinate_transformation_mode is {way}")
     if corners and not all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
-        raise call.refuse("it aligns corners, and its scales do not give whole extents")
+        raise call.refuse("it aligns corners, and its scales do not lead to whole extents")
     factors = [None if _is_exact(*axis) else axis[0] for axis in zip(scales, shape, sizes, strict=True)]
     if mode == "cubic" and spatial == 2 and call.attr("cubic_coeff_a", -0.75) == -0.75:
         return call.op("upsample_bicubic2d", call.x(), sizes[2:], corners, *factors[2:])
@@ -93,7 +93,7 @@ def _resized(call: Call, sizes: list[Item], scales: list[float], mode: str, way:
 
 
 def _is_exact(scale: float, extent: Dim, size: Item) -> bool:
-    """Whether the factor is that of the extents: of one that is not known the factor is a whole number."""
+    """Checks whether the scale is the ratio of the extents; for an unknown extent the scale is an integer anyway."""
     return size == extent * scale if isinstance(extent, int) and isinstance(size, int) else True
 
 
@@ -108,7 +108,7 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
         if scale == 1 and (size == extent or not isinstance(extent, int)):
             continue
         if not isinstance(extent, int) or not isinstance(size, int) or size > 1 << 16 or not extent:
-            raise call.refuse("it is too large to be worked out place by place")
+            raise call.refuse("it is too large, or of unknown extents, for an index of each element")
         place, pick = _WAYS.get(way), _ROUNDINGS.get(rounding)
         if place is None or pick is None:
             raise call.refuse(f"its coordinate_transformation_mode is {way}")
@@ -126,7 +126,7 @@ _WAYS: Final[dict[str, Callable[[int, int, int, float], float]]] = {
         extent / 2 * (1 - size / (scale * extent)) + (at + 0.5) / scale - 0.5
     ),
 }
-"""From a place in the result to one in the operand."""
+"""Maps an index in the result to a coordinate in the operand."""
 _ROUNDINGS: Final[dict[str, Callable[[float], int]]] = {
     "floor": math.floor,
     "ceil": math.ceil,

@@ -1,4 +1,5 @@
-"""Sequences as lists of tensors, and optional values. An op that changes a sequence gives a new list."""
+"""Builders of ops on sequences, which are lists of tensors, and optionals. An op that changes a sequence returns a new
+list."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def _list(call: Call, index: int) -> Value:
 @op(OPS, "Optional")
 def _optional(call: Call) -> Result:
     if not call.has(0):
-        raise call.refuse("it makes an optional value without an element")
+        raise call.refuse("it creates an optional value without an element")
     return call.held(0)
 
 

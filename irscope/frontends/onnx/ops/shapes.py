@@ -1,4 +1,5 @@
-"""Shapes as numbers: Shape and Size, joining tensors, of which rows of such numbers are the commonest case, and tensors of a shape."""
+"""Builders of ops on shapes as numbers (Shape, Size), of Concat, mostly of such numbers, and of tensors of a given
+shape."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ __all__ = ["OPS"]
 
 OPS: Table = {}
 _LARGEST: Final = 1 << 20
-"""Elements of an identity matrix that becomes a weight."""
+"""The most elements of an identity matrix that becomes a weight."""
 
 
 @op(OPS, "Shape")
@@ -46,7 +47,7 @@ def _concat(call: Call) -> Result:
 
 
 def _row(held: Held | None) -> tuple[Item, ...] | None:
-    """The whole numbers of a row that need no tensor."""
+    """Returns the integers of a vector that needs no tensor; None for any other operand."""
     if held is None or held.is_scalar:
         return None
     if held.items is not None:
@@ -65,16 +66,16 @@ def _non_zero(call: Call) -> Value:
 def _eye_like(call: Call) -> Value:
     dtype = ELEMENT_TYPES.get(call.integer("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
     if dtype not in CODES:
-        raise call.refuse(f"it makes elements of type {dtype}")
+        raise call.refuse(f"it creates elements of type {dtype}")
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
     if not (isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST):
-        raise call.refuse("the shape is not known, or too large to be written out")
+        raise call.refuse("the shape is not known, or too large to be stored")
     return call.values.value_of(Held(array=np.eye(rows, columns, call.integer("k", 0), dtype), name=call.node.output[0]))
 
 
 @op(OPS, "Trilu")
 def _trilu(call: Call) -> Value:
-    """The diagonal's number may be computed."""
+    """Keeps a triangle; the diagonal's number may be computed."""
     diagonal = call.number(1) if call.has(1) else 0
     return call.op("triu" if call.integer("upper", 1) else "tril", call.x(), diagonal)
 
@@ -84,7 +85,7 @@ def _constant_of_shape(call: Call) -> Result:
     value = np.asarray(call.attr("value", np.zeros(1, np.float32))).reshape(-1)[:1]
     dtype = element_name(value)
     if dtype not in COMPUTED or not value.size:
-        raise call.refuse(f"it makes elements of type {dtype}")
+        raise call.refuse(f"it creates elements of type {dtype}")
     sizes = call.items(0)
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) == len(sizes) and len(sizes) <= 1 and 0 < prod(known) <= 16 and value.dtype.kind == "i":
@@ -97,5 +98,5 @@ def _range(call: Call) -> Value:
     dtype = str(call.dtype())
     start, end, step = (call.number(index) for index in range(3))
     if dtype not in FLOATS and dtype not in ("int16", "int32", "int64"):
-        raise call.refuse(f"it makes elements of type {dtype}")
+        raise call.refuse(f"it creates elements of type {dtype}")
     return call.op("arange", start, end, step, CODES[dtype], None, None, None)

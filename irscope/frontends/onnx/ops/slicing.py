@@ -1,4 +1,4 @@
-"""Parts of tensors: Slice, Split, Pad."""
+"""Builders of Slice, Split and Pad."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["OPS"]
 OPS: Table = {}
 _FAR: Final = 2**62
 _LONGEST: Final = 1 << 20
-"""Places along an axis that are worked out one by one."""
+"""The longest axis that is padded by an index of each element."""
 
 
 @op(OPS, "Slice")
@@ -51,7 +51,7 @@ def _one(call: Call, x: Value, start: Item, end: Item, axis: Item, step: int) ->
     if step == 0:
         raise call.refuse("its step is zero")
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(axis, int)):
-        raise call.refuse("it goes backwards from a place that is computed")
+        raise call.refuse("it goes backwards, and its bounds or axis are computed")
     size = call.size(x, axis)
     if not isinstance(size, int):
         if start == -1 and end <= -_FAR and step == -1:
@@ -64,7 +64,7 @@ def _one(call: Call, x: Value, start: Item, end: Item, axis: Item, step: int) ->
 
 
 def _near(place: Item) -> Item:
-    """A place within int64, whatever stands for the end."""
+    """Clamps a bound to the range of int64, since models use any large number for the end."""
     return min(max(place, -_FAR), 2**63 - 1) if isinstance(place, int) else place
 
 
@@ -115,7 +115,7 @@ def _pad_11(call: Call) -> Value:
 
 
 def _padded(call: Call, pads: list[Item], axes: list[int], value: float | Value) -> Value:
-    """ONNX has all starts, then all ends; `aten::` has the last axis first, a start and an end each."""
+    """Pads: ONNX lists all starts, then all ends; `aten::` the last axis first, with a start and an end each."""
     x, mode = call.x(), call.text("mode", "constant")
     if len(pads) != 2 * len(axes):
         raise call.refuse(f"it has {len(pads)} pads for {len(axes)} axes")
@@ -124,14 +124,14 @@ def _padded(call: Call, pads: list[Item], axes: list[int], value: float | Value)
         flat = [item for axis in reversed(range(call.rank())) for item in both.get(axis, (0, 0))]
         return call.op("constant_pad_nd", x, flat, value)
     if not all(isinstance(item, int) for item in pads):
-        raise call.refuse("what it pads by is computed")
+        raise call.refuse("its pads are computed")
     for axis, (before, after) in both.items():
         x = _mirrored(call, x, axis, int(before), int(after), mode)  # type: ignore[arg-type]
     return x
 
 
 def _mirrored(call: Call, x: Value, axis: int, before: int, after: int, mode: str) -> Value:
-    """Axis by axis, by picking the places that the padding repeats."""
+    """Pads one axis by indexing the elements that the padding repeats."""
     size = call.size(x, axis)
     if not before and not after:
         return x
@@ -147,7 +147,7 @@ def _mirrored(call: Call, x: Value, axis: int, before: int, after: int, mode: st
 
 
 def _source(place: int, size: int, mode: str) -> int | None:
-    """Which element stands at a place beyond the ends."""
+    """Returns the index of the element at a position, which may be beyond the ends."""
     if mode == "edge":
         return min(max(place, 0), size - 1)
     if mode == "wrap":

@@ -1,1 +1,1 @@
-"""What does the file say: types, elements, places in the user's source, and what ONNX itself infers?"""
+"""What does the file say: types, elements, locations in the user's source, and what ONNX itself infers?"""

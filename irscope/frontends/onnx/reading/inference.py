@@ -1,11 +1,11 @@
-"""What ONNX itself says of a node's results: element types, ranks and symbolic extents, one node at a time.
+"""ONNX's own inference of a node's results: element types, ranks and symbolic extents, one node at a time.
 
-`onnx.shape_inference` knows every standard op. It is asked where our own type rules leave something open, and for ops that
-stay `onnx::`. What the file claims (`value_info`) is not trusted where the ops tell.
+`onnx.shape_inference` knows every standard op. It is used where irscope's type rules leave something open, and for ops
+that stay `onnx::`. Claims of the file (`value_info`) are not trusted where the ops determine the type.
 
-It is C++ that reads past the end of a shape for an axis that is not there (LayerNormalization), for a negative number of axes
-(GatherND), for fewer parts than outputs (Split), and makes a shape of 2^40 extents (Expand). So it is not asked of a node
-whose numbers are not such as they must be.
+It is C++ that reads past the end of a shape for an axis out of range (LayerNormalization), for a negative number of
+axes (GatherND), for fewer parts than outputs (Split), and builds a shape of 2^40 extents (Expand). So it is not called
+for a node whose numbers are not in range.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["inferred", "proto_of", "schema_of_op"]
 
 _NUMBERS: Final = {name: number for number, name in ELEMENT_TYPES.items()}
 _MAX_DATA: Final = 1024
-"""Elements of a known input that inference is told: shapes, axes, repeats."""
+"""The most elements of a known input that inference receives: shapes, axes, repeats."""
 _WRONG: Final = frozenset({"STFT"})
-"""Ops of which ONNX infers other extents than its own implementation gives."""
+"""Ops for which ONNX infers extents that differ from its own implementation's results."""
 
 
 @lru_cache(maxsize=4096)
 def schema_of_op(op: str, domain: str, opset: int) -> Any:
-    """ONNX's schema of an op as of an opset; None for an op that it does not define."""
+    """Returns ONNX's schema of an op in an opset; None for an op that it does not define."""
     import onnx
 
     try:
@@ -41,7 +41,7 @@ def schema_of_op(op: str, domain: str, opset: int) -> Any:
 
 
 def proto_of(type: Type) -> Any:
-    """A TypeProto of what is known; None for what ONNX has no type for."""
+    """Returns a type as a TypeProto; None if ONNX has no such type."""
     import onnx
 
     if isinstance(type, TensorType) and type.dtype in _NUMBERS:
@@ -59,7 +59,7 @@ def proto_of(type: Type) -> Any:
 def inferred(
     node: Any, domain: str, opset: int, inputs: Mapping[str, tuple[Type, np.ndarray[Any, Any] | None]], ir_version: int
 ) -> Sequence[Type]:
-    """The type of each output; a plain tensor where nothing follows. Never raises for what a node claims."""
+    """Returns the type of each output, a plain tensor if nothing is inferred. Never raises, whatever the node claims."""
     import onnx
 
     nothing = (TENSOR,) * len(node.output)
@@ -88,10 +88,10 @@ def inferred(
 
 
 def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:
-    """Whether the attributes are of the declared types, count no axis that is not there, and are as large as may be.
+    """Checks whether the attributes have the declared types and all numbers, axes included, are in range.
 
-    Every axis must be one of the operand of the highest rank, or one more; other numbers are negative only where that means
-    something.
+    Every axis must be one of the first operand's, or for Unsqueeze of its result; other numbers may be negative only if
+    that has a meaning for their attribute.
     """
     if len(node.output) > schema.max_output or not schema.min_input <= len(node.input) <= schema.max_input:
         return False
@@ -117,7 +117,7 @@ def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:
 
 
 def _is_long_row(type: TensorType) -> bool:
-    """Whether a row of whole numbers is longer than any shape."""
+    """Checks whether an operand is an integer vector that is longer than any shape."""
     extent = type.shape[0] if type.shape is not None and len(type.shape) == 1 else 0
     return type.dtype in ("int64", "int32") and isinstance(extent, int) and extent > _MAX_DATA
 
@@ -128,5 +128,5 @@ _SIGNED: Final = frozenset({"start", "end", "k", "pads", "starts", "ends", "valu
 def _type_of(proto: Any) -> Type:
     try:
         return type_of(proto)
-    except LoadError:  # extents beyond all memory: an op that would make them fails
+    except LoadError:  # extents beyond any memory: an op that computes such a tensor fails
         return TENSOR

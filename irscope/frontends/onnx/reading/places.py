@@ -1,4 +1,4 @@
-"""Where in the user's program a node comes from: the exporter's stack traces and module paths, where it wrote them."""
+"""The user's source locations of nodes: the exporter's stack traces and module paths, if it wrote them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODULE = re.compile(r"[^\w.]+")
 
 
 def location_of(node: Any) -> Location | None:
-    """The innermost line of user code in the stack trace that `torch.onnx` leaves in a node, if it does."""
+    """Returns the innermost line of user code in the stack trace that `torch.onnx` may store in a node."""
     text = next((entry.value for entry in node.metadata_props if entry.key.endswith("stack_trace")), node.doc_string)
     frames = _FRAME.findall(text) if "line" in text else []
     users = [frame for frame in frames if "/torch/" not in frame[0]]
@@ -24,7 +24,8 @@ def location_of(node: Any) -> Location | None:
 
 
 def scope_of(node: Any, outer: str = "") -> str:
-    """The module path: from the exporter's notes, or the folders of a name such as `/encoder/layer.0/MatMul`."""
+    """Returns the module path: from the exporter's metadata, or the folders of a name such as
+    `/encoder/layer.0/MatMul`."""
     path = _noted(node) or ".".join(part for part in node.name.split("/")[:-1] if part)
     return ".".join(part for part in (outer, _MODULE.sub("_", path)) if part)
 

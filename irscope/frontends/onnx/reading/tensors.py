@@ -1,6 +1,6 @@
-"""A TensorProto's elements as a NumPy array, read with distrust: sizes first, then the bytes that must be there.
+"""Reads a TensorProto's elements as a NumPy array, untrusted: sizes are checked first, then that all bytes are there.
 
-Elements in files beside the model are read only from below the model's own folder, symbolic links followed.
+Elements in other files are read only from the model's own folder or below, after symbolic links are resolved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from irscope.frontends.onnx.reading.types import ELEMENT_TYPES
 __all__ = ["MAX_SPARSE", "dense_of", "elements_of"]
 
 MAX_SPARSE: Final = 1 << 24
-"""Elements of a sparse tensor that is written out densely, at most."""
+"""The most elements of a sparse tensor that is converted to a dense one."""
 
 _BITS: Final = {
     "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2, "float16": 16, "bfloat16": 16, "complex64": 64,
@@ -28,7 +28,7 @@ _HINT: Final = "the file is damaged, or was written by a broken exporter: export
 
 
 def elements_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, Any]:
-    """The array that a TensorProto holds, its own copy. Raises LoadError, which calls the tensor `what`.
+    """Returns a copy of the elements of a TensorProto. Raises LoadError, which calls the tensor `what`.
 
     bfloat16, float8 and smaller are `ml_dtypes` arrays; strings are Python's, in an array of objects.
     """
@@ -53,23 +53,23 @@ def elements_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, A
 
 
 def bits_of(dtype: str) -> int:
-    """How many bits an element takes in a file."""
+    """Returns the number of bits of an element in a file."""
     if dtype in _BITS:
         return _BITS[dtype]
     return 8 if dtype.startswith("float8") else 0 if dtype == "string" else np.dtype(dtype).itemsize * 8
 
 
 def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | None, what: str) -> np.ndarray[Any, Any]:
-    """Elements from another file, of which just these bytes are read."""
+    """Reads elements from another file, and only their bytes."""
     from onnx import TensorProto, numpy_helper
 
-    told = {entry.key: entry.value for entry in proto.external_data}
-    path = _beside(told.get("location", ""), folder, what)
+    entries = {entry.key: entry.value for entry in proto.external_data}
+    path = _beside(entries.get("location", ""), folder, what)
     size = -(-prod(shape) * bits_of(dtype) // 8)
     try:
-        offset, length = int(told.get("offset", 0)), int(told.get("length", size))
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
     except ValueError:
-        raise LoadError(f"{what} does not say where in {path.name!r} it lies", hint=_HINT) from None
+        raise LoadError(f"{what} does not say where in {path.name!r} its elements are", hint=_HINT) from None
     if length != size or offset < 0 or offset + length > path.stat().st_size:
         raise LoadError(
             f"{what} should be {size} bytes at {offset} of {path.name!r}, which has {path.stat().st_size}",
@@ -85,10 +85,10 @@ def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | Non
 
 
 def _beside(location: str, folder: Path | None, what: str) -> Path:
-    """The file that a tensor names; refused unless it lies below the model's folder."""
+    """Returns the file that a tensor names. Raises LoadError unless it is below the model's folder."""
     if folder is None:
         hint = "load the model by the path of its file, or onnx.load_external_data_for_model(model, folder) first"
-        raise LoadError(f"the elements of {what} lie in another file, {location!r}, of an unknown folder", hint=hint)
+        raise LoadError(f"the elements of {what} are in another file, {location!r}, of an unknown folder", hint=hint)
     if not location or "\0" in location or location.startswith(("/", "\\")) or ":" in location:
         raise LoadError(f"{what} names {location!r} as the file of its elements, which is not a relative path", hint=_HINT)
     home = folder.resolve()
@@ -97,20 +97,20 @@ def _beside(location: str, folder: Path | None, what: str) -> Path:
         if not path.is_relative_to(home):
             raise LoadError(
                 f"{what} names a file outside the model's folder: {location!r}",
-                hint="a model reads only what lies beside it: put the file there and change the name in the model",
+                hint="a model may read only files in its own folder: put the file there and change the name in the model",
             )
         if path.is_file():
             return path
     except OSError as error:
         raise LoadError(f"the file {location!r} of {what} cannot be opened: {error.strerror}", hint=_HINT) from None
-    raise LoadError(f"there is no file {location!r} beside the model, and {what} lies in it", hint="copy it there")
+    raise LoadError(f"there is no file {location!r} beside the model, which {what} refers to", hint="copy it there")
 
 
 def dense_of(proto: Any, folder: Path | None, what: str) -> np.ndarray[Any, Any]:
-    """A SparseTensorProto written out. Raises LoadError for one that would be too large, or has elements outside."""
+    """Returns a SparseTensorProto as a dense array. Raises LoadError if it is too large, or has indices out of range."""
     shape = tuple(proto.dims)
     if any(extent < 0 for extent in shape) or prod(shape) > MAX_SPARSE:
-        raise LoadError(f"{what} is sparse of shape {list(shape)}, too large to be written out", hint="store it densely")
+        raise LoadError(f"{what} is sparse of shape {list(shape)}, too large to be stored densely", hint="store it densely")
     values = elements_of(proto.values, folder, what)
     places = elements_of(proto.indices, folder, f"the indices of {what}")
     dense = np.zeros(shape, values.dtype)

@@ -1,7 +1,7 @@
-"""ONNX's types as ours: element types, shapes with symbolic extents, sequences, optionals, maps.
+"""Converts ONNX's types: element types, shapes with symbolic extents, sequences, optionals, maps.
 
-An element type that no `aten::` op computes with (float8, int4, strings) is kept under its own name. A symbolic extent
-keeps its name, written so that it can stand in a type: `past + 1` becomes `past___1`.
+An element type that no `aten::` op computes with (float8, int4, strings) keeps its own name. A symbolic extent
+keeps its name, written so that it is valid in a type: `past + 1` becomes `past___1`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ ELEMENT_TYPES: Final[Mapping[int, str]] = dict(
         start=1,
     )
 )
-"""ONNX's number of each element type, and our name of it."""
+"""ONNX's number of each element type, and the IR's name."""
 
 CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
-"""The number by which `aten::` ops name an element type."""
+"""The number that `aten::` ops use for each element type."""
 
 FLOATS: Final = frozenset({"float32", "float64", "float16", "bfloat16"})
 INTEGERS: Final = frozenset({"int64", "int32", "int16", "int8", "uint8"})
 COMPUTED: Final = FLOATS | INTEGERS | {"bool"}
-"""The element types that `aten::` ops compute with; an op on others stays ONNX's."""
+"""The element types that `aten::` ops compute with; an op on others stays `onnx::`."""
 
 _NOT_A_NAME: Final = re.compile(r"\W")
 
 
 def type_of(proto: Any) -> Type:
-    """The type that a TypeProto says; a plain tensor where it says nothing."""
+    """Returns the type that a TypeProto describes; a plain tensor if it is empty."""
     kind = proto.WhichOneof("value")
     if kind == "tensor_type":
         return _tensor(proto.tensor_type)
@@ -72,7 +72,7 @@ def _extent(dim: Any) -> Dim:
 
 
 def symbol(text: str) -> str:
-    """A name of an extent, with what cannot stand in a name written as `_`.
+    """Returns a valid name for an extent, with each invalid character written as `_`.
 
     >>> symbol("batch size"), symbol("2n")
     ('batch_size', '_2n')
@@ -82,7 +82,7 @@ def symbol(text: str) -> str:
 
 
 def merged(found: Type, told: Type) -> Type:
-    """What follows from the ops, and where that leaves something open, what ONNX's own inference tells.
+    """Returns the type that follows from the ops, completed by ONNX's own inference where it is open.
 
     >>> str(merged(TensorType("float32", (None, 3)), TensorType("float32", ("n", 3))))
     'Float(n, 3)'

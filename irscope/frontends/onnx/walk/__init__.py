@@ -1,1 +1,1 @@
-"""How does a model become a graph: names, bodies, functions, and which way leads from each node?"""
+"""How does a model become a graph: names, bodies, functions, and how is each node imported?"""

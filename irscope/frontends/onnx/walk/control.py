@@ -1,7 +1,8 @@
-"""`If`, `Loop` and `Scan` as `prim::If` and `prim::Loop`, their bodies as blocks that see the names around them.
+"""Imports `If`, `Loop` and `Scan` as `prim::If` and `prim::Loop`, with their bodies as blocks that see the names around
+them.
 
-What a loop's rounds give (scan outputs) is appended to a list that the loop starts with empty, and stacked at the end: one
-copy in all, where a tensor that grows would be copied every round.
+Scan outputs are appended each iteration to a list that is empty at the start of the loop, and stacked at the end: one
+copy in all, whereas a growing tensor would be copied at each iteration.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LIST: Final = ListType(TENSOR)
 
 
 def plain_block(walk: Walk, body: Any, frame: Frame) -> BlockBuilder:
-    """A body whose inputs are the block's parameters."""
+    """Appends a body as a block whose parameters are the body's inputs."""
     with walk.emit.block([(info.name, type_of(info.type)) for info in body.input]) as block:
         names = {info.name: Held(value) for info, value in zip(body.input, block.params, strict=True)}
         block.returns(_run(walk, body, frame, names))
@@ -34,7 +35,7 @@ def plain_block(walk: Walk, body: Any, frame: Frame) -> BlockBuilder:
 
 
 def _run(walk: Walk, body: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
-    """Append a body to the open block; gives its outputs."""
+    """Appends a body to the open block; returns its outputs."""
     return [walk.values.value_of(held) for held in _held(walk, body, frame, names)]
 
 
@@ -54,7 +55,7 @@ def _if(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
             block.returns(results[-1])
         blocks.append(block)
     if len({len(found) for found in results}) != 1:
-        raise call.refuse("its branches give different numbers of results")
+        raise call.refuse("its branches return different numbers of results")
     types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
     return _structured(call, "prim::If", (walk.emit.value(condition),), types, blocks, list(call.node.output))
 
@@ -68,7 +69,7 @@ def _structured(
 
 
 def _joined(a: Type, b: Type) -> Type:
-    """What holds of a value that is either the one or the other."""
+    """Returns the type of a value that has one of two types."""
     if not (isinstance(a, TensorType) and isinstance(b, TensorType)):
         return a
     dtype = a.dtype if a.dtype == b.dtype else None
@@ -84,7 +85,7 @@ def _loop(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     starts = [call.any(index) for index in range(2, len(call.inputs))]
     carried = [_carried(info, start) for info, start in zip(body.input[2:], starts, strict=False)]
     if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
-        raise call.refuse("its body does not take what it carries")
+        raise call.refuse("its body does not take the values that it carries")
     gathered = [_empty_list(call) for _ in body.output[1 + len(starts) :]]
     with emit.block([("i", INT), *carried]) as block:
         names = {
@@ -110,16 +111,16 @@ def _is_known(call: Call, index: int) -> bool:
 
 
 def _empty_list(call: Call) -> Value:
-    """A new list each time: a constant would be one list for all."""
+    """Returns a new list each time: a constant would be one shared list."""
     return call.emit.ops("prim::ListConstruct", 1, types=(_LIST,))[0]
 
 
 def _carried(info: Any, start: Value) -> tuple[str, Type]:
-    """A parameter's name and type: the body declares rank and extents, for they may change from round to round."""
+    """Returns a parameter's name and type: the body declares rank and extents, which may change between iterations."""
     declared = type_of(info.type)
     if isinstance(start.type, TensorType):
-        told = declared if isinstance(declared, TensorType) else TENSOR
-        return info.name, TensorType(start.type.dtype or told.dtype, told.shape)
+        known = declared if isinstance(declared, TensorType) else TENSOR
+        return info.name, TensorType(start.type.dtype or known.dtype, known.shape)
     return info.name, start.type
 
 
@@ -128,7 +129,7 @@ def _after(start: Type, result: Type) -> Type:
 
 
 def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool) -> Value:
-    """The tensors of a list along a new axis; of no tensors, an empty tensor, where it is known of which shape."""
+    """Stacks the tensors of a list along a new axis; of no tensors, returns an empty tensor if the shape is known."""
     emit = call.emit
     shape = element.shape if isinstance(element, TensorType) else None
     dtype = element.dtype if isinstance(element, TensorType) else None
@@ -158,7 +159,7 @@ def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     states, inputs = len(call.inputs) - count, range(len(call.inputs) - count, len(call.inputs))
     outputs = len(body.output) - states
     if states < 0 or count < 1 or outputs < 0 or len(body.input) != len(call.inputs):
-        raise call.refuse("its body does not take what it scans")
+        raise call.refuse("its body does not take the values that it scans")
     axes = [call.wrap(axis, call.rank(i)) for axis, i in zip(call.integers("scan_input_axes", [0] * count), inputs, strict=True)]
     backwards = call.integers("scan_input_directions", [0] * count)
     scanned = [call.any(index) for index in inputs]
@@ -184,7 +185,7 @@ def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     for held, item, place, back in zip(gathered, results[states:], places, directions, strict=True):
         rank = 1 + len(item.type.shape) if isinstance(item.type, TensorType) and item.type.shape is not None else None
         if place < 0 and rank is None:
-            raise call.refuse("the rank of what it gathers is not known")
+            raise call.refuse("the rank of a scan output is not known")
         stacked.append(_stacked(call, held, item.type, place if place >= 0 else place + (rank or 0), bool(back)))
     return [*made, *stacked]
 
@@ -197,4 +198,4 @@ def _from_end(call: Call, rounds: Value, index: Value) -> Value:
 STRUCTURED: Final[Mapping[str, Callable[[Walk, Call, Frame], Sequence[Result]]]] = {
     "If": _if, "Loop": _loop, "Scan": _scan,
 }  # fmt: skip
-"""ONNX's control flow, by op."""
+"""The importers of ONNX's control flow, by op."""

@@ -1,7 +1,7 @@
-"""Arithmetic on shapes while the model is read: whole numbers that are known are computed, others stay integers.
+"""Folds arithmetic on shapes while the model is read: known integers are computed, others stay integers of the graph.
 
-`Reshape(x, Concat(Gather(Shape(x), 0), [-1]))` is how ONNX says `x.reshape(x.shape[0], -1)`. Only short rows of whole
-numbers and flags are looked at. What is known entirely is computed by ONNX's own reference implementation.
+`Reshape(x, Concat(Gather(Shape(x), 0), [-1]))` is ONNX's form of `x.reshape(x.shape[0], -1)`. Only short vectors of
+integers and flags are considered. Entirely known operands are computed by ONNX's own reference implementation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _BOUNDED: Final = frozenset(
     Abs Add And Cast CastLike Concat Div Equal Gather Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Neg Not Or
     ReduceMax ReduceMin ReduceProd ReduceSum Reshape Sign Slice Squeeze Sub Transpose Unsqueeze Where Xor""".split()
 )
-"""Ops whose results are no larger than their operands together, broadcast."""
+"""Ops whose results are not larger than their operands broadcast together."""
 _ON_NUMBERS: Final[Mapping[str, str]] = {"Add": "add", "Sub": "sub", "Mul": "mul", "Min": "prim::min", "Max": "prim::max"}
 
 
 def folded(call: Call) -> Held | None:
-    """The result of an op on whole numbers that are known, or are integers of the graph; None for all else."""
+    """Returns the result of an op on integers, known or of the graph; None for anything else."""
     name = call.node.op_type
     if call.outputs != 1 or not all(_is_short(held) for held in call.inputs):
         return None
@@ -42,7 +42,7 @@ def folded(call: Call) -> Held | None:
 
 
 def _is_short(held: Held | None) -> bool:
-    """Whether an operand is a short row of whole numbers or flags that need no tensor."""
+    """Checks whether an operand is a short vector of integers or flags that needs no tensor."""
     if held is None or held.items is not None:
         return True
     type = held.type
@@ -60,7 +60,7 @@ def _computed(call: Call, known: list[np.ndarray[Any, Any] | None]) -> Held | No
         made = ReferenceEvaluator(call.node, opsets={"": call.opset})
         names = dict(zip(call.node.input, known, strict=True))
         (found,) = made.run(None, {name: array for name, array in names.items() if name})
-    except Exception:  # whatever it has against these operands, the op itself will say when it runs
+    except Exception:  # the op itself will fail on these operands when it runs
         return None
     array = np.asarray(found)
     if array.dtype.kind not in "ib" or array.size > _MAX * _MAX:
@@ -79,7 +79,7 @@ def _range(call: Call) -> Held | None:
 
 
 def _on_numbers(call: Call, op: str) -> Held | None:
-    """One by one, where lengths are equal or 1."""
+    """Applies an op elementwise to vectors whose lengths are equal or 1."""
     rows = [_numbers(held) for held in call.inputs]
     if len(rows) != 2 or rows[0] is None or rows[1] is None:
         return None

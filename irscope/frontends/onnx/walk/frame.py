@@ -1,4 +1,4 @@
-"""Where a node of a model stands, and what the parts of the walk ask of each other."""
+"""The context of a node of a model, and the protocol between the parts of the walk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Frame", "Walk"]
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a node stands: the names it sees, the versions its ops are of, and the attributes of the function around it."""
+    """The context of a node: the names it sees, the opset versions, and the attributes of the function around it."""
 
     names: dict[str, Held]
     outer: tuple[dict[str, Held], ...]
@@ -26,12 +26,12 @@ class Frame:
     opsets: Mapping[str, int]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     told: Mapping[str, Type] = field(default_factory=dict)
-    """What the file claims of its names: used for ops that ONNX does not define."""
+    """The types that the file declares for its names; used for ops that ONNX does not define."""
     scope: str = ""
     depth: int = 0
 
     def inner(self, names: dict[str, Held], told: Mapping[str, Type]) -> Frame:
-        """The frame of a body inside this one."""
+        """Returns the frame of a body inside this one."""
         return replace(self, names=names, outer=(self.names, *self.outer), told=told, depth=self.depth + 1)
 
     def find(self, name: str) -> Held | None:
@@ -42,7 +42,7 @@ class Frame:
 
 
 class Walk(Protocol):
-    """The walk over a model: what control flow, functions and opaque ops need of it."""
+    """The walk over a model, as far as control flow, functions and opaque ops need it."""
 
     emit: Emitter
     values: Values
@@ -56,13 +56,13 @@ class Walk(Protocol):
         """Define a body's weights."""
 
     def found(self, frame: Frame, name: str, where: str) -> Held:
-        """What a name stands for. Raises LoadError for one that is not defined."""
+        """Return the meaning of a name. Raises LoadError for a name that is not defined."""
 
     def told_types(self, graph: Any) -> Mapping[str, Type]:
-        """What the file claims of the names of a body."""
+        """Return the types that the file declares for the names of a body."""
 
     def told(self, call: Call, domain: str) -> Sequence[Type]:
-        """What ONNX infers of a node's outputs."""
+        """Return the types that ONNX infers for a node's outputs."""
 
     def error(self, what: str, where: str, hint: str = "") -> LoadError:
-        """An error that names the file and the node."""
+        """Return an error that names the file and the node."""

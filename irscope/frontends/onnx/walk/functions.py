@@ -1,4 +1,4 @@
-"""Calls of functions, inlined: the model's own, and those by which ONNX defines its composite ops."""
+"""Inlines calls of functions: the model's own, and those by which ONNX defines its composite ops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ __all__ = ["call", "check_sizes", "expanded", "with_attributes"]
 
 
 def with_attributes(node: Any, given: Mapping[str, Any]) -> Any:
-    """The node with attributes that refer to those of the function around it replaced by what the call gives."""
+    """Returns the node with references to attributes of the enclosing function replaced by the attributes of the
+    call."""
     if not any(attribute.ref_attr_name for attribute in node.attribute):
         return node
     kept = []
@@ -36,11 +37,12 @@ def with_attributes(node: Any, given: Mapping[str, Any]) -> Any:
 
 
 _MAX_NODES: Final = 30_000
-"""Nodes that calls of functions may unfold to, besides twenty times those in the file: a few lines can ask for 2^40."""
+"""How many nodes function calls may expand to, in addition to twenty times those in the file: a few lines can ask for
+2^40."""
 
 
 def check_sizes(model: Any) -> None:
-    """Raises LoadError if the model's functions call themselves, or unfold to far more nodes than the file has."""
+    """Raises LoadError if the model's functions call themselves, or expand to far more nodes than the file has."""
     bodies = {(f.domain, f.name, f.overload): list(_all_nodes(f.node)) for f in model.functions}
     top = list(_all_nodes(model.graph.node))
     if not bodies:
@@ -48,7 +50,7 @@ def check_sizes(model: Any) -> None:
     limit = _MAX_NODES + 20 * (len(top) + sum(map(len, bodies.values())))
     total = len(top) + sum(_sizes(bodies).get(_key(node), 0) for node in top)
     if total > limit:
-        what = f"the calls of functions unfold to {total if total < 1 << 60 else 'more than 2^60'} nodes"
+        what = f"the calls of functions expand to {total if total < 1 << 60 else 'more than 2^60'} nodes"
         raise LoadError(what, hint="inline the functions yourself (onnx.inliner), or load a part of the model")
 
 
@@ -57,7 +59,7 @@ def _key(node: Any) -> tuple[str, str, str]:
 
 
 def _all_nodes(nodes: Any) -> Iterator[Any]:
-    """Nodes, and those of the bodies among their attributes."""
+    """Yields nodes, and those of the bodies in their attributes."""
     stack = [iter(nodes)]
     while stack:
         for node in stack[-1]:
@@ -71,7 +73,7 @@ def _all_nodes(nodes: Any) -> Iterator[Any]:
 
 
 def _sizes(bodies: Mapping[tuple[str, str, str], Sequence[Any]]) -> Mapping[tuple[str, str, str], int]:
-    """How many nodes each function unfolds to: callees first, and none that is being counted already."""
+    """Returns how many nodes each function expands to, callees first. Raises LoadError for a recursive function."""
     found: dict[tuple[str, str, str], int] = {}
     for start in bodies:
         stack, open_ = [start], set[tuple[str, str, str]]()
@@ -83,7 +85,7 @@ def _sizes(bodies: Mapping[tuple[str, str, str], Sequence[Any]]) -> Mapping[tupl
                     found[here] = sum(1 + found.get(_key(node), 0) for node in bodies[here])
                 open_.discard(stack.pop())
                 continue
-            open_.add(here)  # of those on the stack just the ones that are being counted, each called by the one before
+            open_.add(here)  # only those on the stack that are being counted, each called by the one before
             if open_ & missing:
                 raise LoadError(f"the function {here[1]!r} calls itself", hint="ONNX has no recursion: write a Loop")
             stack.extend(missing)
@@ -91,14 +93,15 @@ def _sizes(bodies: Mapping[tuple[str, str, str], Sequence[Any]]) -> Mapping[tupl
 
 
 def call(walk: Walk, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
-    """The body of one of the model's functions, in place of its call."""
+    """Inlines one of the model's functions at its call."""
     attributes = {proto.name: proto for proto in function.attribute_proto} | site.attributes
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import} or frame.opsets
     return _inlined(walk, function, site, replace(frame, opsets=opsets, attributes=attributes))
 
 
 def expanded(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
-    """The function that defines one of ONNX's ops, if there is one and all of it has an `aten::` meaning."""
+    """Inlines the function that defines one of ONNX's ops; None if there is none. Raises Refused if an op in it has no
+    `aten::` meaning."""
     function = _definition(site, domain)
     if function is None:
         return None
@@ -115,14 +118,14 @@ def expanded(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Resu
 
 
 def _filled(site: Call, domain: str) -> Mapping[str, Any]:
-    """The attributes of a node, with the defaults of its schema."""
+    """Returns the attributes of a node, with the defaults of its schema."""
     schema = schema_of_op(site.node.op_type, domain, site.opset)
     defaults = {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
     return defaults | site.attributes
 
 
 def _definition(site: Call, domain: str) -> Any:
-    """The FunctionProto of an op; None for one that ONNX does not define by others."""
+    """Returns the FunctionProto of an op; None for an op that ONNX does not define by others."""
     import onnx
 
     schema = schema_of_op(site.node.op_type, domain, site.opset)
@@ -177,7 +180,7 @@ def _inlined(walk: Walk, function: Any, site: Call, frame: Frame) -> Sequence[Re
 
 
 def _without(node: Any, missing: set[str]) -> Any:
-    """A node with the inputs that the call leaves out left out too."""
+    """Returns a node without the inputs that the call omits."""
     if not any(name in missing for name in node.input):
         return node
     made = type(node)()

@@ -1,14 +1,14 @@
-"""A model on its way in: node by node, names to values, each op by its builder or as an opaque `onnx::` op.
+"""Imports a model node by node: names become values, each op is imported by its builder or as an opaque `onnx::` op.
 
-Four ways lead from a node to the graph, tried in this order:
+A node is imported in the first of four ways that applies:
 
-1. control flow (`If`, `Loop`, `Scan`) and calls of the model's own functions, which are part of what a program is;
+1. control flow (`If`, `Loop`, `Scan`) and calls of the model's own functions, which every program may contain;
 2. the op's builder, if there is one for its opset: it appends `aten::` ops, or refuses;
-3. the function by which ONNX itself defines the op, if every op in it goes way 1 or 2;
-4. the op as it is, `onnx::Name` (`onnx::domain.Name` for other domains than ONNX's own), with its attributes.
+3. the function by which ONNX itself defines the op, if every op in it is imported by way 1 or 2;
+4. the op as it is, `onnx::Name` (`onnx::domain.Name` for domains other than ONNX's own), with its attributes.
 
 A builder that refuses leaves no trace but the reason, in `refusals`. A program in ONNX has values and no memory: the
-graph says so (`functional`), and nothing that is appended here writes to a value of the model.
+graph is marked as `functional`, and nothing that is appended here writes to a value of the model.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _MAX_DEPTH: Final = 100
 
 
 MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-"""What a builder runs into where attributes are of other types than ONNX says, or operands of other ranks."""
+"""Errors of a builder whose attributes or operands violate ONNX's types or ranks."""
 
 
 class Importer:
-    """One model: the graph so far, what is bound, and which ops stayed opaque and why."""
+    """The import of one model: the graph so far, its bindings, and which ops stayed opaque and why."""
 
     def __init__(self, model: Any, folder: Path | None, name: str, file: str) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class Importer:
         """Name and op of each node that stayed `onnx::`, and why it has no `aten::` meaning."""
 
     def run(self) -> Graph:
-        """The graph. Raises LoadError, with the node, for what cannot be represented."""
+        """Returns the graph. Raises LoadError, with the node, for anything that cannot be represented."""
         functions.check_sizes(self.model)
         graph = self.model.graph
         opsets = {entry.domain or "ai.onnx": entry.version for entry in self.model.opset_import}
@@ -88,17 +88,17 @@ class Importer:
         held = frame.find(name)
         if held is None:
             raise self.error(
-                f"{name!r} is used and not defined", where, hint="nodes must stand in the order in which they run"
+                f"{name!r} is used and not defined", where, hint="nodes must be in execution order"
             )
         return held
 
     def initializers(self, graph: Any, frame: Frame) -> None:
-        """Weights: read when an op first asks for them, and inputs that are bound to them then."""
+        """Defines the weights, which are read, and become bound inputs, when an op first needs them."""
         for tensor in graph.initializer:
             what = f"the initialiser {tensor.name!r}"
-            told = TensorType(ELEMENT_TYPES.get(tensor.data_type), tuple(tensor.dims))
+            declared = TensorType(ELEMENT_TYPES.get(tensor.data_type), tuple(tensor.dims))
             load = _reader(elements_of, tensor, self.values.folder, what)
-            self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, told=told), tensor.name)
+            self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, told=declared), tensor.name)
         for sparse in graph.sparse_initializer:
             what = f"the initialiser {sparse.values.name!r}"
             array = dense_of(sparse, self.values.folder, what)
@@ -107,9 +107,9 @@ class Importer:
     # Nodes
 
     def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
-        """Append a body's nodes to the open block."""
+        """Appends a body's nodes to the open block."""
         if frame.depth > _MAX_DEPTH:
-            raise self.error(f"functions and bodies nest more than {_MAX_DEPTH} deep", "", hint="does one call itself?")
+            raise self.error(f"functions and bodies are nested more than {_MAX_DEPTH} deep", "", hint="does one call itself?")
         for index, node in enumerate(nodes):
             try:
                 self.one(node, frame)
@@ -118,13 +118,13 @@ class Importer:
                     raise
                 raise self.error(error.what, _title(node, index), error.hint) from None
             except Refused as why:
-                raise self.error(f"{node.op_type} is not formed as ONNX says: {why}", _title(node, index)) from None
+                raise self.error(f"{node.op_type} violates the ONNX specification: {why}", _title(node, index)) from None
             except MALFORMED as error:
-                what = f"{node.op_type} is not formed as ONNX says ({type(error).__name__}: {error})"
+                what = f"{node.op_type} violates the ONNX specification ({type(error).__name__}: {error})"
                 raise self.error(what, _title(node, index), "the model is damaged: export it again") from None
 
     def one(self, node: Any, frame: Frame) -> None:
-        """Append what one node means, and define its outputs."""
+        """Imports one node, and defines its outputs."""
         if not all(isinstance(name, str) for name in (*node.input, *node.output, node.op_type, node.domain, node.name)):
             raise LoadError("a name in it is not UTF-8 text", hint="the model is damaged: export it again")
         node = functions.with_attributes(node, frame.attributes)
@@ -141,7 +141,7 @@ class Importer:
             self.define(frame, name, result if isinstance(result, Held) else Held(result), _title(node))
 
     def meaning(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
-        """The outputs of a node, by the first of the four ways that is open."""
+        """Returns the outputs of a node, imported in the first of the four ways that applies."""
         node = call.node
         own = self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
         if own is not None:
@@ -158,13 +158,13 @@ class Importer:
             return opaque.append(self, call, domain, frame)
 
     def built(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
-        """What the op's builder, or the function that defines it, makes of a node. Raises Refused."""
+        """Returns a node's outputs from the op's builder, or from the function that defines it. Raises Refused."""
         known = folding.folded(call) if domain == "ai.onnx" else None
         if known is not None:
             return [known]
         rule = rule_for(domain, call.node.op_type, call.opset)
         mark = self.emit.mark()
-        why = "no builder knows it"
+        why = "there is no builder for it"
         if rule is not None:
             try:
                 _check_flags(call)
@@ -173,7 +173,7 @@ class Importer:
             except Refused as refused:
                 why = str(refused)
             except MALFORMED as error:
-                why = f"it is not formed as ONNX says ({type(error).__name__}: {error})"
+                why = f"it violates the ONNX specification ({type(error).__name__}: {error})"
             self.emit.back_to(mark)
         found = functions.expanded(self, call, domain, frame)
         if found is None:
@@ -181,18 +181,18 @@ class Importer:
         return found
 
     def named(self, call: Call, mark: tuple[int, int], results: Sequence[Result], domain: str) -> Sequence[Result]:
-        """The results under the names of the outputs, with what ONNX's inference adds to their types."""
-        told = self.told(call, domain) if any(isinstance(r, Value) and _is_open(r.type) for r in results) else ()
+        """Names the results after the outputs, and completes their types by ONNX's inference."""
+        inferences = self.told(call, domain) if any(isinstance(r, Value) and _is_open(r.type) for r in results) else ()
         wanted: dict[Value, tuple[str, Type]] = {}
         for index, (name, result) in enumerate(zip(call.node.output, results, strict=False)):
             if isinstance(result, Value) and name:
-                type = merged(result.type, told[index]) if told else result.type
+                type = merged(result.type, inferences[index]) if inferences else result.type
                 wanted.setdefault(result, (name, type))
         renamed = self.emit.rename(mark, wanted)
         return [renamed.get(result, result) if isinstance(result, Value) else result for result in results]
 
     def told(self, call: Call, domain: str) -> Sequence[Type]:
-        """What ONNX infers of a node's outputs."""
+        """Returns the types that ONNX infers for a node's outputs."""
         inputs = {
             name: (held.type, held.array if held.array is not None else _small(held))
             for name, held in zip(call.node.input, call.inputs, strict=True)
@@ -224,12 +224,13 @@ _PADDINGS: Final = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "")
 
 
 def _check_flags(call: Call) -> None:
-    """Raises Refused for a flag that is neither 0 nor 1, or padding of an unknown kind: libraries differ in what they make of it."""
+    """Raises Refused for a flag that is neither 0 nor 1, or an unknown kind of padding, which libraries interpret
+    differently."""
     for name in _FLAGS & call.attributes.keys():
         if call.attr(name) not in (0, 1):
             raise Refused(f"its flag {name} is neither 0 nor 1")
     if call.attr("auto_pad", "") not in _PADDINGS:
-        raise Refused("its auto_pad is none of ONNX's")
+        raise Refused("its auto_pad is not one of ONNX's values")
 
 
 def _is_open(type: Type) -> bool:
@@ -237,15 +238,15 @@ def _is_open(type: Type) -> bool:
 
 
 def _title(node: Any, index: int | None = None) -> str:
-    """What an error calls a node."""
+    """Returns a node's name in an error."""
     domain = f"{node.domain}." if node.domain else ""
     name = f" {node.name!r}" if node.name else f" number {index}" if index is not None else ""
-    made = f", which makes {', '.join(map(str, node.output))[:80]}" if node.output else ""
+    made = f", which computes {', '.join(map(str, node.output))[:80]}" if node.output else ""
     return re.sub(r"[^ -~]", "?", f"node{name}: {domain}{node.op_type}{made}")
 
 
 def _without_unused(graph: Graph) -> Graph:
-    """The graph without the weights that only a builder asked for which refused."""
+    """Removes the weights that were used only by a builder that refused."""
     unused = {v for v in graph.bound if v not in graph.users}
     if not unused:
         return graph

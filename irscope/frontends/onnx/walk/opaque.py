@@ -1,6 +1,6 @@
-"""An ONNX op as it is: `onnx::TopK`, `onnx::com.microsoft.Gelu`, with readable attributes and the types that are known.
+"""Imports an ONNX op as it is: `onnx::TopK`, `onnx::com.microsoft.Gelu`, with readable attributes and the known types.
 
-`opset` among the attributes says which version of the op is meant; what runs it needs that.
+The attribute `opset` is the version of the op, which its execution needs.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def append(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result]:
-    """The node itself; a body among its attributes is a block."""
+    """Appends the node itself; a body among its attributes becomes a block."""
     node = site.node
     name = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
     if not _NAME.fullmatch(name):
-        raise LoadError(f"the op {name!r} has no name that can be written", hint="letters, digits, dots and _")
+        raise LoadError(f"the op {name!r} has a name that cannot be written", hint="letters, digits, dots and _")
     attrs: dict[str, Any] = {}
     blocks: list[BlockBuilder] = []
     for attribute in node.attribute:
         if not isinstance(attribute.name, str):
-            raise LoadError(f"{name} has an attribute whose name is no UTF-8 text: {attribute.name!r}")
+            raise LoadError(f"{name} has an attribute whose name is not UTF-8 text: {attribute.name!r}")
         if attribute.HasField("g"):
             blocks.append(control.plain_block(walk, attribute.g, frame))
         elif attribute.graphs:
-            raise LoadError(f"{name} carries several graphs in {attribute.name!r}, which have no counterpart here")
+            raise LoadError(f"{name} carries several graphs in {attribute.name!r}, which have no counterpart in the IR")
         else:
             attrs[attribute.name] = payload(walk.values.attribute(attribute))
     if getattr(node, "overload", ""):
@@ -52,13 +52,13 @@ def append(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result
 
 
 def _types(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Type]:
-    """What ONNX infers; of an op that it does not define, what the file says."""
-    told = walk.told(site, domain)
-    return [frame.told.get(name, TENSOR) if type == TENSOR else type for name, type in zip(site.node.output, told, strict=True)]
+    """Returns the inferred types; for an op that ONNX does not define, the types declared in the file."""
+    types = walk.told(site, domain)
+    return [frame.told.get(name, TENSOR) if type == TENSOR else type for name, type in zip(site.node.output, types, strict=True)]
 
 
 def payload(found: Any) -> Any:
-    """An attribute as a node may carry it."""
+    """Converts an attribute to a form that a node can carry."""
     if isinstance(found, np.ndarray):
         dtype = element_name(found)
         return TensorData(dtype, found.shape, found.view(np.uint16) if dtype == "bfloat16" else found)

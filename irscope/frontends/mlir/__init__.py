@@ -1,1 +1,1 @@
-"""How does a program in MLIR get in? `sources` is the entry that the registry of frontends asks."""
+"""How is an MLIR program read? The registry of frontends enters through `sources`."""

@@ -1,6 +1,7 @@
-"""Which ops of which dialects mean something here, as the table in the documentation.
+"""The documentation's table of what each op of each MLIR dialect becomes.
 
-`python -m irscope.frontends.mlir.coverage > docs/coverage/mlir.md` writes it anew; it needs jaxlib, whose bindings list the ops.
+`python -m irscope.frontends.mlir.coverage > docs/coverage/mlir.md` regenerates it; it needs jaxlib, whose bindings list
+the ops.
 """
 
 from __future__ import annotations
@@ -18,30 +19,31 @@ from irscope.frontends.mlir.meaning.table import MEANINGS
 __all__ = ["DIALECTS", "table"]
 
 DIALECTS: Final = ("stablehlo", "chlo", "arith", "math", "scf", "cf", "func")
-"""Those that jaxlib's bindings list."""
+"""The dialects whose ops jaxlib's bindings list."""
 
 _HEAD: Final = """# MLIR: which ops become what
 
-Generated from the code by `python -m irscope.frontends.mlir.coverage`. An op with a rule becomes `aten` ops that compute the
-same, for the element types and extents that torch has; where it does not (unsigned numbers in `arith`, total orders, extents
-that are not known), this one op is kept. A kept op has its own name, its attributes and regions, and is taken to do anything,
-or nothing to memory if its dialect has none. Kept ops of StableHLO and CHLO are run by JAX where that is installed, JAX's own
-custom calls among them; not those that talk to other devices, and no custom call that another program registered.
+Generated from the code by `python -m irscope.frontends.mlir.coverage`. An op with a rule becomes `aten` ops that
+compute the same result, for the element types and extents that torch supports; otherwise (unsigned numbers in `arith`,
+total orders, unknown extents) this one op is kept. A kept op has its own name, attributes and regions; the analyses
+assume that it may do anything or, if its dialect has no memory, that it accesses none. JAX runs kept ops of StableHLO
+and CHLO if it is installed, including its own custom calls; not ops that communicate with other devices, nor custom
+calls that another program registered.
 """
 
 
 def table() -> str:
-    """The page, in Markdown."""
+    """Returns the page in Markdown."""
     parts = [_HEAD]
     for dialect in DIALECTS:
         names = list(_ops(dialect))
-        known = sum(_told(name) != "" for name in names)
+        known = sum(_meaning(name) != "" for name in names)
         parts.append(f"\n## {dialect}: {known} of {len(names)}\n\n| op | becomes |\n|---|---|")
-        parts.extend(f"| `{name}` | {_told(name) or 'kept'} |" for name in names)
+        parts.extend(f"| `{name}` | {_meaning(name) or 'kept'} |" for name in names)
     known_names = {*MEANINGS, *CONTROL, *LOOP_NESTS, *JUMPS, *CHOICES, *SWITCHES}
     others = sorted(name for name in known_names if name.partition(".")[0] not in DIALECTS)
     parts.append("\n## Other dialects\n\n| op | becomes |\n|---|---|")
-    parts.extend(f"| `{name}` | {_told(name)} |" for name in others)
+    parts.extend(f"| `{name}` | {_meaning(name)} |" for name in others)
     return "\n".join(parts) + "\n"
 
 
@@ -52,8 +54,8 @@ def _ops(dialect: str) -> Iterator[str]:
     })
 
 
-def _told(name: str) -> str:
-    """What an op becomes, in a few words."""
+def _meaning(name: str) -> str:
+    """Returns in a few words what an op becomes; empty if it is kept."""
     if name in CONTROL:
         return "`prim::If` or `prim::Loop`, or its own region inlined"
     if name in LOOP_NESTS:
@@ -65,8 +67,8 @@ def _told(name: str) -> str:
     rule = MEANINGS.get(name)
     if rule is None:
         return ""
-    single, told = getattr(rule, "becomes", ""), (inspect.getdoc(rule) or "").partition("\n")[0]
-    return f"`aten::{single}`" if single else f"`aten` ops: {told[0].lower()}{told[1:]}" if told else "`aten` ops"
+    single, summary = getattr(rule, "becomes", ""), (inspect.getdoc(rule) or "").partition("\n")[0]
+    return f"`aten::{single}`" if single else f"`aten` ops: {summary[0].lower()}{summary[1:]}" if summary else "`aten` ops"
 
 
 if __name__ == "__main__":

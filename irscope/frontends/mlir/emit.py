@@ -1,7 +1,7 @@
-"""Appending nodes while a program comes in: each with the place and name of the op that it stands for.
+"""Appends nodes while a program is imported, each with the location and name of the op that it comes from.
 
-`Emitter` adds to `GraphBuilder` what the rules of meaning need: constants made once a block, `aten` ops with the types
-that their results have, and blocks that remember their constants.
+`Emitter` adds to `GraphBuilder` what the rules need: one constant per block, `aten` ops with the types
+of their results, and blocks that remember their constants.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from irscope.ops.typing import DTYPE_CODES
 __all__ = ["Emitter", "dtype_of", "shape_of"]
 
 _EXACT = frozenset({TensorData, int, bool, str, type(None)})
-"""Payloads of which equal ones are the same; of floats and what holds some only the text tells zeros and NaNs apart."""
+"""Payload types whose equal values are interchangeable; for floats and containers only the text distinguishes zeros and
+NaNs."""
 _CODES = {dtype: code for code, dtype in DTYPE_CODES.items()}
 
 
 def dtype_of(value: Value) -> str:
-    """The element type of a tensor value; empty where it is none of ours."""
+    """Returns the element type of a tensor value; empty if the IR does not have it."""
     return value.type.dtype or "" if isinstance(value.type, TensorType) else ""
 
 
 def shape_of(value: Value) -> tuple[int, ...] | None:
-    """The extents of a tensor value, if all are known."""
+    """Returns the extents of a tensor value; None unless all are known."""
     shape = value.type.shape if isinstance(value.type, TensorType) else None
     if shape is None or not all(isinstance(dim, int) for dim in shape):
         return None
@@ -39,50 +40,50 @@ def shape_of(value: Value) -> tuple[int, ...] | None:
 
 
 class Emitter:
-    """Appends to the innermost open block; `place` is that of the op being read."""
+    """Appends to the innermost open block; `place` is the location of the op being read."""
 
     def __init__(self, name: str) -> None:
         self.build = GraphBuilder(name)
         self.place = Place(None, "", "")
         self._constants: list[dict[Any, Value]] = [{}]
         self.known: dict[Value, np.ndarray[Any, Any]] = {}
-        """The elements of values that are constants, or constants spread out (then one element stands for all)."""
+        """The elements of constant values, as arrays that broadcast to them."""
         self.bounds: dict[Value, tuple[float, float]] = {}
-        """Between which numbers all elements of a value are that are not NaN."""
+        """Lower and upper bounds of all elements of a value that are not NaN."""
         self.counts: dict[Value, int] = {}
-        """Tensors that count 0, 1, 2, … along this dimension."""
+        """The dimension along which a tensor counts 0, 1, 2, …."""
 
     def node(
         self, op: str, inputs: Sequence[Value], types: Sequence[Type], attrs: Mapping[str, Any] = EMPTY,
         blocks: Sequence[BlockBuilder] = (),
     ) -> tuple[Value, ...]:  # fmt: skip
-        """A node of any op."""
+        """Appends a node of any op."""
         location, name, scope = self.place
         return self.build.structured(
             op, inputs, types, blocks, names=[name] * len(types), attrs=attrs, location=location, scope=scope
         )
 
     def aten(self, op: str, *given: Any, type: Type) -> Value:
-        """`aten::op` with a result of this type; plain Python arguments become constants, in lists too."""
+        """Appends `aten::op` with a result of this type; plain Python arguments become constants, in lists too."""
         inputs = [item if isinstance(item, Value) else self._argument(item) for item in given]
         return self.node(op if "::" in op else f"aten::{op}", inputs, (type,))[0]
 
     def tensor(self, op: str, *given: Any, dtype: str, shape: Sequence[int]) -> Value:
-        """As `aten`, with a tensor of this element type and these extents."""
+        """Appends as `aten` does, with a result of this element type and these extents."""
         return self.aten(op, *given, type=TensorType(dtype, tuple(shape), None if shape else ()))
 
     def like(self, op: str, value: Value, *given: Any, dtype: str = "") -> Value:
-        """As `aten`, of `value` and more, with the extents of `value` and its element type or another."""
+        """Appends as `aten` does, on `value` and more, with the extents of `value` and its element type or another."""
         assert isinstance(value.type, TensorType)
         kind = TensorType(dtype or value.type.dtype, value.type.shape, () if value.type.shape == () else None)
         return self.aten(op, value, *given, type=kind)
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """The elements converted; the value itself if they are of this type."""
+        """Converts the elements; returns the value itself if they have this type."""
         return value if dtype_of(value) == dtype else self.like("prims::convert_element_type", value, _CODES[dtype], dtype=dtype)
 
     def constant(self, payload: Any, type: Type | None = None) -> Value:
-        """A constant, made once a block."""
+        """Returns a constant, one per block."""
         kind = payload_type(payload) if type is None else type
         key = (kind, payload.__class__, payload if payload.__class__ in _EXACT else repr(payload))
         for table in reversed(self._constants):
@@ -95,46 +96,46 @@ class Emitter:
         return made
 
     def scalar(self, number: float, dtype: str) -> Value:
-        """A tensor without dimensions that holds one number."""
+        """Returns a constant tensor of rank 0."""
         if dtype == "bfloat16":
             bits = np.array(number, np.float32).view(np.uint32)
-            assert not bits & 0xFFFF, "only numbers that bfloat16 has"
+            assert not bits & 0xFFFF, "the number is exact in bfloat16"
             made = (bits >> 16).astype(np.uint16)
         else:
             made = np.array(number, dtype)
         return self.constant(TensorData(dtype, (), made), TensorType(dtype, (), ()))
 
     def constant_zeros(self, rank: int) -> Value:
-        """A single 0 of int64 with this many dimensions."""
+        """Returns a single int64 0 of this rank."""
         data = TensorData.of(np.zeros((1,) * rank, np.int64))
         return self.constant(data, TensorType("int64", (1,) * rank, None if rank else ()))
 
     def elements(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """What a value always holds, if that is known: an array that broadcasts to it."""
+        """Returns the elements of a constant value as an array that broadcasts to it, if they are known."""
         return self.known.get(value)
 
     def mark(self) -> tuple[int, dict[Any, Value]]:
-        """Where the innermost open block stands, for `go_back`."""
+        """Returns the position in the innermost open block, for `go_back`."""
         return self.build.length, dict(self._constants[-1])
 
     def go_back(self, mark: tuple[int, dict[Any, Value]]) -> None:
-        """Forgets what was appended to the innermost open block since the mark; nothing may have read it."""
+        """Removes what was appended to the innermost open block since the mark; it must not have users."""
         self.build.cut(mark[0])
         self._constants[-1] = mark[1]
 
     @property
     def device(self) -> Value:
-        """The device that a new tensor is on: the processor, which a runtime reads as its own."""
+        """The device of a new tensor: the CPU, which a runtime takes for its own device."""
         return self.constant("cpu", DEVICE)
 
     @staticmethod
     def code(dtype: str) -> int:
-        """Torch's number of an element type."""
+        """Returns torch's number of an element type."""
         return _CODES[dtype]
 
     @contextmanager
     def block(self, types: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
-        """An open block, with constants of its own."""
+        """Opens a block with constants of its own."""
         self._constants.append({})
         try:
             with self.build.block(types) as inner:

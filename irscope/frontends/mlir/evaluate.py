@@ -1,7 +1,8 @@
-"""A `stablehlo::` or `chlo::` node as a function of NumPy arrays: compiled by JAX's own XLA for this machine's processor.
+"""Runs a `stablehlo::` or `chlo::` node as a function of NumPy arrays, compiled by JAX's own XLA for this machine's
+CPU.
 
-The results are new arrays. An op that talks to other devices or to the host would wait for them without end, and a custom
-call may be the address of a function in another process: neither is run.
+The results are new arrays. An op that communicates with other devices or with the host would wait for them forever, and
+a custom call may be the address of a function in another process: neither is run.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ _TALKS: Final = frozenset({
     "partition_id", "recv", "reduce_scatter", "replica_id", "send",
 })  # fmt: skip
 _TARGETS: Final = ("chlo.", "lapack_", "mhlo.", "stablehlo.")
-"""How the targets of custom calls begin that JAX itself defines, and that are functions of their operands alone."""
+"""Prefixes of the custom call targets that JAX itself defines, and that depend on their operands alone."""
 
 
 def function(node: Node) -> Callable[..., Any]:
-    """What computes the node. Raises RunError for an op that cannot be run by itself, MissingExtra without JAX."""
+    """Returns a function that computes the node. Raises RunError for an op that cannot be run by itself, MissingExtra
+    without JAX."""
     _, _, name = node.op.partition("::")
     if name in _TALKS:
         raise RunError(f"{node.op} talks to other devices or to the host", where=repr(node), rule="unknown-op")

@@ -1,4 +1,4 @@
-"""Whether a program that came in has no memory: then its language is named, and the alias db takes its word."""
+"""Decides whether an imported program is functional; then its language is named, and the alias db relies on that."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _STRUCTURE = ("prim::Constant", "prim::If", "prim::Loop", "prim::ListConstruct",
 
 
 def language_of(graph: Graph, dialects: Set[str]) -> str:
-    """`StableHLO` or `MLIR` if every value is a tensor or number and no op writes; otherwise empty.
+    """Returns `StableHLO` or `MLIR` if every value is a tensor or number and no op writes; otherwise an empty text.
 
-    Tensors of MLIR are values: an op on them makes new ones. What the ops are mapped to here (`aten` views, too) keeps
-    that, as long as none of them writes. An op that is not known, or has a type with something behind it, decides it.
+    Tensors of MLIR are values: an op on them creates new ones. The ops they are mapped to here (`aten` views included)
+    preserve that, as long as none of them writes. An unknown op, or a type that may refer to memory, makes the program
+    not functional.
     """
     if any(value.type.__class__ is ClassType for value in graph.values()):
         return ""

@@ -1,7 +1,7 @@
-"""A whole file of MLIR: functions as graphs, executables as modules inside, globals and exports as symbols.
+"""Imports a whole file of MLIR: functions as graphs, executables as nested modules, globals and exports as symbols.
 
-A module of nothing but one function is a `Graph`. Everything else is a `Module` with the same nesting as in the file,
-but for anonymous `builtin.module`s, whose symbols belong to what is around them (IREE keeps an executable's functions in
+A module of only one function is a `Graph`. Everything else is a `Module` with the same nesting as in the file, except
+for anonymous `builtin.module`s, whose symbols belong to the enclosing module (IREE keeps an executable's functions in
 one). Workgroup-count regions of exports are graphs of their symbols, initialisers are graphs without a public name.
 """
 
@@ -31,9 +31,9 @@ _OWN_NAMES: Final = frozenset({"sym_name", "function_type", "sym_visibility"})
 
 
 def import_module(operation: Any, bindings: Bindings, *, file: str = "", name: str = "") -> Graph | Module:
-    """The program of an MLIR module or of one function.
+    """Returns the program of an MLIR module or of one function.
 
-    Raises CaptureError for what has no counterpart, with op, file and line.
+    Raises CaptureError, with op, file and line, for anything that has no counterpart.
     """
     reading = Reading(bindings, file, operation, {**CONTROL, **LOOP_NESTS}, MEANINGS, read_branches)
     return without_collector(_import, reading, operation, name)
@@ -67,7 +67,7 @@ def _all_graphs(module: Module) -> list[Graph]:
 
 
 class _Content:
-    """What one module holds, while it is read."""
+    """The contents of one module while it is read."""
 
     def __init__(self) -> None:
         self.graphs: dict[str, Graph] = {}
@@ -75,11 +75,11 @@ class _Content:
         self.modules: dict[str, Module] = {}
         self.symbols: list[Symbol] = []
         self.loose: list[Any] = []
-        """Ops at the top level that are no symbols."""
+        """Ops at the top level that are not symbols."""
 
 
 def _module(reading: Reading, operation: Any) -> Call:
-    """A module, or an op that holds symbols, with everything inside."""
+    """Reads a module, or an op that holds symbols, with everything inside."""
     content = _Content()
     yield _fill(reading, operation, content)
     if content.loose:
@@ -99,7 +99,7 @@ def _fill(reading: Reading, operation: Any, content: _Content) -> Call:
 
 
 def _item(reading: Reading, op: Any, content: _Content) -> Call:
-    """One op at the top level of a module."""
+    """Reads one op at the top level of a module."""
     name, attributes = _name_of(op), op.attributes
     if op.name == "builtin.module" and not name:
         yield _fill(reading, op, content)
@@ -127,12 +127,12 @@ def _item(reading: Reading, op: Any, content: _Content) -> Call:
 
 
 def _is_bare_end(op: Any) -> bool:
-    """Whether an op only ends a module: `hal.executable_end` and its like."""
+    """Checks whether an op only ends a module, such as `hal.executable_end`."""
     return op.name.endswith(("_end", ".end")) and not len(op.operands) and not len(op.results) and not len(op.regions)
 
 
 def _holds_symbols(op: Any) -> bool:
-    """Whether the op is a table of symbols: an executable, a module with a name."""
+    """Checks whether an op is a symbol table: an executable, or a module with a name."""
     if op.name == "builtin.module":
         return True
     for region in op.regions:
@@ -146,18 +146,18 @@ def _holds_symbols(op: Any) -> bool:
 
 def _symbol(reading: Reading, op: Any, name: str, body: Graph | None, *, attrs: bool = False) -> Symbol:
     visibility = op.attributes["sym_visibility"].value if "sym_visibility" in op.attributes else "public"
-    told: Mapping[str, Any] = reading.attributes.of(op, _OWN_NAMES) if attrs else EMPTY  # a module has its own
-    return Symbol(name, node_name(op.name)[0], visibility, told, body)
+    kept: Mapping[str, Any] = reading.attributes.of(op, _OWN_NAMES) if attrs else EMPTY  # a module has its own
+    return Symbol(name, node_name(op.name)[0], visibility, kept, body)
 
 
 def _function(reading: Reading, op: Any) -> Call:
-    """A function's graph; its parameters are named as MLIR prints them where the program gives no names."""
+    """Reads a function's graph; parameters without names in the program are named as MLIR prints them."""
     name = _name_of(op) or "function"
     return (yield _region_graph(reading, op, name))
 
 
 def _region_graph(reading: Reading, op: Any, name: str) -> Call:
-    """The first region with blocks of an op as a graph of its own."""
+    """Reads an op's first region with blocks as a graph of its own."""
     region = next((region for region in op.regions if len(region.blocks)), None)
     if region is None:
         raise CaptureError(f"{op.name} @{name} has no body", hint="load a module that defines it")
@@ -165,15 +165,15 @@ def _region_graph(reading: Reading, op: Any, name: str) -> Call:
     reader = BlockReader(reading, emitter)
     for index, argument in enumerate(region.blocks[0].arguments):
         place = reading.places(argument.location) if hasattr(argument, "location") else None
-        told = place.name if place is not None and place.name else f"arg{index}"
-        reader.values[argument] = emitter.build.input(told, reading.types(argument.type))
+        title = place.name if place is not None and place.name else f"arg{index}"
+        reader.values[argument] = emitter.build.input(title, reading.types(argument.type))
     returned = yield reader.region(region)
     graph = emitter.build.finish(returned)
     return Graph(graph.body, name, {}, functional=language_of(graph, reader.dialects))
 
 
 def _loose(reading: Reading, operations: list[Any]) -> Call:
-    """Ops that stand in no function, as one graph."""
+    """Reads ops outside of any function as one graph."""
     emitter = Emitter("top")
     reader = BlockReader(reading, emitter)
     for operation in operations:
@@ -196,8 +196,8 @@ def _add(table: dict[str, Any], name: str, made: Any, op: Any, reading: Reading)
 
 
 def _free(name: str, table: Mapping[str, Any]) -> str:
-    """The name, with a number behind it if it is taken."""
+    """Returns the name, with a number appended if it is taken."""
     number = 0
-    while (told := f"{name}_{number}" if number else name) in table:
+    while (candidate := f"{name}_{number}" if number else name) in table:
         number += 1
-    return told
+    return candidate

@@ -1,4 +1,4 @@
-"""One op of MLIR as a rule of meaning sees it: operands that have come in, result types, attributes by what is wanted."""
+"""One op of MLIR as a rule sees it: imported operands, result types, and attributes in the form needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Operation"]
 
 
 class Operation:
-    """What a rule reads; `e` is where it appends."""
+    """The op that a rule reads; `e` is the emitter that it appends to."""
 
     __slots__ = ("_reading", "e", "handle", "name", "operands", "types")
 
@@ -23,7 +23,7 @@ class Operation:
         self, name: str, handle: Any, operands: Sequence[Value], types: Sequence[Type], e: Emitter, reading: Any
     ) -> None:
         self.name = name
-        """`stablehlo.add`."""
+        """The op's MLIR name, such as `stablehlo.add`."""
         self.handle = handle
         """The bindings' own object."""
         self.operands = tuple(operands)
@@ -33,14 +33,14 @@ class Operation:
 
     @property
     def type(self) -> TensorType:
-        """The type of the only result, of an op whose results are tensors."""
+        """The type of the only result, which must be a tensor."""
         (type,) = self.types
         assert isinstance(type, TensorType)
         return type
 
     @property
     def dtype(self) -> str:
-        """The element type of the first result; empty if it is none of ours."""
+        """The element type of the first result; empty if the IR does not have it."""
         type = self.types[0] if self.types else None
         return type.dtype or "" if isinstance(type, TensorType) else ""
 
@@ -58,31 +58,32 @@ class Operation:
         return all(isinstance(type, TensorType) and type.is_static for type in types)
 
     def of(self, operands: Sequence[Value], dtype: str) -> Operation:
-        """The op on other operands, with a result of this element type."""
+        """Returns the op on other operands, with a result of this element type."""
         type = TensorType(dtype, self.type.shape, () if self.type.shape == () else None)
         return Operation(self.name, self.handle, operands, [type], self.e, self._reading)
 
     def attr(self, name: str) -> Any:
-        """An attribute of the bindings, None if the op has none of that name; its text where they cannot make one."""
+        """Returns an attribute as the bindings' object, or its text if they cannot build one; None if the op does not
+        have it."""
         return attribute_of(self.handle, name)
 
     def payload(self, name: str) -> Any:
-        """An attribute as a node carries it, None if the op has none of that name."""
+        """Returns an attribute as a node carries it; None if the op does not have it."""
         attribute = self.attr(name)
         return None if attribute is None else self._reading.attributes.read(attribute)
 
     def text(self, name: str) -> str:
-        """An attribute's MLIR text; empty if the op has none of that name."""
+        """Returns an attribute's MLIR text; empty if the op does not have it."""
         attribute = self.attr(name)
         return "" if attribute is None else str(attribute)
 
     def number(self, name: str, default: int = 0) -> int:
-        """An integer attribute."""
+        """Returns an integer attribute."""
         attribute = self.attr(name)
         return default if attribute is None else int(attribute.value)
 
     def ints(self, name: str) -> tuple[int, ...] | None:
-        """A list of integers, however it is written: `array<i64: 1, 2>`, `dense<[1, 2]>`, `[1, 2]`."""
+        """Returns a list of integers in any of its forms: `array<i64: 1, 2>`, `dense<[1, 2]>`, `[1, 2]`."""
         payload = self.payload(name)
         if isinstance(payload, TensorData):
             array = payload.array
@@ -96,7 +97,7 @@ class Operation:
         return None
 
     def regions(self) -> list[Any]:
-        """The regions of the op."""
+        """Returns the regions of the op."""
         return list(self.handle.regions)
 
     def __repr__(self) -> str:

@@ -1,8 +1,9 @@
-"""One function, or any region, on its way in: MLIR's blocks as ours, op by op in order.
+"""Reads one function, or any region: MLIR's blocks become the IR's, op by op in order.
 
-Each op goes one of three ways. Control flow (`scf.if`, `stablehlo.while`, …) becomes `prim::If` and `prim::Loop`. An op
-with a rule of meaning becomes what the rule appends, which is `aten` ops that compute the same. Every other op keeps its
-name, attributes, results and regions, so that it is visible, and the analyses take it to do anything.
+Each op is imported in one of three ways. Control flow (`scf.if`, `stablehlo.while`, …) becomes `prim::If` and
+`prim::Loop`. An op with a rule becomes the nodes that the rule appends, which are `aten` ops that compute the same.
+Every other op keeps its name, attributes, results and regions, so that it is visible, and the analyses assume that it
+may do anything.
 """
 
 from __future__ import annotations
@@ -31,28 +32,29 @@ _LEGAL = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
 _ENDS: Final = ("return", "yield", "terminator", "condition")
 _HAND_ON: Final = ("yield", "terminator")
 _SCALAR_BODIES: Final = ("stablehlo.", "mhlo.")
-"""Ops of these dialects have regions that compute single elements: what a reduction combines, how a sort compares."""
+"""Dialects whose regions compute single elements: how a reduction combines, how a sort compares."""
 _OWN_ENDS: Final = frozenset({"stablehlo.return", "mhlo.return", "vhlo.return_v1"})
-"""The ends of any region of these dialects, which has no other."""
+"""The only terminators that regions of these dialects can have."""
 
 
 class Reading:
-    """What all functions of one module share: readers of types, attributes and places."""
+    """State shared by all functions of one module: readers of types, attributes and locations."""
 
     def __init__(
         self, bindings: Bindings, file: str, root: Any, control: Mapping[str, Callable[[BlockReader, Any], Call]],
         meanings: Mapping[str, Callable[[Operation], Any]], branches: Callable[[BlockReader, Sequence[Any]], Call],
     ) -> None:  # fmt: skip
         self.control = control
-        """The ops that become ifs and loops, and how."""
+        """Readers of the ops that become ifs and loops."""
         self.meanings = meanings
-        """The ops that become others, and how."""
+        """Rules of the ops that become other ops."""
         self.in_executable = False
-        """Whether the function being read belongs to an executable, whose bodies are kept as they are written."""
+        """Whether the current function belongs to an executable, whose bodies are kept unchanged."""
         self.as_written = False
-        """Whether a region of an op that is kept is being read: its ops are kept, too, so that the op can be written again."""
+        """Whether the current region belongs to a kept op: its ops are kept, too, so that the op can be written out
+        again."""
         self.branches = branches
-        """How a region of several blocks is read."""
+        """The reader of a region of several blocks."""
         self.ir = bindings.ir
         self.file = file
         self.types = TypeReader(bindings.ir)
@@ -61,14 +63,15 @@ class Reading:
 
 
 def _is_same(made: Type, wanted: Type) -> bool:
-    """Whether values of two types are the same: tensors of one element type with the same extents, or a number and its tensor."""
+    """Checks whether two types are equivalent: tensors of the same element type and extents, or a bool and its
+    tensor."""
     if isinstance(made, TensorType) and isinstance(wanted, TensorType):
         return made.dtype == wanted.dtype and made.shape == wanted.shape
     return made == BOOL and isinstance(wanted, TensorType) and wanted.dtype == "bool"
 
 
 def node_name(name: str) -> tuple[str, str]:
-    """Our name of an op, and the one it has in MLIR where ours does not tell.
+    """Returns the IR's name of an op, and its MLIR name if that does not follow from it.
 
     >>> node_name("flow.dispatch.tensor.load"), node_name("my-ops.a$b"), node_name("bare")
     (('flow::dispatch.tensor.load', ''), ('my_ops::a_b', 'my-ops.a$b'), ('builtin::bare', 'bare'))
@@ -82,19 +85,19 @@ def node_name(name: str) -> tuple[str, str]:
 
 
 class BlockReader:
-    """Reads blocks into an emitter; `values` maps MLIR's values to ours."""
+    """Reads blocks into an emitter; `values` maps MLIR's values to the IR's."""
 
     def __init__(self, reading: Reading, emitter: Emitter, values: dict[Any, Value] | None = None) -> None:
         self.reading = reading
         self.e = emitter
         self.values: dict[Any, Value] = {} if values is None else values
         self.dialects: set[str] = set()
-        """Of the ops read so far."""
+        """The dialects of the ops read so far."""
 
     def region(self, region: Any) -> Call:
-        """A region of one block or of structured branches, into the open block; gives the values that it returns.
+        """Reads a region of one block or of structured branches into the open block; returns its results.
 
-        Its block arguments have values already.
+        Its block arguments must have values already.
         """
         blocks = list(region.blocks)
         if not blocks:
@@ -104,7 +107,7 @@ class BlockReader:
         return (yield self.reading.branches(self, blocks))
 
     def block(self, block: Any) -> Call:
-        """The ops of one block; gives the operands of its terminator."""
+        """Reads the ops of one block; returns the operands of its terminator."""
         operations = list(block.operations)
         for index, op in enumerate(operations):
             operation = op.operation
@@ -116,7 +119,7 @@ class BlockReader:
         return ()
 
     def is_end(self, operation: Any) -> bool:
-        """Whether an op only gives its operands to what is around its block."""
+        """Checks whether an op only passes its operands out of its block."""
         name = operation.name
         plain = name.rpartition(".")[2] in _ENDS and not len(operation.regions) and not len(operation.results)
         return plain and not self.reading.attributes.has_any(operation)
@@ -130,7 +133,7 @@ class BlockReader:
             raise self.refused(operation, what, "MLIR's graph regions have no order; write definitions before uses") from None
 
     def op(self, operation: Any) -> Call | None:
-        """One op; gives a call to be made where it has regions to be read."""
+        """Reads one op; returns a call to be made if it has regions to read."""
         name = operation.name
         self.dialects.add(name.partition(".")[0])
         e, reading = self.e, self.reading
@@ -145,13 +148,13 @@ class BlockReader:
             try:
                 made = rule(given)
             except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-                why = f"{name} is written as nothing here expects it: {type(error).__name__}: {error}"
+                why = f"{name} has an unexpected form: {type(error).__name__}: {error}"
                 raise self.refused(operation, why, "please report the program") from error
             if made is not None:
                 values = (made,) if isinstance(made, Value) else made
                 if any(value.type != type and not _is_same(value.type, type) for value, type in zip(values, types, strict=True)):
-                    told = ", ".join(str(value.type) for value in values)
-                    raise self.refused(operation, f"{name} came in as {told}", "please report the program")
+                    kinds = ", ".join(str(value.type) for value in values)
+                    raise self.refused(operation, f"{name} was imported as {kinds}", "please report the program")
                 self.bind(operation.results, values)
                 return None
         if len(operation.regions):
@@ -160,16 +163,16 @@ class BlockReader:
         return None
 
     def bind(self, results: Any, made: Sequence[Value]) -> None:
-        """Says which values an op's results are."""
+        """Binds an op's results to values."""
         self.values.update(zip(results, made, strict=True))
 
     def foreign(self, operation: Any, blocks: Sequence[BlockBuilder]) -> None:
-        """An op under its own name, with what our form of it does not tell as two more attributes."""
+        """Appends an op under its own name; up to two more attributes keep what the node's form does not show."""
         reading = self.reading
-        name, told = node_name(operation.name)
+        name, original = node_name(operation.name)
         attrs: Mapping[str, Any] = reading.attributes.of(operation)
-        if told:
-            attrs = FrozenDict({**attrs, "mlir_name": told})
+        if original:
+            attrs = FrozenDict({**attrs, "mlir_name": original})
         ends = self._ends(operation) if blocks else ()
         if any(ends):
             attrs = FrozenDict({**attrs, "mlir_ends": ends})
@@ -180,13 +183,14 @@ class BlockReader:
         self.bind(operation.results, made)
 
     def _ends(self, operation: Any) -> tuple[str, ...]:
-        """How each region of an op ends, where that is more than handing on values: a `return` may leave more than its region."""
-        told = []
+        """Returns each region's terminator if it does more than pass values on: a `return` may leave more than its
+        region."""
+        ends = []
         for region in operation.regions:
             last = [list(block.operations)[-1:] for block in region.blocks]
             names = {op.operation.name for ops in last for op in ops if self.is_end(op.operation)}
-            told.append(", ".join(sorted(n for n in names if n not in _OWN_ENDS and n.rpartition(".")[2] not in _HAND_ON)))
-        return tuple(told)
+            ends.append(", ".join(sorted(n for n in names if n not in _OWN_ENDS and n.rpartition(".")[2] not in _HAND_ON)))
+        return tuple(ends)
 
     def foreign_with_regions(self, operation: Any) -> Call:
         place, blocks, reading = self.e.place, [], self.reading
@@ -199,7 +203,7 @@ class BlockReader:
         self.foreign(operation, blocks)
 
     def block_of(self, region: Any, extra: Sequence[tuple[str, Any]] = ()) -> Call:
-        """A region as a block of ours, with its arguments (after `extra` ones) as parameters."""
+        """Reads a region as a block, with its arguments (after `extra` ones) as parameters."""
         arguments = list(region.blocks[0].arguments) if len(region.blocks) else []
         types = [*extra, *(("", self.reading.types(argument.type)) for argument in arguments)]
         with self.e.block(types) as inner:
@@ -208,9 +212,9 @@ class BlockReader:
         return inner
 
     def refused(self, operation: Any, why: str, hint: str = "") -> CaptureError:
-        """The error of an op that has no counterpart, with its place."""
+        """Returns the error for an op that has no counterpart, with its location."""
         place = self.reading.places(operation.location).location
         where = str(place) if place is not None else ""
         text = str(operation).splitlines()[0][:160] if not len(operation.regions) else operation.name
-        hint = hint or "take that part out of the program"
+        hint = hint or "remove that part from the program"
         return CaptureError(f"{where + ': ' if where else ''}{why}", where=text, hint=hint)

@@ -1,4 +1,4 @@
-"""Which sources are MLIR, and how each comes in: a file, a text, bytecode, a module of MLIR's Python bindings."""
+"""Recognises and loads MLIR sources: a file, a text, bytecode, or a module of MLIR's Python bindings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _START: Final = re.compile(
 
 
 def reads(source: object, args: Sequence[object]) -> bool:
-    """Files by their suffix, bytes that start as bytecode does, text of which the first line is MLIR's, modules."""
+    """Accepts files by suffix, bytes that start like bytecode, text whose first line is MLIR, and modules of the
+    bindings."""
     if isinstance(source, Path):
         return source.suffix.lower() in suffixes
     if isinstance(source, bytes):
@@ -35,7 +36,7 @@ def reads(source: object, args: Sequence[object]) -> bool:
 
 
 def is_mlir_text(text: str) -> bool:
-    """Whether the first line that is no comment is one of MLIR's.
+    """Checks whether the first line that is not a comment is MLIR.
 
     >>> is_mlir_text("// RUN: opt\\nmodule {\\n}"), is_mlir_text("graph(%x : Tensor):\\n  return (%x)")
     (True, False)
@@ -48,12 +49,11 @@ def is_mlir_text(text: str) -> bool:
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph | Module:
-    """A program of one function as a Graph, any other as a Module; with example arguments, the one public function with
-    its calls inlined.
+    """Returns a program of one function as a Graph, any other as a Module.
 
     Raises ParseError, LoadError and MissingExtra, with file and line.
     """
-    from irscope.frontends.mlir.modules import import_module  # with all rules of meaning: only when there is MLIR
+    from irscope.frontends.mlir.modules import import_module  # loads all op semantics, so only when there is MLIR
     from irscope.frontends.mlir.parse.parser_call import parse_module
 
     file = str(source) if isinstance(source, Path) else ""
@@ -68,7 +68,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
     except (RuntimeError, UnicodeDecodeError) as error:
         if "conversion error" not in str(error) and not isinstance(error, UnicodeDecodeError):
             raise
-        raise LoadError(  # bytecode holds names as bytes, and Python's bindings give them as text
+        raise LoadError(  # bytecode holds names as bytes, and Python's bindings return them as text
             f"{file or 'the module'} has a name or a string that is not UTF-8", hint="it is damaged: write the bytecode again"
         ) from None
 

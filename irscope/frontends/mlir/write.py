@@ -1,7 +1,8 @@
-"""A node that kept its MLIR name as MLIR again: a module whose one function is this op, in generic form.
+"""Writes a kept op as MLIR again: a module whose one function is this op, in generic form.
 
-What came in as readable attributes goes out as what it was: `read/attributes.py` says how each is kept. Only ops of StableHLO
-and CHLO are written, whose lists of integers are all `array<i64: …>`; ops in their regions are written the same way.
+Readable attributes are written in their original form: `read/attributes.py` says how each is kept. Only ops of
+StableHLO and CHLO are written, whose lists of integers are all `array<i64: …>`; ops in their regions are written the
+same way.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ _RETURN: Final = '"stablehlo.return"'
 
 
 def module_text(node: Node, operands: Sequence[TensorType]) -> str:
-    """The module's text, its function named `main`, for operands of these types.
+    """Returns the module's text, with a function named `main`, for operands of these types.
 
-    Raises RunError for what cannot be written: a result of unknown extents, a token, a region that reads values from around it.
+    Raises RunError for anything that cannot be written: a result of unknown extents, a token, a region that reads outer
+    values.
     """
     listed = [f"%x{index}" for index in range(len(operands))]
     given = [type_text(type, node) for type in operands]
@@ -46,7 +48,7 @@ def module_text(node: Node, operands: Sequence[TensorType]) -> str:
 
 
 def type_text(type: Type, node: Node) -> str:
-    """`tensor<2x3xf32>`. Raises RunError for any type but a tensor's whose extents are known."""
+    """Returns a type's text, such as `tensor<2x3xf32>`. Raises RunError for any type but a tensor of known extents."""
     if isinstance(type, TensorType) and type.is_static:
         element = _SPELLING.get(type.dtype or "")
         if element is not None:
@@ -56,7 +58,7 @@ def type_text(type: Type, node: Node) -> str:
 
 
 class _Names:
-    """Names of the values inside regions: each is given once."""
+    """Names of the values inside regions, each unique."""
 
     def __init__(self) -> None:
         self._names: dict[Value, str] = {}
@@ -110,7 +112,7 @@ def _dictionary(attrs: Mapping[str, Any]) -> str:
 
 
 def _attribute(payload: Any, name: str = "") -> str:
-    """A kept attribute in MLIR's spelling.
+    """Returns a kept attribute in MLIR's syntax.
 
     >>> _attribute((1, 2)), _attribute("unit"), _attribute("lapack_sgetrf"), _attribute(1.0), _attribute({"uplo": "76 : ui8"})
     ('array<i64: 1, 2>', 'unit', '"lapack_sgetrf"', '0x3FF0000000000000 : f64', '{"uplo" = 76 : ui8}')
@@ -133,7 +135,7 @@ def _attribute(payload: Any, name: str = "") -> str:
 
 
 def _dense(data: TensorData) -> str:
-    array = np.asarray(data.array, order="C")  # of bfloat16 the bits, which is what is written
+    array = np.asarray(data.array, order="C")  # for bfloat16 the bits, which are what is written
     kind = f"tensor<{''.join(f'{extent}x' for extent in array.shape)}{_SPELLING[data.dtype]}>"
     if not array.size:
         return f"dense<> : {kind}"

@@ -1,1 +1,1 @@
-"""What becomes of MLIR's control flow: ifs and loops, from structured ops and from jumps."""
+"""How does MLIR's control flow become ifs and loops: from structured ops, and from jumps?"""

@@ -1,10 +1,11 @@
-"""Blocks with jumps between them, those of `cf`, `llvm` and `vm`, as `prim::If` and `prim::Loop`, where they are structured.
+"""Imports blocks with jumps (of `cf`, `llvm` and `vm`) as `prim::If` and `prim::Loop`, if they are structured.
 
-A branch is structured if all its ways meet again in the block that post-dominates it (or all return), and nothing else
-jumps to that block. A switch is a chain of such branches. A loop is structured if all jumps back go to its header, which
-dominates it, and it is left from one block only, to one block. Its round is read in two parts, as that of `scf.while`: from
-the header to the block that leaves, before the loop and at the end of each round; and from there back to the header. Values
-that the first part defines and others read are carried. Anything else is an error that names the block.
+A branch is structured if all its paths meet again in the block that post-dominates it (or all return), and nothing else
+jumps to that block. A switch is a chain of such branches. A loop is structured if all back edges go to its header,
+which dominates it, and it is left from one block only, to one block. An iteration is read in two parts, like that of
+`scf.while`: from the header to the exiting block, before the loop and at the end of each iteration; and from there back
+to the header. Values that the first part defines and others use are carried. Anything else is an error that names the
+block.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ __all__ = ["CHOICES", "JUMPS", "SWITCHES", "read_branches"]
 
 JUMPS: Final = frozenset({"cf.br", "llvm.br", "vm.br"})
 CHOICES: Final = frozenset({"cf.cond_br", "llvm.cond_br", "vm.cond_br"})
-"""Their operands are the condition, and what goes to the one block and to the other."""
+"""Two-way branches; the operands are the condition, and the arguments of the first and of the second block."""
 SWITCHES: Final = frozenset({"cf.switch", "llvm.switch"})
-"""Their operands are a number, and what goes to the block of every other number, and to that of each case."""
+"""Switches; the operands are a number, the arguments of the default block, and those of each case's block."""
 
 
 def read_branches(reader: BlockReader, blocks: Sequence[Any]) -> Call:
-    """The blocks of one region, into the open block; gives what the region returns.
+    """Reads the blocks of one region into the open block; returns the region's results.
 
     Raises CaptureError for jumps that are not structured.
     """
@@ -38,7 +39,7 @@ def read_branches(reader: BlockReader, blocks: Sequence[Any]) -> Call:
 
 
 class _Branches:
-    """One region; blocks go by their numbers."""
+    """One region, whose blocks are numbered."""
 
     def __init__(self, reader: BlockReader, blocks: Sequence[Any]) -> None:
         self.reader = reader
@@ -57,8 +58,8 @@ class _Branches:
         return operations[-1].operation
 
     def path(self, start: int, stop: int | None) -> Call:
-        """From the beginning of `start`, whose arguments are bound, until a jump to `stop`; gives what the jump passes,
-        or what the region returns if `stop` is None."""
+        """Reads from the beginning of `start`, whose arguments are bound, to a jump to `stop`; returns the arguments of
+        the jump, or the region's results if `stop` is None."""
         at = start
         while True:
             if at in self.flow.loops and at not in self.open_loops:
@@ -86,14 +87,15 @@ class _Branches:
                 raise self.unstructured(at, f"ends in {name}")
 
     def ops(self, at: int) -> Call:
-        """The ops of a block before its jump."""
+        """Reads the ops of a block before its jump."""
         for op in list(self.blocks[at].operations)[:-1]:
             call = self.reader.op(op.operation)
             if call is not None:
                 yield call
 
     def enter(self, source: int, target: int, passed: Sequence[Value]) -> int:
-        """Binds a block's arguments; only for a block that is entered from one place, its own loop apart."""
+        """Binds a block's arguments; raises unless the block has one predecessor, apart from back edges of its own
+        loop."""
         inside = self.flow.loops.get(target, frozenset())
         if {block for block in self.flow.predecessors[target] if block not in inside} - {source}:
             raise self.unstructured(target, "is jumped to from several places that are not the arms of one branch")
@@ -106,7 +108,7 @@ class _Branches:
         self.reader.values.update(zip(self.blocks[target].arguments, passed, strict=True))
 
     def branch(self, at: int, stop: int | None) -> Call:
-        """A jump of several ways; gives what the path returns and -1, or nothing and where it goes on."""
+        """Reads a multi-way jump; returns the path's results and -1, or nothing and the block at which it continues."""
         reader = self.reader
         reader.e.place = reader.reading.places(self.ends[at].location)
         meet = self.flow.meeting(at)
@@ -125,7 +127,7 @@ class _Branches:
         return (), meet
 
     def chosen(self, at: int, types: Sequence[Type], meet: int | None) -> Call:
-        """The ways of a jump as a chain of ifs, the last one without a condition; gives their results."""
+        """Emits the targets of a jump as a chain of ifs, the last one unconditional; returns their results."""
         place, ways = self.reader.e.place, self.ways(at, meet)
 
         def choose(number: int) -> Call:
@@ -139,8 +141,8 @@ class _Branches:
         return (yield choose(0))
 
     def ways(self, at: int, meet: int | None) -> list[tuple[tuple[int | None, ...], int]]:
-        """For each block that a jump may lead to the numbers that lead there (None for a true condition) and which of its
-        ways it is; the last one has none."""
+        """Returns, for each target of a jump, the numbers that lead there (None for a true condition) and the index of
+        the successor; the last target has no numbers."""
         end = self.ends[at]
         if end.name in CHOICES:
             return [((None,), 0), ((), 1)]
@@ -155,12 +157,12 @@ class _Branches:
         default = self.flow.successors[at][0], self.passed(at, 0)
         found.pop(default, None)
         read = [target for target, _ in (*found, default) if target != meet]
-        if len(set(read)) != len(read):  # it would be read once for each, and so would those behind it
+        if len(set(read)) != len(read):  # it would be read once for each, and so would its successors
             raise self.unstructured(at, "leads to one block with several values")
         return [*((tuple(numbers), way) for numbers, way in found.values()), ((), 0)]
 
     def condition(self, at: int, tests: Sequence[int | None]) -> Value:
-        """Whether the number that is chosen by is one of these."""
+        """Emits a test whether the number that a jump chooses by is one of these."""
         reader, (chooser, *_) = self.reader, self.reader.operands(self.ends[at])
         if tests[0] is None:
             return as_bool(reader, chooser)
@@ -172,7 +174,7 @@ class _Branches:
         return as_bool(reader, hit)
 
     def returned(self, at: int) -> list[Type]:
-        """The types of what the region returns."""
+        """Returns the types of the region's results."""
         end = next((end for end in self.ends if self.reader.is_end(end)), None)
         if end is None:
             raise self.unstructured(at, "leads to no return")
@@ -189,7 +191,7 @@ class _Branches:
         return read
 
     def passed(self, at: int, way: int) -> tuple[Value, ...]:
-        """What a jump gives to the arguments of its target."""
+        """Returns the values that a jump passes to the arguments of its target."""
         end = self.ends[at]
         operands = self.reader.operands(end)
         if end.name in JUMPS:
@@ -199,7 +201,7 @@ class _Branches:
         return operands[first : first + counts[way]]
 
     def loop(self, header: int) -> Call:
-        """A loop whose header's arguments are bound; gives the block after it, whose arguments it binds."""
+        """Reads a loop whose header's arguments are bound; returns the block after it, whose arguments it binds."""
         flow, reader = self.flow, self.reader
         leaving = flow.exit_of(header)
         if leaving is None or self.ends[leaving[0]].name not in CHOICES:
@@ -209,7 +211,7 @@ class _Branches:
         kept = self.carried(header, tail)
 
         def first_part() -> Call:
-            """From the header to the jump that leaves; gives whether to go on, and the carried values."""
+            """Reads from the header to the exiting jump; returns the condition to continue, and the carried values."""
             yield self.until(header, tail)
             go = as_bool(reader, reader.operands(self.ends[tail])[0])
             if way_out == 0:
@@ -236,13 +238,13 @@ class _Branches:
         return after
 
     def until(self, start: int, end: int) -> Call:
-        """From the beginning of `start` to the end of block `end`, before its jump."""
+        """Reads from the beginning of `start` to the end of block `end`, before its jump."""
         if start != end:
             self.bind(end, (yield self.path(start, end)))
         yield self.ops(end)
 
     def carried(self, header: int, tail: int) -> list[Any]:
-        """MLIR's values that the first part defines in blocks that always run, and that are read elsewhere."""
+        """Returns MLIR's values that the first part defines in blocks that always run, and that are used elsewhere."""
         always = [header] if header == tail else [b for b in self.flow.loops[header] if self.flow.dominates(b, tail)]
         defined: dict[Any, int] = {}
         for block in sorted(always):

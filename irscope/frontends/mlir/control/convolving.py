@@ -1,7 +1,8 @@
-"""Which sums of products are convolutions: one operand is read in windows, over whose places the other one is summed.
+"""Recognises sums of products that are convolutions: one operand is read in windows, over whose positions the sum runs.
 
-The loops say all of it. Those of the windows are the result's places and the kernel's; of the others, the image's alone are
-its batch, the kernel's alone its features, those that both have are summed (channels) or kept (groups).
+The loops determine everything. Those of the windows are the spatial loops of the result and of the kernel; of the
+others, those of the image alone are its batch, those of the kernel alone its features, and shared ones are summed
+(channels) or kept (groups).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["convolved"]
 def convolved(
     e: Emitter, operands: Sequence[Value], maps: Sequence[Sequence[Place]], kept: Sequence[int], extents: Sequence[int]
 ) -> Value | None:
-    """The `aten::convolution` with the loops `kept`, in this order, as dimensions; None where there is none."""
+    """Emits the `aten::convolution` with the loops `kept`, in this order, as dimensions; None if there is none."""
     (image, kernel), (there, here) = operands, maps
     windows = [(axis, place) for axis, place in enumerate(there) if len(place.steps) == 2]
     plain = {place.loop: axis for axis, place in enumerate(there) if place.loop is not None}

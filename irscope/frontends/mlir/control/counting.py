@@ -1,7 +1,7 @@
-"""How often a `stablehlo.while` runs, where that can be read off: a counter from one constant to another by ones.
+"""Determines how often a `stablehlo.while` runs, if its counter goes from one constant to another by ones.
 
-That is what JAX makes of `scan` and `fori_loop`. The condition must be just `counter < bound`, and the body must give the
-counter plus one back in its place.
+JAX emits this for `scan` and `fori_loop`. The condition must be just `counter < bound`, and the body must return the
+counter plus one in its place.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ __all__ = ["known_rounds"]
 
 
 def known_rounds(operation: Any, initial: Any, reading: Any) -> int | None:
-    """The number of rounds, None where it is not sure. `initial(place)` gives the elements of an initial value, if known."""
+    """Returns the trip count; None if it is not certain. `initial(place)` returns the elements of an initial value, if
+    known."""
     test, body = (region.blocks[0] for region in operation.regions)
     *_, end = test.operations
-    compare = _maker(end.operation.operands[0], "stablehlo.compare")
+    compare = _producer(end.operation.operands[0], "stablehlo.compare")
     if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
         return None
     if any(op.operation.name not in ("stablehlo.constant", "stablehlo.compare", "stablehlo.return") for op in test.operations):
@@ -29,7 +30,7 @@ def known_rounds(operation: Any, initial: Any, reading: Any) -> int | None:
         return None
     (place,) = places
     *_, end = body.operations
-    step = _maker(end.operation.operands[place], "stablehlo.add")
+    step = _producer(end.operation.operands[place], "stablehlo.add")
     if step is None:
         return None
     operands = list(step.operands)
@@ -42,16 +43,16 @@ def known_rounds(operation: Any, initial: Any, reading: Any) -> int | None:
     return max(0, limit - int(start.reshape(-1)[0]))
 
 
-def _maker(value: Any, name: str) -> Any:
-    """The op that makes a value, if it has this name."""
+def _producer(value: Any, name: str) -> Any:
+    """Returns the op that produces a value, if it has this name."""
     owner = getattr(value, "owner", None)
     made = getattr(owner, "operation", owner)
     return made if getattr(made, "name", "") == name else None
 
 
 def _number(value: Any, reading: Any) -> int | None:
-    """An integer constant without dimensions."""
-    made = _maker(value, "stablehlo.constant")
+    """Returns the value of an integer constant of rank 0; None for anything else."""
+    made = _producer(value, "stablehlo.constant")
     data = reading.attributes.read(made.attributes["value"]) if made is not None else None
     if not isinstance(data, TensorData) or data.array is None or data.shape or data.array.dtype.kind not in "iu":
         return None

@@ -1,7 +1,7 @@
-"""Which block dominates which, where two ways meet, and what the loops are: numbers only, near-linear.
+"""Control-flow analysis on numbered blocks: dominators, post-dominators and loops, near-linear.
 
-Dominators by Cooper, Harvey and Kennedy's iteration over blocks in reverse post-order. A loop is the set of blocks from
-which a jump back to its header is reached without passing the header.
+Dominators are computed by Cooper, Harvey and Kennedy's iteration over blocks in reverse post-order. A loop is the set
+of blocks from which a back edge to its header is reached without passing the header.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FlowGraph:
         self._parent = _dominators(successors, 0)
 
     def dominates(self, above: int, below: int) -> bool:
-        """Whether every way to `below` passes `above`."""
+        """Checks whether every path to `below` passes `above`."""
         at: int | None = below
         while at is not None and at != above:
             at = self._parent.get(at)
@@ -53,7 +53,8 @@ class FlowGraph:
         return {header: frozenset(inside) for header, inside in found.items()}
 
     def exit_of(self, header: int) -> tuple[int, int] | None:
-        """The one block that leaves a loop, and by which of its jumps; None if there are several or none."""
+        """Returns the one block that leaves a loop, and the index of its successor; None if there are several or
+        none."""
         inside = self.loops[header]
         ways = [
             (block, way)
@@ -65,7 +66,7 @@ class FlowGraph:
 
     @cached_property
     def _meetings(self) -> dict[int, int | None]:
-        """The immediate post-dominators; an exit behind all blocks without jumps is the common end."""
+        """The immediate post-dominators, with a virtual exit after all blocks without jumps."""
         end = len(self.successors)
         backwards: list[list[int]] = [list(sources) for sources in self.predecessors]
         backwards.append([block for block, targets in enumerate(self.successors) if not targets])
@@ -73,12 +74,12 @@ class FlowGraph:
         return {block: (None if above == end else above) for block, above in parent.items()}
 
     def meeting(self, block: int) -> int | None:
-        """Where all ways from a block meet again; None if that is behind the returns."""
+        """Returns where all paths from a block meet again; None if only after the returns."""
         return self._meetings.get(block)
 
 
 def _dominators(successors: Sequence[Sequence[int]], root: int) -> dict[int, int | None]:
-    """The immediate dominator of each block that is reached from the root, the root's being None."""
+    """Returns the immediate dominator of each block that is reachable from the root; the root's is None."""
     order = _post_order(successors, root)
     rank = {block: index for index, block in enumerate(order)}
     sources: dict[int, list[int]] = {block: [] for block in order}

@@ -1,10 +1,11 @@
-"""`linalg` on tensors: a nest of loops whose body computes one element, as ops on whole tensors.
+"""Imports `linalg` on tensors, a loop nest whose body computes one element, as ops on whole tensors.
 
-Each operand is brought into the space of the loops (`reach.py`). Then the body's ops are those of whole tensors that
-broadcast; the number of a loop (`linalg.index`) is a tensor that counts along it. Where loops reduce and the body joins one
-value to the result so far (a sum, a product, an extreme), that value is reduced; a product of two operands that is summed is
-a `convolution` or an `einsum`. Any other reduction is a loop of as many rounds, in each of which the body is computed for
-all remaining places. What is on memory (`memref`), or inside of executables, which are to be compared as they are, stays.
+Each operand is brought into the iteration space (`reach.py`). Then the body's ops become ops on whole tensors that
+broadcast; the index of a loop (`linalg.index`) is a tensor that counts along it. If loops reduce and the body combines
+one value with the result so far (a sum, a product, an extreme), that value is reduced; a summed product of two operands
+is a `convolution` or an `einsum`. Any other reduction is a loop over the reduced iterations, each of which computes the
+body for all remaining points. Ops on memory (`memref`) are kept, and so are ops inside executables, whose bodies must
+be compared as they are.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _NAMED: Final = (
 
 
 class _Nest:
-    """One op: its loops and how each operand lies in them."""
+    """One op: its loops and how each operand maps to them."""
 
     def __init__(self, reader: BlockReader, operation: Any, maps: Sequence[Any]) -> None:
         self.reader = reader
@@ -59,7 +60,8 @@ class _Nest:
             self.reduces = self._implied_reductions()
 
     def _extents(self, named: Sequence[str] | None) -> list[int]:
-        """The extent of each loop; none where an operand is reached otherwise, or is no tensor of known extents."""
+        """Returns the extent of each loop; empty if an operand has another kind of map, or is not a tensor of known
+        extents."""
         found: dict[int, int] = {}
         for number, (value, places) in enumerate(zip(self.operands, self.maps, strict=True)):
             shape = shape_of(value)
@@ -75,17 +77,17 @@ class _Nest:
         return [found[axis] for axis in range(len(found))] if known else []
 
     def in_loops(self, number: int) -> Value:
-        """An operand with the loops as its dimensions."""
+        """Returns an operand with the loops as its dimensions."""
         places = self.maps[number]
-        assert places is not None  # the caller looked
+        assert places is not None  # checked by the caller
         return in_loops(self.e, self.operands[number], places, self.extents)
 
     def run(self) -> Sequence[Value] | None:
-        """The results; None where the body or the loops have no counterpart."""
+        """Returns the results; None if the body or the loops have no counterpart."""
         if (not self.extents and any(self.maps)) or 0 in self.extents or None in self.maps:
             return None
         if any(sorted((*dims, *self.reduces)) != list(range(len(self.extents))) for dims in self.results):
-            return None  # each round of a loop that neither reduces nor is in a result would write the same places
+            return None  # each iteration of a loop that neither reduces nor is in a result would write the same elements
         if self.reduces:
             mark = self.e.mark()
             for way in (self._contraction, self._reduction, self._rounds):
@@ -98,12 +100,12 @@ class _Nest:
         return None if made is None else [self._out(value, place) for place, value in enumerate(made)]
 
     def _implied_reductions(self) -> list[int]:
-        """Loops that no result has, where the op does not say which of its loops reduce."""
+        """Returns the loops that no result has, for an op that does not say which of its loops reduce."""
         dims = {axis for made in self.results for axis in made}
         return [axis for axis in range(len(self.extents)) if axis not in dims]
 
     def _out(self, value: Value, place: int) -> Value:
-        """A value in the space of the loops as the result it is."""
+        """Converts a value in the iteration space to a result."""
         dims = self.results[place]
         full = spread(self.e, reshaped(self.e, value, self._lifted(value)), self.extents)
         kept = [axis for axis in range(len(self.extents)) if axis in dims]
@@ -119,9 +121,9 @@ class _Nest:
     def _elements(
         self, operations: Sequence[Any], operands: Sequence[Value], numbers: Mapping[int, Value] | None = None
     ) -> list[Value] | None:
-        """The body's ops but the last, on whole tensors; gives what the last one gives.
+        """Emits the body's ops but the last on whole tensors; returns the operands of the last one.
 
-        `numbers` are those of the loops of which this is one round.
+        `numbers` are the indices of those loops of which this is one iteration.
         """
         values: dict[Any, Value] = dict(zip(self.block.arguments, operands, strict=True))
         *body, end = operations
@@ -145,17 +147,17 @@ class _Nest:
         return None if any(value is None for value in given) else [self._tensor(value) for value in given if value is not None]
 
     def _counted(self, axis: int) -> Value:
-        """The numbers of a loop's rounds."""
+        """Returns the indices of a loop as a tensor along it."""
         made = along(self.e, iota(self.e, self.extents[axis]), axis, len(self.extents))
         self.e.bounds[made] = (0, self.extents[axis] - 1)
         return made
 
     def _tensor(self, value: Value) -> Value:
-        """An `index` as a tensor without dimensions."""
+        """Returns an `index` as a tensor of rank 0."""
         return self.e.tensor("prim::NumToTensor", value, dtype="int64", shape=()) if value.type == INT else value
 
     def _type(self, result: Any, operands: Sequence[Value]) -> Any:
-        """The type of an op of one element, for the tensors that it is given."""
+        """Returns the type of an elementwise op on the tensors that are its operands."""
         type = self.reader.reading.types(result.type)
         if type == INT:
             type = TensorType("int64", (), ())
@@ -167,7 +169,8 @@ class _Nest:
         return TensorType(type.dtype, tuple(max(column) for column in zip(*rows, strict=True)))
 
     def _joined(self) -> tuple[str, int] | None:
-        """What the body's last op joins to the result so far, and by which of its operands."""
+        """Returns how the body's last op combines a value with the result so far, and the index of that value's
+        operand."""
         operations = self._body()
         if self.outputs != 1 or len(operations) < 2:
             return None
@@ -195,16 +198,16 @@ class _Nest:
         return [self._with_result(kind, reduced(self.e, kind, full, self.reduces))]
 
     def _with_result(self, kind: str, made: Value) -> Value:
-        """What was reduced, over the remaining loops in order, joined to the result so far."""
+        """Combines a reduced value, over the remaining loops in order, with the result so far."""
         dims, result = self.results[-1], self.operands[-1]
-        turned = permuted(self.e, made, [sorted(dims).index(axis) for axis in dims])
+        transposed = permuted(self.e, made, [sorted(dims).index(axis) for axis in dims])
         if is_identity(kind, dtype_of(result), self.e.elements(result)):
-            return turned
-        return combined(self.e, kind, result, turned)
+            return transposed
+        return combined(self.e, kind, result, transposed)
 
     def _rounds(self) -> list[Value] | None:
-        """A loop over the reduced loops, one after the other as they are written, of which each round is the body for all
-        places of the others."""
+        """Emits a loop over the reduced loops, in their order, each iteration of which computes the body for all points
+        of the other loops."""
         e, inputs = self.e, len(self.operands) - self.outputs
         whole = [self.in_loops(number) for number in range(len(self.operands))]
         shape = [1 if axis in self.reduces else extent for axis, extent in enumerate(self.extents)]
@@ -226,7 +229,8 @@ class _Nest:
         ]
 
     def _coordinates(self, number: Value) -> dict[int, Value]:
-        """The number of each reduced loop's round, of the number of all rounds; the last loop is the innermost."""
+        """Returns the index of each reduced loop, from the index of the combined loop; the last loop is the
+        innermost."""
         e, found, rest = self.e, {}, number
         for axis in reversed(self.reduces[1:]):
             found[axis] = e.aten("remainder", rest, self.extents[axis], type=INT)
@@ -234,7 +238,7 @@ class _Nest:
         return {self.reduces[0]: rest, **found}
 
     def _round(self, value: Value, at: Mapping[int, Value]) -> Value:
-        """The part of an operand that one round reads."""
+        """Returns the part of an operand that one iteration reads."""
         for axis, number in at.items():
             before = shape_of(value) or ()
             if before[axis] != 1:
@@ -243,7 +247,7 @@ class _Nest:
         return value
 
     def _contraction(self) -> list[Value] | None:
-        """A sum of products of two operands."""
+        """Emits a sum of products of two operands as a convolution, a matrix product or an `einsum`."""
         operations = self._body()
         joined, result = self._joined(), self.operands[-1]
         if joined is None or joined[0] != "add" or len(self.operands) != 3 or len(self.extents) > 20 or len(operations) < 3:
@@ -278,16 +282,16 @@ class _Nest:
 
 
 def _loops(places: Sequence[Place]) -> list[int]:
-    """The loops of those dimensions that are one loop each."""
+    """Returns the loops of those dimensions that are exactly one loop each."""
     return [place.loop for place in places if place.loop is not None]
 
 
 _PRODUCTS: Final = {"ab,bc->ac": "mm", "abc,acd->abd": "bmm", "ab,b->a": "mv"}
-"""Sums of products that are ops of their own."""
+"""Sums of products that have an op of their own."""
 
 
 def _in_order(equation: str) -> str:
-    """The equation with its letters in the order in which they come.
+    """Renames an equation's letters in order of appearance.
 
     >>> _in_order("ac,cb->ab")
     'ab,bc->ac'
@@ -300,14 +304,14 @@ def _in_order(equation: str) -> str:
 
 
 class _End:
-    """A stand-in for the end of a body that gives one value."""
+    """A stand-in for the terminator of a body that returns one value."""
 
     def __init__(self, operand: Any) -> None:
         self.operands = [operand]
 
 
 _MAPS: Final = ("indexing_maps", "linalg.memoized_indexing_maps")
-"""Where an op says how it reaches its operands."""
+"""The attributes that may hold an op's indexing maps."""
 
 
 def _loop_nest(reader: BlockReader, operation: Any) -> Call:
@@ -324,7 +328,7 @@ def _loop_nest(reader: BlockReader, operation: Any) -> Call:
 
 
 def _fill(reader: BlockReader, operation: Any) -> Call:
-    """`linalg.fill`: one number in all places."""
+    """Imports `linalg.fill`: one number in all elements."""
     number, result = reader.operands(operation)
     shape = shape_of(result)
     if not len(operation.results) or reader.reading.in_executable or shape is None or dtype_of(number) != dtype_of(result):
@@ -334,7 +338,7 @@ def _fill(reader: BlockReader, operation: Any) -> Call:
 
 
 def _pad(reader: BlockReader, operation: Any) -> Call:
-    """`tensor.pad` with one number: its region gives that, whatever the place."""
+    """Imports `tensor.pad` with one number, which its region returns for every element."""
     (region,), (x, *computed) = operation.regions, reader.operands(operation)
     *body, end = [op.operation for op in region.blocks[0].operations]
     given = end.operands[0]
@@ -353,7 +357,7 @@ def _pad(reader: BlockReader, operation: Any) -> Call:
 
 
 def _transpose(reader: BlockReader, operation: Any) -> Call:
-    """`linalg.transpose`: a permutation of dimensions."""
+    """Imports `linalg.transpose`, a permutation of dimensions."""
     value, order = reader.operands(operation)[0], list(operation.attributes["permutation"])
     if not len(operation.results) or reader.reading.in_executable or shape_of(value) is None or not dtype_of(value):
         yield reader.foreign_with_regions(operation)
@@ -367,4 +371,4 @@ LOOP_NESTS: Final[Mapping[str, Callable[[BlockReader, Any], Call]]] = {
     "linalg.transpose": _transpose,
     "tensor.pad": _pad,
 }
-"""The ops that are loop nests over tensors."""
+"""Readers of the ops that are loop nests over tensors."""

@@ -1,8 +1,9 @@
-"""How a loop nest reaches an operand: each of its dimensions is a sum of loops, times steps, and a number.
+"""Maps operands of a loop nest to its iteration space: each operand dimension is indexed by a sum of scaled loops and a
+constant.
 
-`(d0, d1 * 2 + d3)` reads the second dimension in windows of `d3` that are two apart. An operand is brought into the space of
-the loops, extent 1 where it has none: loops that only choose dimensions permute them, sums of two are windows (`unfold`, a
-view), and all else is gathered from the places that the sums give.
+`(d0, d1 * 2 + d3)` reads the second dimension in windows of `d3` with a stride of two. An operand is brought into the
+iteration space with extent 1 for loops that do not index it: single loops permute dimensions, sums of two loops are
+windows (`unfold`, a view), and anything else is gathered by the indices that the sums compute.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ __all__ = ["Place", "in_loops", "places_of"]
 
 
 class Place(NamedTuple):
-    """Where in one dimension an operand is read."""
+    """The index expression of one dimension of an operand."""
 
     steps: tuple[tuple[int, int], ...]
-    """Loops, and what they are multiplied by, each loop once."""
+    """Loops and their factors, each loop once."""
     start: int
 
     @property
     def loop(self) -> int | None:
-        """The loop that this is, if it is one alone."""
+        """The loop, if the expression is a single loop."""
         return self.steps[0][0] if len(self.steps) == 1 and self.steps[0][1] == 1 and not self.start else None
 
 
 def places_of(text: str) -> list[Place] | None:
-    """What a map reads of each dimension; None where it does more than add and multiply by positive numbers.
+    """Returns the index expression of each dimension in a map; None if it does more than add and multiply by positive numbers.
 
     >>> places_of("affine_map<(d0, d1, d2) -> (d2, d0 * 2 + d1, 0)>")[1]
     Place(steps=((0, 2), (1, 1)), start=0)
@@ -64,7 +65,7 @@ def _place(word: str) -> Place | None:
 
 
 def in_loops(e: Emitter, value: Value, places: Sequence[Place], extents: Sequence[int]) -> Value:
-    """An operand with the loops as its dimensions."""
+    """Returns an operand with the loops as its dimensions."""
     loops = [loop for place in places for loop, _ in place.steps]
     if len(set(loops)) != len(loops) or any(len(place.steps) > 2 for place in places):
         return _gathered(e, value, places, extents)
@@ -78,7 +79,7 @@ def in_loops(e: Emitter, value: Value, places: Sequence[Place], extents: Sequenc
             windows.append((axis, place))
     for axis, ((wide, far), (narrow, near)) in [(axis, place.steps) for axis, place in windows]:
         before = shape_of(value)
-        assert before is not None  # the caller looked
+        assert before is not None  # checked by the caller
         reach = (extents[narrow] - 1) * near + 1
         shape = [*before[:axis], extents[wide], *before[axis + 1 :], reach]
         value = e.tensor("unfold", value, axis, reach, far, dtype=dtype_of(value), shape=shape)
@@ -91,7 +92,7 @@ def in_loops(e: Emitter, value: Value, places: Sequence[Place], extents: Sequenc
 
 
 def _ranged(e: Emitter, value: Value, axis: int, place: Place, extents: Sequence[int]) -> Value:
-    """The part of a dimension that is read: every so manieth element, or what the windows cover."""
+    """Returns the part of a dimension that is read: every n-th element, or the range that the windows cover."""
     if not place.steps:
         return sliced(e, value, axis, place.start, place.start + 1)
     last = place.start + sum((extents[loop] - 1) * step for loop, step in place.steps)
@@ -99,7 +100,7 @@ def _ranged(e: Emitter, value: Value, axis: int, place: Place, extents: Sequence
 
 
 def _gathered(e: Emitter, value: Value, places: Sequence[Place], extents: Sequence[int]) -> Value:
-    """The operand's elements from the places that the sums give."""
+    """Gathers the operand's elements at the computed indices."""
     rank, at = len(extents), list[Value]()
     for place in places:
         terms = [e.scalar(place.start, "int64")] if place.start or not place.steps else []

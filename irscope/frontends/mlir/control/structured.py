@@ -1,7 +1,7 @@
-"""Structured control flow of MLIR as `prim::If` and `prim::Loop`.
+"""Imports structured control flow of MLIR as `prim::If` and `prim::Loop`.
 
-A `prim::Loop` asks its condition before the first round and at the end of each; MLIR's loops have a region that computes
-it (`stablehlo.while`, `scf.while`), which is therefore read twice: before the loop and at the end of its body.
+A `prim::Loop` tests its condition before the first iteration and at the end of each; MLIR's loops have a region that
+computes it (`stablehlo.while`, `scf.while`), which is therefore read twice: before the loop and at the end of its body.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ FOREVER: Final = (1 << 63) - 1
 """The trip count of a loop that only its condition ends, as TorchScript writes it."""
 
 Arm = Callable[[], Call]
-"""Reads one side of a branch into the open block; gives what it returns."""
+"""Reads one arm of a branch into the open block; returns its results."""
 
 
 def as_bool(reader: BlockReader, value: Value) -> Value:
-    """A condition as `bool`."""
+    """Returns a condition as `bool`."""
     return value if value.type == BOOL else reader.e.aten("Bool", value, type=BOOL)
 
 
 def as_int(reader: BlockReader, value: Value) -> Value:
-    """A number as `int`."""
+    """Returns a number as `int`."""
     return value if value.type == INT else reader.e.aten("Int", value, type=INT)
 
 
 def emit_if(reader: BlockReader, condition: Value, types: Sequence[Type], arms: Sequence[Arm]) -> Call:
-    """A `prim::If`; gives its results."""
+    """Emits a `prim::If`; returns its results."""
     place, blocks = reader.e.place, []
     for arm in arms:
         with reader.e.block() as inner:
@@ -49,10 +49,10 @@ def emit_while(
     reader: BlockReader, first: tuple[Value, Sequence[Value]], types: Sequence[Type],
     around: Callable[[Sequence[Value]], Call], rounds: int = FOREVER,
 ) -> Call:  # fmt: skip
-    """A `prim::Loop` of at most so many rounds that goes on as long as its condition holds.
+    """Emits a `prim::Loop` of at most `rounds` iterations that continues as long as its condition holds.
 
-    `first` is the condition before the first round and the carried values; `around` reads a round with these values as
-    carried, and gives the next condition and the next values.
+    `first` is the condition before the first iteration and the carried values; `around` reads one iteration with these
+    values as carried, and returns the next condition and the next values.
     """
     place = reader.e.place
     limit, go = reader.e.constant(rounds), first[0]
@@ -114,7 +114,7 @@ def _scf_while(reader: BlockReader, operation: Any) -> Call:
 
 
 def _scf_for(reader: BlockReader, operation: Any) -> Call:
-    if "unsignedCmp" in operation.attributes:  # bounds that are compared as numbers without sign, which torch's int is not
+    if "unsignedCmp" in operation.attributes:  # the bounds are compared as unsigned numbers, and torch's int is signed
         return (yield reader.foreign_with_regions(operation))
     (region,) = operation.regions
     counter, *arguments = region.blocks[0].arguments
@@ -137,7 +137,7 @@ def _scf_for(reader: BlockReader, operation: Any) -> Call:
 
 
 def _branch(reader: BlockReader, operation: Any) -> Call:
-    """`scf.if`, whose second region may be empty, and `stablehlo.if`."""
+    """Imports `scf.if`, whose second region may be empty, and `stablehlo.if`."""
     condition = as_bool(reader, reader.operands(operation)[0])
     types = [reader.reading.types(result.type) for result in operation.results]
     arms = [_arm(reader, region) for region in operation.regions]
@@ -149,7 +149,7 @@ def _arm(reader: BlockReader, region: Any) -> Arm:
 
 
 def _case(reader: BlockReader, operation: Any) -> Call:
-    """`stablehlo.case`: the branch of this number, the last one for every number that has none."""
+    """Imports `stablehlo.case`, which runs the branch of a number, or the last branch if there is none."""
     index = reader.operands(operation)[0]
     types = [reader.reading.types(result.type) for result in operation.results]
     *regions, last = operation.regions
@@ -165,7 +165,7 @@ def _case(reader: BlockReader, operation: Any) -> Call:
 
 
 def _index_switch(reader: BlockReader, operation: Any) -> Call:
-    """`scf.index_switch`: its first region is the default."""
+    """Imports `scf.index_switch`, whose first region is the default."""
     index = reader.operands(operation)[0]
     types = [reader.reading.types(result.type) for result in operation.results]
     default, *regions = operation.regions
@@ -181,7 +181,7 @@ def _index_switch(reader: BlockReader, operation: Any) -> Call:
 
 
 def _inline(reader: BlockReader, operation: Any) -> Call:
-    """`scf.execute_region`: its ops stand where it stands."""
+    """Imports `scf.execute_region` by inlining its ops."""
     reader.bind(operation.results, (yield reader.region(operation.regions[0])))
 
 
@@ -195,4 +195,4 @@ CONTROL: Final[Mapping[str, Callable[[BlockReader, Any], Call]]] = {
     "scf.index_switch": _index_switch,
     "scf.execute_region": _inline,
 }
-"""The ops that become `prim::If` and `prim::Loop`, and how."""
+"""Readers of the ops that become `prim::If` and `prim::Loop`."""

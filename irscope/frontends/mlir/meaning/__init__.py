@@ -1,1 +1,1 @@
-"""Which ops of MLIR compute what ops of torch compute, and how that is written."""
+"""Which MLIR ops compute the same as torch's, and which nodes express them?"""

@@ -1,8 +1,8 @@
-"""`arith`, `math` and `complex` on tensors and plain numbers.
+"""Rules of `arith`, `math` and `complex` on tensors and plain numbers.
 
-MLIR's integers have no sign, the ops do (`unsigned.py` has those that read them as having none). Vectors, fast-math flags, and
-`math.fma`, which rounds once, stay as they are. An `index` is an `int` here; numbers of a fixed width are tensors without
-dimensions.
+MLIR's integers have no sign, its ops do (`unsigned.py` has those that read integers as unsigned). Vectors, fast-math
+flags, and `math.fma`, which rounds once, are kept. An `index` becomes an `int`; numbers of a fixed width become tensors
+of rank 0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")
 
 
 def is_plain(op: Operation) -> bool:
-    """Whether an op has no flags that allow other results (fast math, integers that never overflow) and rounds to even."""
+    """Checks that an op has no flags that allow other results (fast math, no-overflow integers) and rounds to even."""
     attributes = op.handle.attributes
     if not len(attributes):
         return True
@@ -43,7 +43,7 @@ def is_plain(op: Operation) -> bool:
 
 
 def _on_tensors(rule: Rule) -> Rule:
-    """The rule, for ops on our tensors without flags that allow other results."""
+    """Restricts a rule to ops on tensors without flags that allow other results."""
 
     def guarded(op: Operation) -> Any:
         for type in op.types:
@@ -54,7 +54,7 @@ def _on_tensors(rule: Rule) -> Rule:
                 return None
         return rule(op) if is_plain(op) else None
 
-    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the table of what is covered
+    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the coverage table
     return guarded
 
 
@@ -79,7 +79,7 @@ def _constant(op: Operation) -> Value | None:
 
 
 def _integer(aten: str, rule: Rule) -> Rule:
-    """A rule for tensors that is an op of ints where the operands are of type `index`."""
+    """Returns a rule for tensors that emits an op on ints if the operands have type `index`."""
     tensors = _on_tensors(rule)
 
     def either(op: Operation) -> Any:
@@ -101,7 +101,7 @@ _FLOAT_ORDER: Final = (
 
 
 _NOT: Final = {"ult": "ge", "ule": "gt", "ugt": "le", "uge": "lt"}
-"""Comparisons of floats that hold where one is NaN: each is the contrary of one that does not."""
+"""Float comparisons that hold if an operand is NaN, each the negation of one that does not."""
 
 
 def _compare(words: Sequence[str]) -> Rule:
@@ -113,8 +113,8 @@ def _compare(words: Sequence[str]) -> Rule:
         if aten is None or not is_plain(op):
             return None
         if all(value.type == INT for value in op.operands) and isinstance(op.types[0], TensorType):
-            told = op.e.aten(aten, *op.operands, type=BOOL)
-            return op.e.tensor("prim::NumToTensor", told, dtype="bool", shape=())
+            flag = op.e.aten(aten, *op.operands, type=BOOL)
+            return op.e.tensor("prim::NumToTensor", flag, dtype="bool", shape=())
         ordered = dtype_of(op.operands[0]) != "bool" or aten in ("eq", "ne")
         is_tensor = all(isinstance(value.type, TensorType) for value in op.operands) and isinstance(op.types[0], TensorType)
         return op.e.aten(aten, *op.operands, type=op.type) if is_tensor and ordered and dtype_of(op.operands[0]) else None
@@ -143,7 +143,7 @@ def _cast(sources: frozenset[str], targets: frozenset[str]) -> Rule:
 
 
 def _truncated(op: Operation) -> Value | None:
-    """The lowest bits."""
+    """The low bits of an integer."""
     (x,) = op.operands
     if dtype_of(x) not in _SIGNED or op.dtype not in _SIGNED | {"bool"}:
         return None
@@ -173,7 +173,7 @@ def _extreme(aten: str) -> Rule:
 
 
 def _complex_constant(op: Operation) -> Value | None:
-    """Its two floats are read from their text, which keeps all bits."""
+    """A complex constant, whose two floats are read from their text, which keeps all bits."""
     parts = ", ".join(str(part).partition(" :")[0] for part in op.attr("value"))
     data = dense_data(None, f"dense<({parts})> : tensor<{op.handle.results[0].type}>")
     return None if data is None or op.dtype not in _COMPLEX else op.e.constant(data, op.type)
@@ -196,7 +196,7 @@ def _sum(aten: str) -> Rule:
 
 
 def _composite(op: Operation) -> Sequence[Value] | None:
-    """A composite means what its decomposition does."""
+    """A call of the composite's decomposition."""
     name = op.text("decomposition")
     return op.e.node("func::call", op.operands, op.types, FrozenDict(callee=name)) if name else None
 
@@ -261,4 +261,4 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.composite": _composite,
     "util.optimization_barrier": lambda op: op.operands,
 }  # fmt: skip
-"""What each op becomes."""
+"""The rule of each op."""

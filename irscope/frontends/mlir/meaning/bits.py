@@ -1,6 +1,6 @@
-"""Shifts, and the bits of numbers as numbers of another type.
+"""Rules of shifts, and of the bits of numbers as numbers of another type.
 
-StableHLO shifts everything out where the distance is the width or more; torch does the same.
+StableHLO shifts out all bits if the distance is the width or more; torch does the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Rule = Callable[[Operation], Value | None]
 
 
 def _shift(right: bool) -> Rule:
-    """A shift by a constant that is smaller than the width is a product or a quotient by a power of two."""
+    """Returns the rule of a shift; by a constant smaller than the width it is a product or a quotient with a power of
+    two."""
 
     def rule(op: Operation) -> Value | None:
         known = op.e.elements(op.operands[1])
@@ -38,7 +39,7 @@ def _shift(right: bool) -> Rule:
 
 
 def _shifted(op: Operation, aten: str, bits: int) -> Value:
-    """A shift by what the program computes; of small unsigned numbers, which torch does not shift, in int64."""
+    """Emits a shift by a computed distance; for small unsigned numbers, which torch does not shift, in int64."""
     if op.dtype[0] != "u" or bits == 64:
         return op.e.aten(aten, *op.operands, type=op.type)
     wide = op.e.like(aten, *(op.e.cast(value, "int64") for value in op.operands))
@@ -75,4 +76,4 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.shift_right_logical": _shift_right_logical,
     "stablehlo.bitcast_convert": _bitcast,
 }
-"""What each op becomes."""
+"""The rule of each op."""

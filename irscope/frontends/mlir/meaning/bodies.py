@@ -1,7 +1,7 @@
-"""What the small region of a reduction, sort or scatter computes, read off as an expression.
+"""Recognises the small region of a reduction, sort or scatter as an expression.
 
 Nothing is guessed: the region is written out as one text over its parameters (`add(a0,a1)`), and only texts that are
-known to be an op of torch's count.
+known to correspond to an op of torch are accepted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _KINDS: Final = {
 
 
 def expressions(region: Any) -> list[str] | None:
-    """The returned values of a region of one block as texts; None where it is too large or has regions inside.
+    """Returns the results of a region of one block as texts; None if it is too large or has nested regions.
 
-    Constants are written with their elements, so that nothing is left out; conversions and types of scalars are implied
-    by the operands' types, which the ops say.
+    Constants are written with their elements, so that nothing is omitted; conversions and types of scalars are implied
+    by the operands' types, which the ops determine.
     """
     blocks = list(region.blocks)
     if len(blocks) != 1 or len(blocks[0].operations) > _MAX_OPS:
@@ -56,52 +56,53 @@ def _word(name: str, attribute: Any) -> str:
 
 
 def reducer(region: Any) -> str | None:
-    """`add`, `mul`, `max`, `min`, `and` or `or`, where that is what the region makes of its two parameters."""
-    told = expressions(region)
-    if told is None or len(told) != 1:
+    """Returns `add`, `mul`, `max`, `min`, `and` or `or` if the region combines its two parameters this way, else
+    None."""
+    texts = expressions(region)
+    if texts is None or len(texts) != 1:
         return None
-    name, _, operands = told[0].partition("(")
+    name, _, operands = texts[0].partition("(")
     return _KINDS.get(name) if operands in ("a0,a1)", "a1,a0)") else None
 
 
 def keeps_new(region: Any) -> bool:
-    """Whether the region of a scatter gives the update, whatever was there."""
+    """Checks whether the region of a scatter returns the update, whatever the old element is."""
     return expressions(region) == ["a1"]
 
 
 def selects_largest(region: Any) -> str | None:
-    """`argmax` or `argmin` where the region picks, of two (value, index) pairs, the larger or smaller value, NaN before
-    all others, and of equal ones that with the smaller index."""
-    told = expressions(region)
-    if told is None or len(told) != 2:
+    """Returns `argmax` or `argmin` if the region selects, of two (value, index) pairs, the one with the larger or
+    smaller value, NaN before all others, and of equal values the one with the smaller index; else None."""
+    texts = expressions(region)
+    if texts is None or len(texts) != 2:
         return None
     for name, sign in (("argmax", "GT"), ("argmin", "LT")):
         wins = f"or(compare.{sign}(a0,a2),compare.NE(a0,a0))"
         pick = f"or({wins},and(compare.EQ(a0,a2),compare.LT(a1,a3)))"
-        if told == [f"select({wins},a0,a2)", f"select({pick},a1,a3)"]:
+        if texts == [f"select({wins},a0,a2)", f"select({pick},a1,a3)"]:
             return name
     return None
 
 
 def is_lexicographic(region: Any) -> tuple[int, bool] | None:
-    """By how many keys a sort compares, and whether the largest comes first; None where it is not sure.
+    """Returns by how many keys a sort compares, and whether the largest comes first; None if it is not certain.
 
-    Floats must be compared as JAX does, with one zero and one NaN, the largest: that is torch's order, too.
+    Floats must be compared as JAX does, with one zero and one NaN, which is the largest: that is torch's order, too.
     """
-    told = expressions(region)
-    if told is None or len(told) != 1:
+    texts = expressions(region)
+    if texts is None or len(texts) != 1:
         return None
     arguments = list(region.blocks[0].arguments)
     for keys in range(1, len(arguments) // 2 + 1):
         types = [str(argument.type) for argument in arguments[: 2 * keys : 2]]
         for sign, largest_first in (("LT", False), ("GT", True)):
-            if told[0] == _order(types, sign):
+            if texts[0] == _order(types, sign):
                 return keys, largest_first
     return None
 
 
 def _order(types: list[str], sign: str) -> str:
-    """The text of a lexicographic comparison of keys of these types."""
+    """Returns the text of a lexicographic comparison of keys of these types."""
     less, equal = [], []
     for key, type in enumerate(types):
         a, b = f"a{2 * key}", f"a{2 * key + 1}"
@@ -131,12 +132,12 @@ def _one_zero_and_nan(argument: str, type: str) -> str:
 
 
 def has_one_zero_and_nan(value: Any) -> bool:
-    """Whether a value is made by JAX's selects that leave one zero and one NaN of a float."""
-    outer = _made_by(value, "stablehlo.select")
+    """Checks whether a value is produced by JAX's selects that leave one zero and one NaN of a float."""
+    outer = _producer(value, "stablehlo.select")
     if outer is None:
         return False
     is_nan, nan, rest = outer.operands
-    inner = _made_by(rest, "stablehlo.select")
+    inner = _producer(rest, "stablehlo.select")
     if inner is None or not _is_constant(nan, tuple(_NANS.values())):
         return False
     is_zero, zero, x = inner.operands
@@ -147,21 +148,21 @@ def has_one_zero_and_nan(value: Any) -> bool:
     )
 
 
-def _made_by(value: Any, name: str) -> Any:
-    """The op that makes a value, if it is of this name."""
+def _producer(value: Any, name: str) -> Any:
+    """Returns the op that produces a value, if it has this name."""
     owner = getattr(value, "owner", None)
     operation = getattr(owner, "operation", owner)
     return operation if getattr(operation, "name", "") == name else None
 
 
 def _is_constant(value: Any, words: tuple[str, ...]) -> bool:
-    spread = _made_by(value, "stablehlo.broadcast_in_dim")
-    made = _made_by(spread.operands[0] if spread is not None else value, "stablehlo.constant")
+    spread = _producer(value, "stablehlo.broadcast_in_dim")
+    made = _producer(spread.operands[0] if spread is not None else value, "stablehlo.constant")
     return made is not None and str(made.attributes["value"]).startswith(tuple(f"dense<{word}>" for word in words))
 
 
 def _compares(value: Any, sign: str, x: Any, is_other: Callable[[Any], bool]) -> bool:
-    made = _made_by(value, "stablehlo.compare")
+    made = _producer(value, "stablehlo.compare")
     if made is None or sign not in str(made.attributes["comparison_direction"]):
         return False
     left, right = made.operands

@@ -1,4 +1,4 @@
-"""CHLO's ops of operands of several extents: those of StableHLO, for operands that broadcast as NumPy's do."""
+"""Rules of CHLO's broadcasting ops: those of StableHLO, for operands that broadcast as in NumPy."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _BROADCASTING: Final = (
 
 
 def _broadcasting(rule: Rule) -> Rule:
-    """The rule of an op whose operands broadcast as NumPy's do."""
+    """Returns the rule for operands that broadcast as in NumPy."""
 
     def guarded(op: Operation) -> Value | None:
         return rule(op) if op.is_static and not op.text("broadcast_dimensions") else None
 
-    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the table of what is covered
+    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the coverage table
     return guarded
 
 
 RULES: Final[Mapping[str, Rule]] = {
     f"chlo.broadcast_{name}": _broadcasting({**pointwise.RULES, **bits.RULES}[f"stablehlo.{name}"]) for name in _BROADCASTING
 }
-"""What each op becomes."""
+"""The rule of each op."""

@@ -1,4 +1,4 @@
-"""`dot_general` as (batched) matrix products, `convolution` as torch's, with the dimensions moved there and back."""
+"""Rules of `dot_general` as (batched) matrix products, and of `convolution`, with permutations around torch's ops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPLEX: Final = ("complex64", "complex128")
 
 
 def _numbers(text: str, key: str) -> list[int]:
-    """The list behind a key in an attribute's text: `contracting_dims = [1] x [0]` has two, by their own keys."""
+    """Returns the list after a key in an attribute's text."""
     found = re.search(rf"{key} = \[([\d, ]*)\]", text)
     return [int(word) for word in found.group(1).split(",") if word.strip()] if found else []
 
@@ -41,7 +41,7 @@ def _dot(op: Operation) -> Value | None:
 
 
 def contracted(op: Operation, batch: tuple[list[int], list[int]], inner: tuple[list[int], list[int]]) -> Value:
-    """Sums of products over the inner dimensions, computed in the result's element type."""
+    """Emits sums of products over the inner dimensions, computed in the result's element type."""
     e = op.e
     a, b = (e.cast(value, op.dtype) for value in op.operands)
     shapes = shape_of(a) or (), shape_of(b) or ()
@@ -76,7 +76,7 @@ def _fft(op: Operation) -> Value | None:
 
 
 def _layout(text: str) -> dict[str, Any] | None:
-    """The dimension numbers, `#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, as places by letter."""
+    """Parses the dimension numbers, `#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`."""
     found = re.search(r"\[([^\]]*)\]x\[([^\]]*)\]->\[([^\]]*)\]", text)
     if found is None:
         return None
@@ -94,15 +94,15 @@ def _convolution(op: Operation) -> Value | None:
     rank = len(op.shape) - 2
     ones = (1,) * rank
     steps, gaps, inner = (op.ints(name) or ones for name in ("window_strides", "lhs_dilation", "rhs_dilation"))
-    pads, turned = op.ints("padding") or (0,) * (2 * rank), op.ints("window_reversal") or (0,) * rank
+    pads, reversal = op.ints("padding") or (0,) * (2 * rank), op.ints("window_reversal") or (0,) * rank
     groups, batches = op.number("feature_group_count", 1), op.number("batch_group_count", 1)
     spatial = [str(axis) for axis in range(rank)]
     if not 1 <= rank <= 3 or prod(shape_of(x) or ()) == 0 or prod(shape_of(w) or ()) == 0:
         return None
     x = permuted(e, e.cast(x, op.dtype), [layout["lhs"].index(word) for word in ("b", "f", *spatial)])
     w = permuted(e, e.cast(w, op.dtype), [layout["rhs"].index(word) for word in ("o", "i", *spatial)])
-    if any(turned):
-        w = e.like("flip", w, [2 + axis for axis, yes in enumerate(turned) if yes])
+    if any(reversal):
+        w = e.like("flip", w, [2 + axis for axis, yes in enumerate(reversal) if yes])
     low, high = list(pads[::2]), list(pads[1::2])
     symmetric = low == high and min(low, default=0) >= 0 and set(gaps) <= {1}
     if not symmetric:
@@ -127,12 +127,12 @@ def _convolution(op: Operation) -> Value | None:
 
 
 def _groups_of_batches(op: Operation, x: Value, batches: int) -> Value:
-    """Groups of the batch as groups of features: `[g·n, c, …]` as `[n, g·c, …]`."""
+    """Turns groups of the batch into groups of features: `[g·n, c, …]` into `[n, g·c, …]`."""
     e, shape = op.e, list(shape_of(x) or ())
     count, features, rest = shape[0] // batches, shape[1], shape[2:]
     apart = reshaped(e, x, [batches, count, features, *rest])
-    turned = permuted(e, apart, [1, 0, 2, *range(3, 3 + len(rest))])
-    return reshaped(e, turned, [count, batches * features, *rest])
+    transposed = permuted(e, apart, [1, 0, 2, *range(3, 3 + len(rest))])
+    return reshaped(e, transposed, [count, batches * features, *rest])
 
 
 RULES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
@@ -141,4 +141,4 @@ RULES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
     "stablehlo.fft": _fft,
     "stablehlo.convolution": _convolution,
 }
-"""What each op becomes."""
+"""The rule of each op."""

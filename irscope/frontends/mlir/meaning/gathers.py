@@ -1,7 +1,8 @@
-"""`gather` and `scatter` as indexing by tensors: for each dimension of the operand, where along it to read or write.
+"""Rules of `gather` and `scatter` as indexing by tensors: for each dimension of the operand, the indices to read or
+write.
 
-A gather's start indices are clamped so that every slice lies inside; the parts of a scatter that lie outside are left
-out. The latter is done by writing them behind the end of a flattened operand, to an element that is then cut off.
+A gather's start indices are clamped so that every slice is inside; the parts of a scatter that are outside are
+dropped. To this end they are written past the end of a flattened operand, to an element that is then cut off.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def _number(text: str, key: str) -> int:
 
 class _Indexing:
     """The common part of gather and scatter: how batch and window dimensions of `moved` (the result of a gather, the
-    updates of a scatter) fall on the operand's."""
+    updates of a scatter) map to the operand's."""
 
     def __init__(
-        self, op: Operation, sizes: Sequence[int], moved: Sequence[int], window: Sequence[int], gone: Sequence[int],
+        self, op: Operation, sizes: Sequence[int], moved: Sequence[int], window: Sequence[int], dropped: Sequence[int],
         batching: tuple[Sequence[int], Sequence[int]], start_map: Sequence[int], vector_axis: int,
     ) -> None:  # fmt: skip
         self.e: Emitter = op.e
@@ -44,17 +45,17 @@ class _Indexing:
         self.sizes = sizes
         self.moved = moved
         self.batch = [axis for axis in range(len(moved)) if axis not in window]
-        inside = [axis for axis in range(len(self.operand_shape)) if axis not in gone and axis not in batching[0]]
+        inside = [axis for axis in range(len(self.operand_shape)) if axis not in dropped and axis not in batching[0]]
         self.window_of = dict(zip(inside, window, strict=True))
-        """The dimension of `moved` that runs inside of the slice, by dimension of the operand."""
+        """For each dimension of the operand, the dimension of `moved` that runs inside the slice."""
         self.batching = dict(zip(*batching, strict=True))
-        """The dimension of the indices that runs with one of the operand."""
+        """For each batching dimension of the operand, the matching dimension of the indices."""
         self.start_map = start_map
         self.vector_axis = vector_axis
         self.indices_shape = shape_of(op.operands[1]) or ()
 
     def starts(self, indices: Value) -> dict[int, Value]:
-        """Where slices start, by dimension of the operand, over the batch dimensions of `moved`."""
+        """Returns the starts of slices by dimension of the operand, over the batch dimensions of `moved`."""
         e, shape = self.e, self.indices_shape
         wide = e.cast(indices, "int64")
         found = {}
@@ -69,19 +70,19 @@ class _Indexing:
         return found
 
     def _placed(self, extents: Sequence[int]) -> list[int]:
-        """Batch extents at their places in `moved`."""
+        """Returns batch extents at their positions in `moved`, with 1 elsewhere."""
         by_axis = dict(zip(self.batch, extents, strict=True))
         return [by_axis.get(axis, 1) for axis in range(len(self.moved))]
 
     def offsets(self, axis: int) -> Value | None:
-        """The places inside of a slice along a dimension of the operand; None where there is but one."""
+        """Returns the offsets inside a slice along a dimension of the operand; None if there is only one."""
         window = self.window_of.get(axis)
         if window is None or self.sizes[axis] == 1:
             return None
         return along(self.e, iota(self.e, self.sizes[axis]), window, len(self.moved))
 
     def sum(self, a: Value | None, b: Value | None) -> Value:
-        """Two index tensors that broadcast to `moved`, added; without either, zero."""
+        """Adds two index tensors that broadcast to `moved`; returns zero if there are none."""
         if a is None or b is None:
             found = a if b is None else b
             return self.e.constant_zeros(len(self.moved)) if found is None else found
@@ -112,7 +113,7 @@ def _gather(op: Operation) -> Value | None:
 
 
 _REDUCES: Final = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
-"""What torch's `scatter_reduce` calls it."""
+"""The names of the reductions in torch's `scatter_reduce`."""
 
 
 def _scatter(op: Operation) -> Sequence[Value] | None:
@@ -128,37 +129,37 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     if prod(moved) == 0:
         return [x]
     batching = _numbers(text, "input_batching_dims"), _numbers(text, "scatter_indices_batching_dims")
-    window, gone = _numbers(text, "update_window_dims"), _numbers(text, "inserted_window_dims")
-    inside = [axis for axis in range(len(shape)) if axis not in gone and axis not in batching[0]]
+    window, dropped = _numbers(text, "update_window_dims"), _numbers(text, "inserted_window_dims")
+    inside = [axis for axis in range(len(shape)) if axis not in dropped and axis not in batching[0]]
     by_axis = dict(zip(inside, window, strict=True))
     sizes = [moved[by_axis[axis]] if axis in by_axis else 1 for axis in range(len(shape))]
     index = _Indexing(
-        op, sizes, moved, window, gone, batching, _numbers(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
+        op, sizes, moved, window, dropped, batching, _numbers(text, "scatter_dims_to_operand_dims"), _number(text, "index_vector_dim")
     )
     return [_written(op, kind, index, updates)]
 
 
 def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Value:
-    """The operand with the updates whose slices lie inside of it."""
+    """Returns the operand with those updates whose slices are inside it."""
     e, x, shape = op.e, op.operands[0], index.operand_shape
     starts, count = index.starts(op.operands[1]), prod(shape)
     flat: Value | None = None
-    lies_inside: Value | None = None
+    is_inside: Value | None = None
     for axis, extent in enumerate(shape):
         start = starts.get(axis)
         place = index.sum(start, index.offsets(axis))
         if start is not None and axis in index.start_map:
             for test, bound in (("ge", 0), ("le", extent - index.sizes[axis])):
                 fits = e.like(test, start, bound, dtype="bool")
-                lies_inside = fits if lies_inside is None else _both(e, lies_inside, fits)
+                is_inside = fits if is_inside is None else _both(e, is_inside, fits)
         step = prod(shape[axis + 1 :])
         scaled = e.like("mul", place, step) if step != 1 else place
         flat = scaled if flat is None else index.sum(flat, scaled)
     total = prod(index.moved)
     flat = index.sum(flat, None)
-    if lies_inside is not None:
-        around = [max(m, n) for m, n in zip(shape_of(flat) or (), shape_of(lies_inside) or (), strict=True)]
-        flat = e.tensor("where", lies_inside, flat, count, dtype="int64", shape=around)
+    if is_inside is not None:
+        around = [max(m, n) for m, n in zip(shape_of(flat) or (), shape_of(is_inside) or (), strict=True)]
+        flat = e.tensor("where", is_inside, flat, count, dtype="int64", shape=around)
     places = reshaped(e, spread(e, flat, index.moved), [total])
     longer = e.tensor("constant_pad_nd", reshaped(e, x, [count]), [0, 1], 0, dtype=op.dtype, shape=[count + 1])
     if kind in ("mul", "max", "min"):
@@ -181,5 +182,5 @@ RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]
     "stablehlo.gather": _gather,
     "stablehlo.scatter": _scatter,
 }
-"""What each op becomes."""
+"""The rule of each op."""
 

@@ -1,4 +1,4 @@
-"""Sorting: `stablehlo.sort` with a comparator that is a lexicographic order, and `chlo.top_k`."""
+"""Rules of sorting: `stablehlo.sort` with a comparator that is a lexicographic order, and `chlo.top_k`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["RULES"]
 
 
 def _sorted(e: Emitter, key: Value, axis: int, descending: bool) -> tuple[Value, Value]:
-    """The key in stable order, and where each element was."""
+    """Sorts a key stably; returns it and the old index of each element."""
     shape = shape_of(key) or ()
     places = TensorType("int64", shape, None if shape else ())
     inputs = (key, e.constant(True), e.constant(axis), e.constant(descending))
@@ -44,7 +44,7 @@ def _sort(op: Operation) -> Sequence[Value] | None:
 
 
 def _top_k(op: Operation) -> Sequence[Value] | None:
-    """The largest ones, NaN first; of equal ones, that which comes first."""
+    """The largest elements, NaN first, and of equal ones the first, with their indices."""
     (x,) = op.operands
     if not op.is_static or dtype_of(x) not in FLOATS | INTEGERS or not op.shape:
         return None
@@ -59,4 +59,4 @@ RULES: Final[Mapping[str, Callable[[Operation], Sequence[Value] | None]]] = {
     "stablehlo.sort": _sort,
     "chlo.top_k": _top_k,
 }
-"""What each op becomes."""
+"""The rule of each op."""

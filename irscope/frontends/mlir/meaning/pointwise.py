@@ -1,10 +1,10 @@
-"""Elementwise ops of StableHLO and CHLO, and what keeps some from being torch's op of that name.
+"""Rules of elementwise ops of StableHLO and CHLO, and how some differ from torch's op of the same name.
 
-Integer division by zero gives -1 and the dividend as remainder in XLA, and stops a torch program: where the divisor is
-not a constant, it is guarded. A float that no integer of the type is near becomes the largest or smallest one, and NaN 0,
-where torch leaves that to the machine: the conversion is guarded, but for bounds that a clamp before it tells. `sign` keeps
-NaN and the sign of zero. `round_nearest_afz` rounds halves away from zero, torch to even. Comparisons by total order are
-torch's where the program has made one zero and one NaN of a float before, as JAX does.
+Integer division by zero returns -1, with the dividend as remainder, in XLA, and stops a torch program: if the divisor
+is not a constant, it is guarded. A float beyond the range of the integer type becomes the largest or smallest integer,
+and NaN 0, where torch leaves that to the machine: the conversion is guarded, unless a clamp before it bounds the float.
+`sign` keeps NaN and the sign of zero. `round_nearest_afz` rounds halves away from zero, torch to even. Comparisons by
+total order are torch's if the program has reduced a float to one zero and one NaN before, as JAX does.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ def is_integer(dtype: str) -> bool:
 
 
 def simple(aten: str, accepted: frozenset[str], *rest: Any) -> Rule:
-    """The rule of an op that is one of torch's for operands of these element types; `rest` are further arguments."""
+    """Returns the rule of an op that is the same as one of torch's for these element types; `rest` are further
+    arguments."""
 
     def rule(op: Operation) -> Value | None:
         if any(dtype_of(value) not in accepted for value in op.operands):
             return None
         return op.e.aten(aten, *op.operands, *rest, type=op.type)
 
-    rule.becomes = aten  # type: ignore[attr-defined]  # for the table of what is covered
+    rule.becomes = aten  # type: ignore[attr-defined]  # for the coverage table
     return rule
 
 
@@ -63,8 +64,8 @@ def _remainder(op: Operation) -> Value | None:
 
 
 def divided(op: Operation, aten: str, *rest: Any) -> Value:
-    """An integer quotient or remainder as XLA has it: by 0 all bits set, or the dividend; the smallest number by -1
-    without a trap."""
+    """Emits an integer quotient or remainder as in XLA: by 0 the result has all bits set, or is the dividend; the
+    smallest number by -1 does not trap."""
     e, (a, b) = op.e, op.operands
     known = e.elements(b)
     if known is not None and not np.any(known == 0) and not np.any(known == (-1 if known.dtype.kind == "i" else 0)):
@@ -146,7 +147,7 @@ def _compare(op: Operation) -> Value | None:
 
 
 def _compare_in_total_order(op: Operation, word: str) -> Value | None:
-    """Floats of which there is one zero and one NaN, which comes last, as JAX makes them before it compares; others by bits."""
+    """Compares floats with one zero and one NaN, which comes last, as JAX prepares them; other floats by their bits."""
     if not all(has_one_zero_and_nan(operand) for operand in op.handle.operands):
         return _compare_by_bits(op, word)
     e, (a, b) = op.e, op.operands
@@ -166,7 +167,7 @@ def _compare_in_total_order(op: Operation, word: str) -> Value | None:
 
 
 def _compare_by_bits(op: Operation, word: str) -> Value | None:
-    """Any floats in total order: as integers, of which those of negative floats have all bits but the sign turned over."""
+    """Compares any floats in total order: as integers, with all bits but the sign flipped for negative floats."""
     integers = _SAME_WIDTH.get(dtype_of(op.operands[0]))
     if integers is None:
         return None
@@ -180,7 +181,7 @@ def _compare_by_bits(op: Operation, word: str) -> Value | None:
 
 
 _SAME_WIDTH: Final = {"float16": "int16", "float32": "int32", "float64": "int64"}
-"""The integers that a float's bits are; torch has no shifts of bfloat16's."""
+"""The integer type of a float's bits; torch cannot shift those of bfloat16."""
 
 
 def _clamp(op: Operation) -> Value | None:
@@ -209,11 +210,11 @@ def _convert(op: Operation) -> Value | None:
 
 
 _DIGITS: Final = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-"""Binary digits of each type of floats."""
+"""The significand bits of each float type."""
 
 
 def _whole(op: Operation) -> Value:
-    """A float as an integer: too large or too small, it is the largest or smallest of the type; NaN is 0."""
+    """Converts a float to an integer: out of range it is the largest or smallest of the type; NaN becomes 0."""
     e, (x,), limits = op.e, op.operands, np.iinfo(op.dtype)
     known, (low, high) = e.elements(x), e.bounds.get(x, (-np.inf, np.inf))
     if known is not None and known.size and known.dtype.kind == "f" and np.all(np.isfinite(known)):
@@ -241,7 +242,7 @@ def _reduce_precision(op: Operation) -> Value | None:
 
 
 def _digamma(op: Operation) -> Value | None:
-    """Torch's, but NaN at zero, as at all other poles."""
+    """Torch's digamma, but NaN at zero, as at all other poles."""
     if not is_float(op.dtype):
         return None
     e, (x,) = op.e, op.operands
@@ -268,7 +269,7 @@ def _subtract(op: Operation) -> Value | None:
 
 
 def _functions(names: str, accepted: frozenset[str]) -> dict[str, Rule]:
-    """Rules of functions of one operand or two, from `mlir=aten` words."""
+    """Returns rules of functions of one or two operands, from `mlir=aten` words."""
     pairs = (word.partition("=") for word in names.split())
     return {name: simple(aten or name.partition(".")[2], accepted) for name, _, aten in pairs}
 
@@ -316,11 +317,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "chlo.is_pos_inf": _infinite(1),
     "chlo.is_neg_inf": _infinite(-1),
 }  # fmt: skip
-"""What each op becomes."""
+"""The rule of each op."""
 
 
 def splat(e: Emitter, value: Value) -> float | int | bool | None:
-    """The one number that every element of a value is known to be."""
+    """Returns the one number that all elements of a value are known to have, else None."""
     known = e.elements(value)
     if known is None or known.size == 0:
         return None

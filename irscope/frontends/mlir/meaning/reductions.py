@@ -1,4 +1,4 @@
-"""`stablehlo.reduce`: sums, products, extrema, `all`, `any`, and JAX's argmax."""
+"""Rules of `stablehlo.reduce`: sums, products, extrema, `all`, `any`, and JAX's argmax."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _COMBINE: Final = {
     "add": ("add", 1), "mul": ("mul",), "max": ("maximum",), "min": ("minimum",), "and": ("bitwise_and",),
     "or": ("bitwise_or",),
 }  # fmt: skip
-"""The op of two operands, and its further arguments."""
+"""For each reduction, its op of two operands and that op's further arguments."""
 
 
 def is_reducible(kind: str, dtype: str) -> bool:
-    """Whether torch reduces elements of this type so."""
+    """Checks whether torch has this reduction for an element type."""
     if dtype == "bool":
         return True
     return kind in ("add", "mul", "max", "min") and (dtype in FLOATS | INTEGERS or (dtype == "complex64" and kind == "add"))
 
 
 def is_identity(kind: str, dtype: str, known: np.ndarray[Any, Any] | None) -> bool:
-    """Whether an initial value changes nothing."""
+    """Checks whether an initial value is the identity of a reduction."""
     if known is None or known.size != 1:
         return False
     value = known.reshape(-1)[0]
@@ -46,18 +46,18 @@ def is_identity(kind: str, dtype: str, known: np.ndarray[Any, Any] | None) -> bo
 
 
 def combined(e: Emitter, kind: str, a: Value, b: Value) -> Value:
-    """The reduction's op of two operands."""
+    """Emits the reduction's op of two operands."""
     op, *rest = _COMBINE[kind]
     shape = shape_of(a) if len(shape_of(a) or ()) >= len(shape_of(b) or ()) else shape_of(b)
     return e.tensor(str(op), a, b, *rest, dtype=dtype_of(a), shape=shape or ())
 
 
 def reduced(e: Emitter, kind: str, value: Value, axes: Sequence[int]) -> Value:
-    """A reduction over some dimensions, none of them empty."""
+    """Emits a reduction over some dimensions, none of them empty."""
     if not axes:
         return value
     dtype, before = dtype_of(value), shape_of(value)
-    assert before is not None  # the caller looked
+    assert before is not None  # checked by the caller
     after = [extent for axis, extent in enumerate(before) if axis not in axes]
     if dtype == "bool":
         kind = {"add": "or", "max": "or", "mul": "and", "min": "and"}.get(kind, kind)
@@ -90,7 +90,7 @@ def _reduce(op: Operation) -> Sequence[Value] | None:
     e, (x, initial) = op.e, op.operands
     if not is_reducible(kind, op.dtype) or not dtype_of(x):
         return None
-    x, initial = e.cast(x, op.dtype), e.cast(initial, op.dtype)  # it is computed in the result's element type
+    x, initial = e.cast(x, op.dtype), e.cast(initial, op.dtype)  # computed in the result's element type
     if 0 in [(shape_of(x) or ())[axis] for axis in axes]:
         return [spread(e, initial, op.shape)]
     made = reduced(e, kind, x, axes)
@@ -100,7 +100,7 @@ def _reduce(op: Operation) -> Sequence[Value] | None:
 
 
 def _arg_extreme(op: Operation, axes: Sequence[int]) -> Sequence[Value] | None:
-    """The extreme and where it is, of values with their own numbers along one dimension."""
+    """Emits an extreme and its index, if the second operand numbers the first along one dimension."""
     (region,) = op.regions()
     name, e = selects_largest(region), op.e
     x, index, initial, first = op.operands
@@ -118,4 +118,4 @@ def _arg_extreme(op: Operation, axes: Sequence[int]) -> Sequence[Value] | None:
 
 
 RULES: Final[Mapping[str, Callable[[Operation], Sequence[Value] | None]]] = {"stablehlo.reduce": _reduce}
-"""What each op becomes."""
+"""The rule of each op."""

@@ -1,4 +1,4 @@
-"""Ops that make, move, cut and join elements without computing with them."""
+"""Rules of ops that create, move, slice and join elements without computing with them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = [
 ]  # fmt: skip
 
 _SPREAD: Final = 1024
-"""A constant of one number is kept as that number from so many elements on, and expanded."""
+"""The number of elements from which on a splat constant becomes one number that is expanded."""
 
 
 def tensor_constant(op: Operation) -> Value | None:
-    """The tensor that the attribute `value` spells."""
+    """The tensor in the attribute `value`."""
     payload = op.payload("value")
     if isinstance(payload, str) and op.is_static:
         one = splat_data(payload)
@@ -33,9 +33,9 @@ def tensor_constant(op: Operation) -> Value | None:
 
 
 def _dense_constant(e: Emitter, payload: TensorData, type: TensorType) -> Value:
-    """A constant tensor; one number many times over is that number, expanded."""
+    """Returns a constant tensor; a large splat is its one number, expanded."""
     array = payload.array
-    assert array is not None  # the caller looked
+    assert array is not None  # checked by the caller
     flat = array.reshape(-1)
     if flat.size < _SPREAD or flat.tobytes() != flat[:1].tobytes() * flat.size:
         return e.constant(payload, type)
@@ -47,7 +47,7 @@ def _repeated(e: Emitter, one: TensorData, shape: Sequence[int]) -> Value:
 
 
 def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
-    """The value expanded to more extents, the last ones its own."""
+    """Expands a value to more extents, of which the last are its own."""
     if shape_of(value) == tuple(shape):
         return value
     made = e.tensor("expand", value, list(shape), False, dtype=dtype_of(value), shape=shape)
@@ -62,7 +62,7 @@ def _broadcast(op: Operation) -> Value | None:
 
 
 def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
-    """The first operand with its dimensions at these places of the result."""
+    """Broadcasts the first operand, with its dimensions at these positions of the result."""
     if dims is None or not op.is_static:
         return None
     e, x, shape = op.e, op.operands[0], op.shape
@@ -85,10 +85,10 @@ def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
 
 
 def permuted(e: Emitter, value: Value, order: Sequence[int]) -> Value:
-    """The value with its dimensions in another order; the value itself where that is its own."""
+    """Permutes the dimensions of a value; returns the value itself if the order is unchanged."""
     assert isinstance(value.type, TensorType)
     before = value.type.shape
-    assert before is not None  # the caller looked
+    assert before is not None  # checked by the caller
     if list(order) == list(range(len(before))):
         return value
     shape = tuple([before[axis] for axis in order])
@@ -96,7 +96,7 @@ def permuted(e: Emitter, value: Value, order: Sequence[int]) -> Value:
 
 
 def reshaped(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
-    """The value with other extents; the value itself where they are its own."""
+    """Reshapes a value; returns the value itself if the extents are unchanged."""
     if shape_of(value) == tuple(shape):
         return value
     made = e.tensor("reshape", value, list(shape), dtype=dtype_of(value), shape=shape)
@@ -117,9 +117,9 @@ def _transpose(op: Operation) -> Value | None:
 
 
 def sliced(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
-    """A part of one dimension; the value itself where that is all of it."""
+    """Slices one dimension; returns the value itself if the slice is all of it."""
     before = shape_of(value)
-    assert before is not None  # the caller looked
+    assert before is not None  # checked by the caller
     if (start, stop, step) == (0, before[axis], 1):
         return value
     extent = max(0, -(-(stop - start) // step))
@@ -140,9 +140,10 @@ def _slice(op: Operation) -> Value | None:
 
 
 def _sliced_inside(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int) -> Value:
-    """A part of one dimension of a value whose extents are not all known: `narrow`, which refuses at the run what is not there."""
+    """Slices one dimension of a value with unknown extents, by `narrow`, which raises at run time if the slice is out
+    of range."""
     assert isinstance(value.type, TensorType)
-    assert value.type.shape is not None  # the caller looked
+    assert value.type.shape is not None  # checked by the caller
     before = value.type.shape
     if (start, stop, step) == (0, before[axis], 1):
         return value
@@ -168,13 +169,13 @@ def _reverse(op: Operation) -> Value | None:
 
 
 def iota(e: Emitter, count: int, dtype: str = "int64") -> Value:
-    """0, 1, 2, …"""
+    """Emits the vector 0, 1, 2, …."""
     made = e.tensor("arange", count, e.code("int64"), None, e.device, None, dtype="int64", shape=(count,))
     return e.cast(made, dtype)
 
 
 def along(e: Emitter, row: Value, axis: int, rank: int) -> Value:
-    """A vector as a tensor of this rank that lies along one axis."""
+    """Reshapes a vector to a tensor of this rank, along one axis."""
     count = shape_of(row)
     assert count is not None  # a vector
     return reshaped(e, row, [count[0] if place == axis else 1 for place in range(rank)])
@@ -191,9 +192,9 @@ def _iota(op: Operation) -> Value | None:
 
 
 def dilated(e: Emitter, value: Value, axis: int, gap: int, fill: float) -> Value:
-    """`gap` elements of one number between any two along an axis."""
+    """Inserts `gap` elements of one number between any two along an axis."""
     before = shape_of(value)
-    assert before is not None  # the caller looked
+    assert before is not None  # checked by the caller
     if gap == 0 or before[axis] <= 1:
         return value
     wide = e.tensor("unsqueeze", value, axis + 1, dtype=dtype_of(value), shape=[*before[: axis + 1], 1, *before[axis + 1 :]])
@@ -207,11 +208,11 @@ def dilated(e: Emitter, value: Value, axis: int, gap: int, fill: float) -> Value
 def padded(
     e: Emitter, value: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int], fill: float
 ) -> Value:
-    """One number around and between the elements; negative counts cut off."""
+    """Pads with one number around and between the elements; negative counts crop."""
     for axis, gap in enumerate(inner):
         value = dilated(e, value, axis, gap, fill)
     before = shape_of(value)
-    assert before is not None  # the caller looked
+    assert before is not None  # checked by the caller
     for axis, (left, right) in enumerate(zip(low, high, strict=True)):
         if left < 0 or right < 0:
             extent = shape_of(value)[axis]  # type: ignore[index]
@@ -223,7 +224,7 @@ def padded(
 
 def _constant_pad(e: Emitter, value: Value, pads: Sequence[int], fill: float) -> Value:
     before = shape_of(value)
-    assert before is not None  # the caller looked
+    assert before is not None  # checked by the caller
     rank = len(before)
     shape = [extent + sum(pads[2 * (rank - 1 - axis) : 2 * (rank - axis)]) for axis, extent in enumerate(before)]
     return e.tensor("constant_pad_nd", value, list(pads), fill, dtype=dtype_of(value), shape=shape)
@@ -245,13 +246,13 @@ def _pad(op: Operation) -> Value | None:
 
 
 PADDED: Final = FLOATS | INTEGERS | {"bool", "complex64", "complex128"}
-"""Element types that are padded with a known number; where it is computed, floats and integers."""
+"""Element types that can be padded with a known number; with a computed one, only floats and integers."""
 
 
 def padded_with(
     e: Emitter, x: Value, fill: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int]
 ) -> Value:
-    """As `padded`, with a number that may be computed."""
+    """Pads like `padded`, with a number that may be computed."""
     if not any((*low, *high, *inner)):
         return x
     number = splat(e, fill)
@@ -263,7 +264,7 @@ def padded_with(
 
 
 def clamped_start(e: Emitter, start: Value, most: int) -> Value:
-    """Where a slice starts, as int64, so that it lies inside."""
+    """Clamps the start of a slice, as int64, so that the slice is inside."""
     wide = e.cast(start, "int64")
     return e.tensor("clamp", wide, 0, most, dtype="int64", shape=shape_of(wide) or ())
 
@@ -289,7 +290,7 @@ def _dynamic_slice(op: Operation) -> Value | None:
 
 
 def _places(e: Emitter, start: Value, most: int, size: int) -> Value:
-    """The indices of a slice that starts where a value says."""
+    """Emits the indices of a slice with a computed start."""
     return e.tensor("add", iota(e, size), clamped_start(e, start, most), 1, dtype="int64", shape=(size,))
 
 
@@ -318,7 +319,7 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
 
 
 def _dynamic_reshape(op: Operation) -> Value | None:
-    """Extents that are computed and known all the same, or follow from those of the operand: one, where there is something to divide."""
+    """A reshape to extents that are computed but known, or of which one follows from the operand's."""
     if op.is_static:
         return reshaped(op.e, op.operands[0], op.shape)
     made = op.types[0]
@@ -329,7 +330,7 @@ def _dynamic_reshape(op: Operation) -> Value | None:
 
 
 def _dynamic_broadcast(op: Operation) -> Value | None:
-    """Extents that are computed and known all the same."""
+    """A broadcast to extents that are computed but known."""
     return _spread_along(op, op.ints("broadcast_dimensions"))
 
 
@@ -350,7 +351,7 @@ def _same(op: Operation) -> Sequence[Value]:
 
 
 def _custom_call(op: Operation) -> Value | Sequence[Value] | None:
-    """Marks of how a program is cut into shards, which on one device say nothing."""
+    """The operands, for markers of sharding, which mean nothing on one device."""
     return op.operands if op.text("call_target_name") == '"Sharding"' else None
 
 
@@ -374,5 +375,5 @@ RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]
     "stablehlo.custom_call": _custom_call,
     "sdy.sharding_constraint": _same,
 }
-"""What each op becomes."""
+"""The rule of each op."""
 

@@ -1,7 +1,7 @@
-"""Which ops of MLIR have a meaning here: each name to the rule that appends `aten` ops that compute the same.
+"""The table of rules: maps an MLIR op's name to the rule that appends `aten` ops that compute the same.
 
-A rule gets the op and gives its results; None where this op (its element type, an attribute, extents that are not known)
-has no faithful counterpart, and then it has appended nothing.
+A rule takes the op and returns its results, or None if this op (its element type, an attribute, unknown extents)
+has no faithful counterpart; then it has appended nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`tensor`: empty ones, reshaping, and parts that are read or put in, at places that are known or computed.
+"""Rules of `tensor`: empty tensors, reshapes, and slices that are extracted or inserted, at known or computed offsets.
 
-Tensors are values: what `insert_slice` gives is another tensor, and that it was put into stays as it is.
+Tensors are values: `insert_slice` returns another tensor, and the tensor inserted into is unchanged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from irscope.ir import INT, TensorType, Value
 __all__ = ["RULES"]
 
 _COMPUTED: Final = -(1 << 63)
-"""An offset, extent or step that is an operand."""
+"""Marks an offset, extent or stride that is an operand."""
 
 
 def _empty(op: Operation) -> Value | None:
-    """A tensor without contents yet."""
+    """A tensor with undefined elements."""
     if len(op.operands) or op.dtype not in FLOATS | INTEGERS | {"bool", "complex64", "complex128"} or not op.is_static:
         return None
     return op.e.aten("empty", list(op.shape), op.e.code(op.dtype), None, op.e.device, None, None, type=op.type)
@@ -33,16 +33,17 @@ def _reshape(op: Operation) -> Value | None:
 
 
 Part = tuple[int, int | Value, int, int]
-"""A dimension, and where in it a part starts, how many elements it has and how far these lie apart."""
+"""A dimension, and a slice of it: start, number of elements, and stride."""
 
 
 def _parts(op: Operation, whole: Value, given: tuple[Value, ...]) -> list[Part] | None:
-    """The dimensions of which not all is meant; None where an extent or step is computed, or an extent is not known."""
+    """Returns the dimensions that are not taken whole; None if an extent or stride is computed, or an extent is not
+    known."""
     shape = shape_of(whole)
-    told = [op.ints(name) for name in ("static_offsets", "static_sizes", "static_strides")]
-    if shape is None or any(numbers is None for numbers in told) or any(value.type != INT for value in given):
+    numbers_of = [op.ints(name) for name in ("static_offsets", "static_sizes", "static_strides")]
+    if shape is None or any(numbers is None for numbers in numbers_of) or any(value.type != INT for value in given):
         return None
-    offsets, sizes, steps = (numbers or () for numbers in told)
+    offsets, sizes, steps = (numbers or () for numbers in numbers_of)
     if _COMPUTED in (*sizes, *steps) or offsets.count(_COMPUTED) != len(given):
         return None
     computed = iter(given)
@@ -55,7 +56,7 @@ def _parts(op: Operation, whole: Value, given: tuple[Value, ...]) -> list[Part] 
 
 
 def _cut(op: Operation, x: Value, parts: list[Part]) -> Iterator[Value]:
-    """The tensor, and after each part what is left of it."""
+    """Yields the tensor, and then its slice after each part."""
     yield x
     for axis, start, size, step in parts:
         if isinstance(start, int):
@@ -97,7 +98,7 @@ def _insert_slice(op: Operation) -> Value | None:
 
 
 def _extract(op: Operation) -> Value | None:
-    """One element, or, inside of a loop nest on whole tensors, one for each place."""
+    """One element or, in a loop nest on whole tensors, one for each point."""
     x, *places = op.operands
     shape = shape_of(x)
     if shape is None or not dtype_of(x) or not isinstance(op.types[0], TensorType):
@@ -114,7 +115,7 @@ def _extract(op: Operation) -> Value | None:
 
 
 def _inside(e: Emitter, place: Value, extent: int) -> Value:
-    """A place that is in the tensor: elements beyond have no value, and IREE reads some that nothing then uses."""
+    """Clamps an index into the tensor: elements outside have no value, and IREE reads some that have no users."""
     if place.type == INT:
         place = e.tensor("prim::NumToTensor", place, dtype="int64", shape=())
     low, high = e.bounds.get(place, (-inf, inf))
@@ -129,4 +130,4 @@ RULES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
     "tensor.extract_slice": _extract_slice,
     "tensor.insert_slice": _insert_slice,
 }
-"""What each op becomes."""
+"""The rule of each op."""

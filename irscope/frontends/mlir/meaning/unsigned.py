@@ -1,8 +1,8 @@
-"""`arith` where it reads the bits of an integer as a number without sign, shifts them, or takes them for a float's.
+"""Rules of `arith` ops that read an integer's bits as an unsigned number, shift them, or reinterpret them as a float.
 
-Torch's integers have a sign. Turning over the sign bit of both sides makes the order of signed numbers that of unsigned ones;
-quotients, widened and converted numbers are those of a wider type, so of 64 bits there are none. Shifts by the width or more
-and divisions by zero have no value in MLIR, and any will do.
+Torch's integers are signed. With the sign bit of both sides flipped, a signed comparison orders as an unsigned one;
+quotients and conversions are computed in a wider type, so those of 64 bits are kept. Shifts by the width or more and
+divisions by zero have no defined value in MLIR, so any result is correct.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _WORDS: Final = {"ult": "lt", "ule": "le", "ugt": "gt", "uge": "ge"}
 
 
 def compared(op: Operation, word: str) -> Value | None:
-    """`ult`, `ule`, `ugt` or `uge` of two operands; None where their type has no order here."""
+    """Emits `ult`, `ule`, `ugt` or `uge` of two operands; None if their type is not supported."""
     dtype = dtype_of(op.operands[0])
     if dtype == "bool":
         sides = [op.e.cast(value, "int8") for value in op.operands]
     elif dtype in _SIGNED:
-        sides = [_turned(op.e, value) for value in op.operands]
+        sides = [_sign_flipped(op.e, value) for value in op.operands]
     else:
         return None
     return op.e.aten(_WORDS[word], *sides, type=op.type)
 
 
-def _turned(e: Emitter, value: Value) -> Value:
-    """The bits with the sign turned over."""
+def _sign_flipped(e: Emitter, value: Value) -> Value:
+    """Flips the sign bit."""
     return e.like("bitwise_xor", value, int(np.iinfo(dtype_of(value)).min))
 
 
@@ -49,13 +49,13 @@ def _extreme(aten: str, of_bools: str) -> Rule:
             return op.e.aten(of_bools, *op.operands, type=op.type)
         if op.dtype not in _SIGNED:
             return None
-        return _turned(op.e, op.e.like(aten, *(_turned(op.e, value) for value in op.operands)))
+        return _sign_flipped(op.e, op.e.like(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
 
     return rule
 
 
 def _widened(e: Emitter, value: Value) -> Value | None:
-    """The number that the bits are without a sign, as int64; None of 64 bits."""
+    """Returns the unsigned number of an integer's bits as int64; None for 64 bits."""
     dtype = dtype_of(value)
     if dtype == "bool":
         return e.cast(value, "int64")
@@ -65,7 +65,7 @@ def _widened(e: Emitter, value: Value) -> Value | None:
 
 
 def _converted(targets: frozenset[str]) -> Rule:
-    """A number without sign as one of a wider type, or a float."""
+    """Returns the rule that converts an unsigned number to a wider type, or to a float."""
 
     def rule(op: Operation) -> Value | None:
         wide = _widened(op.e, op.operands[0]) if op.dtype in targets else None
@@ -75,7 +75,7 @@ def _converted(targets: frozenset[str]) -> Rule:
 
 
 def index_of(op: Operation) -> Value | None:
-    """`arith.index_castui` of an integer."""
+    """An unsigned integer as an index."""
     wide = _widened(op.e, op.operands[0])
     if wide is None or (op.types[0] != INT and op.dtype != "int64"):
         return None
@@ -83,7 +83,7 @@ def index_of(op: Operation) -> Value | None:
 
 
 def _to_unsigned(op: Operation) -> Value | None:
-    """A float as a number without sign, of up to 32 bits: what the type does not hold has no value."""
+    """A float as an unsigned number of up to 32 bits; out of range the result is undefined in MLIR."""
     if dtype_of(op.operands[0]) not in FLOATS or op.dtype not in _SIGNED - {"int64"}:
         return None
     return op.e.cast(op.e.cast(op.operands[0], "int64"), op.dtype)
@@ -100,7 +100,7 @@ def _quotient(aten: str, *rest: Any) -> Rule:
 
 
 def _shift_without_sign(op: Operation) -> Value | None:
-    """A shift to the right, less the copies of the sign that come in from the left."""
+    """A shift to the right, with the copies of the sign bit masked off."""
     if op.dtype not in _SIGNED:
         return None
     e, (x, by), top = op.e, op.operands, np.iinfo(op.dtype).bits - 1
@@ -123,4 +123,4 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.shrui": _shift_without_sign,
     "arith.bitcast": BITS["stablehlo.bitcast_convert"],
 }
-"""What each op becomes, where all operands are tensors without flags."""
+"""The rule of each op, if all operands are tensors and it has no flags."""

@@ -1,7 +1,7 @@
-"""Reductions over sliding windows: pooling, cumulative sums, and the gradient of max pooling.
+"""Rules of reductions over sliding windows: pooling, cumulative sums, and the gradient of max pooling.
 
-A window that reaches from the beginning to each element is a cumulative op. Any other is made of the padded operand's
-`unfold`, a view with the windows as further dimensions, and a reduction over those.
+A window that extends from the beginning to each element is a cumulative op. Any other is a reduction over the window
+dimensions of the padded operand's `unfold`, which is a view.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["RULES"]
 
 
 def _window(op: Operation, rank: int) -> tuple[tuple[int, ...], ...] | None:
-    """Extents, steps, dilations of base and window, padding before and behind, by dimension."""
+    """Returns extents, strides, dilations of base and window, low and high padding, by dimension."""
     sizes = op.ints("window_dimensions")
     ones, zeros = (1,) * rank, (0,) * (2 * rank)
     found = [op.ints(name) for name in ("window_strides", "base_dilations", "window_dilations", "padding")]
@@ -42,7 +42,7 @@ def _reduce_window(op: Operation) -> Sequence[Value] | None:
     sizes, steps, base, inner, low, high = window
     if prod(sizes) == 0 or not dtype_of(x):
         return None
-    x, initial = e.cast(x, op.dtype), e.cast(initial, op.dtype)  # it is computed in the result's element type
+    x, initial = e.cast(x, op.dtype), e.cast(initial, op.dtype)  # computed in the result's element type
     if is_identity(kind, op.dtype, known):
         running = _cumulative(e, kind, x, window)
         if running is not None:
@@ -55,7 +55,7 @@ def _reduce_window(op: Operation) -> Sequence[Value] | None:
 
 
 def windows(e: Emitter, x: Value, sizes: Sequence[int], steps: Sequence[int], inner: Sequence[int]) -> Value:
-    """The tensor's windows: as many dimensions again, the last ones those inside of a window."""
+    """Returns the tensor's windows: twice as many dimensions, of which the last ones are inside a window."""
     rank = len(sizes)
     for axis, (size, step, gap) in enumerate(zip(sizes, steps, inner, strict=True)):
         before = shape_of(x)
@@ -69,7 +69,7 @@ def windows(e: Emitter, x: Value, sizes: Sequence[int], steps: Sequence[int], in
 
 
 def _cumulative(e: Emitter, kind: str, x: Value, window: tuple[tuple[int, ...], ...]) -> Value | None:
-    """A window over one whole dimension that ends at each element, or begins there."""
+    """Emits a cumulative op for a window over one whole dimension that ends, or begins, at each element; else None."""
     sizes, steps, base, inner, low, high = window
     before = shape_of(x) or ()
     axes = [axis for axis, size in enumerate(sizes) if size != 1]
@@ -82,13 +82,13 @@ def _cumulative(e: Emitter, kind: str, x: Value, window: tuple[tuple[int, ...], 
         return None
     backwards = low[axis] == 0
     name, dtype = {"add": "cumsum", "mul": "cumprod"}[kind], dtype_of(x)
-    turned = e.like("flip", x, [axis]) if backwards else x
-    made = e.like(name, turned, axis, e.code(dtype))
+    ordered = e.like("flip", x, [axis]) if backwards else x
+    made = e.like(name, ordered, axis, e.code(dtype))
     return e.like("flip", made, [axis]) if backwards else made
 
 
 def _select_and_scatter(op: Operation) -> Value | None:
-    """The gradient of max pooling: each window's source is added where the window has its first largest element."""
+    """The gradient of max pooling: each window's source is added at the window's first largest element."""
     e, (x, source, initial) = op.e, op.operands
     before = shape_of(x) or ()
     choose, join = op.regions()
@@ -122,4 +122,4 @@ RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.select_and_scatter": _select_and_scatter,
 }
-"""What each op becomes."""
+"""The rule of each op."""

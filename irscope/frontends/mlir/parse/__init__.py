@@ -1,1 +1,1 @@
-"""Who parses MLIR: upstream's bindings, in a process that may die of a file."""
+"""How is MLIR parsed? By upstream's bindings, first in a process that may crash on a file."""

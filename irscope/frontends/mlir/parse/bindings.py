@@ -1,7 +1,7 @@
 """MLIR's own Python bindings: the two packages that ship them, and what each can read.
 
-`iree.compiler.ir` reads the pretty form of every dialect met here. `jaxlib.mlir.ir` reads the pretty form of StableHLO
-and of the upstream dialects it has registered, and any dialect's generic form. Both have one API.
+`iree.compiler.ir` reads the pretty form of every dialect used here. `jaxlib.mlir.ir` reads the pretty form of StableHLO
+and of the upstream dialects it has registered, and any dialect's generic form. Both have the same API.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from irscope.errors import MissingExtra
 __all__ = ["BYTECODE", "Bindings", "bindings_of", "installed", "new_context", "required"]
 
 BYTECODE: Final = b"ML\xefR"
-"""How bytecode begins."""
+"""The first bytes of bytecode."""
 _PACKAGES: Final = {"iree": "iree.compiler.ir", "jaxlib": "jaxlib.mlir.ir"}
-"""Name to module, the one that reads more dialects first."""
+"""Maps a package's name to its module; the one that reads more dialects is first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """One package's MLIR."""
+    """The MLIR bindings of one package."""
 
     name: str
     """`"iree"` or `"jaxlib"`."""
@@ -35,12 +35,12 @@ class Bindings:
 
 
 def installed() -> tuple[str, ...]:
-    """The names of the packages at hand, the one that reads more dialects first; imports neither."""
+    """Returns the names of the installed packages, the one that reads more dialects first; imports neither."""
     return tuple(name for name, module in _PACKAGES.items() if _is_there(module))
 
 
 def required(name: str = "", *, purpose: str = "to read MLIR") -> Bindings:
-    """The bindings of this name, or the best ones. Raises MissingExtra."""
+    """Returns the bindings of this name, or the best ones. Raises MissingExtra if they are not installed."""
     for known in (name,) if name else installed():
         with suppress(ImportError):
             return Bindings(known, import_module(_PACKAGES[known]))
@@ -48,7 +48,7 @@ def required(name: str = "", *, purpose: str = "to read MLIR") -> Bindings:
 
 
 def bindings_of(source: object) -> Bindings | None:
-    """The bindings that an operation or module belongs to; None for anything else."""
+    """Returns the bindings that an operation or module belongs to; None for anything else."""
     home = type(source).__module__
     name = next((name for name in _PACKAGES if home.startswith(f"{name}.")), "")
     loaded = sys.modules.get(_PACKAGES[name]) if name else None
@@ -56,7 +56,7 @@ def bindings_of(source: object) -> Bindings | None:
 
 
 def new_context(bindings: Bindings) -> Any:
-    """A context that knows all dialects of the package and takes those that it does not know in generic form."""
+    """Creates a context with all dialects of the package, which accepts unknown ones in generic form."""
     ir = bindings.ir
     context = ir.Context()
     context.enable_multithreading(False)
@@ -73,7 +73,7 @@ def new_context(bindings: Bindings) -> Any:
 
 
 def _registrations(*functions: str) -> Iterator[Any]:
-    """What jaxlib's extension modules offer under these names; which there are differs between versions."""
+    """Yields the functions of these names in jaxlib's extension modules, which differ between versions."""
     for module in ("_jax_mlir_ext", "_stablehlo", "_chlo", "_mlirHlo", "_sdy", "_sdyMpmd"):
         with suppress(ImportError):
             loaded = import_module(f"jaxlib.mlir._mlir_libs.{module}")

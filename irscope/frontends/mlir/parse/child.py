@@ -1,8 +1,8 @@
-"""A file parsed in a process of its own, which may die of it: MLIR's parser aborts on some garbled input.
+"""Parses a file in a separate process, which may crash: MLIR's parser aborts on some garbled input.
 
 Run as a script, with the file on standard input, and as arguments the names of packages and Python's path as JSON, the
-file of the bindings, and limits of memory and time. Prints the name of the first package that takes the file, or what
-the first one says about a file that none takes.
+file of the bindings, and limits of memory and time. Prints the name of the first package that reads the file, or the
+first package's error if none does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 STACK = 4 << 20
-"""Bytes of stack; less than any thread of the user's has, so that what is parsed here is parsed there."""
+"""Bytes of stack; less than any thread of the user has, so that a file that is parsed here can be parsed there."""
 
 
 def main() -> None:
@@ -23,17 +23,17 @@ def main() -> None:
     sys.path[:] = path
     _limit(int(sys.argv[4]), int(sys.argv[5]))
     content = sys.stdin.buffer.read()
-    told: list[str] = []
+    answer: list[str] = []
     threading.stack_size(STACK)
-    worker = threading.Thread(target=_parse, args=(packages, home, content, told))
+    worker = threading.Thread(target=_parse, args=(packages, home, content, answer))
     worker.start()
     worker.join()
-    sys.stdout.buffer.write(told[0].encode("utf-8", "replace"))
+    sys.stdout.buffer.write(answer[0].encode("utf-8", "replace"))
     sys.stdout.flush()
-    sys.exit(0 if told[0] in packages else 1)
+    sys.exit(0 if answer[0] in packages else 1)
 
 
-def _parse(packages: list[str], home: str, content: bytes, told: list[str]) -> None:
+def _parse(packages: list[str], home: str, content: bytes, answer: list[str]) -> None:
     first = ""
     for package in packages:
         try:
@@ -43,13 +43,14 @@ def _parse(packages: list[str], home: str, content: bytes, told: list[str]) -> N
         except BaseException as error:
             first = first or str(error) or type(error).__name__
         else:
-            told.append(package)
+            answer.append(package)
             return
-    told.append(first)
+    answer.append(first)
 
 
 def _loaded(home: str) -> Any:
-    """`irscope.frontends.mlir.parse.bindings`, without the packages around it, which would take longer than the parser."""
+    """Loads `irscope.frontends.mlir.parse.bindings` without the packages around it, whose import would take longer than
+    parsing."""
     spec = spec_from_file_location("irscope_mlir_bindings", home)
     assert spec is not None and spec.loader is not None  # the file is there
     module = sys.modules[spec.name] = module_from_spec(spec)

@@ -1,1 +1,1 @@
-"""What MLIR's types, attributes, constants and locations are here."""
+"""What do MLIR's types, attributes, constants and locations become?"""

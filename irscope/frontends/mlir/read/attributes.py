@@ -1,8 +1,9 @@
-"""MLIR's attributes as what a node carries: readable, frozen, and no two that differ the same.
+"""Converts MLIR's attributes to payloads of a node: readable, frozen, and injective (distinct attributes stay
+distinct).
 
-A 64-bit integer is an int, a 64-bit float a float, an array a tuple, a dictionary a mapping, a dense tensor a tensor.
-Everything else is its MLIR text (`1 : i32`, `affine_map<(d0) -> (d0)>`, `@f`, `unit`). A string stays as it is if it
-cannot be mistaken for such a text, and keeps its quotes otherwise.
+A 64-bit integer becomes an int, a 64-bit float a float, an array a tuple, a dictionary a mapping, a dense tensor a
+tensor. Everything else is its MLIR text (`1 : i32`, `affine_map<(d0) -> (d0)>`, `@f`, `unit`). A string is kept without
+quotes if it cannot be mistaken for such a text, and with them otherwise.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ class AttributeReader:
         self._maps: dict[tuple[Any, ...], FrozenDict[str, Any]] = {}
 
     def of(self, operation: Any, skip: frozenset[str] = frozenset()) -> Any:
-        """The attributes of an op by name, in MLIR's order, which is alphabetical; properties are attributes, too."""
+        """Returns the attributes of an op by name, properties included, in MLIR's order, which is alphabetical."""
         names = self._names(operation)
         made = {name: self.read(attribute_of(operation, name)) for name in names if name not in skip}
         return FrozenDict(made) if made else EMPTY
 
     def has_any(self, operation: Any) -> bool:
-        """Whether an op has attributes or properties."""
+        """Checks whether an op has attributes or properties."""
         return len(operation.attributes) > 0 or len(self._properties.names(operation)) > 0
 
     def _names(self, operation: Any) -> list[str]:
@@ -51,7 +52,7 @@ class AttributeReader:
         return sorted((*listed, *others)) if others else listed
 
     def read(self, attribute: Any) -> Any:
-        """One attribute; a text where the bindings could not make an attribute of it."""
+        """Converts one attribute; a text if the bindings could not build the attribute."""
         if isinstance(attribute, str):
             made = dense_data(None, attribute)
             return attribute if made is None else made
@@ -92,7 +93,8 @@ class AttributeReader:
 
 
 def attribute_of(operation: Any, name: str) -> Any:
-    """One attribute, None if the op has none of that name; its text if the bindings cannot cast it (dense complex numbers)."""
+    """Returns one attribute, or None if the op does not have it; its text if the bindings cannot cast it (dense complex
+    numbers)."""
     try:
         return operation.attributes.get(name)
     except (TypeError, ValueError) as error:
@@ -108,7 +110,7 @@ def _items(attribute: Any) -> list[Any]:
 
 
 def _string(attribute: Any) -> str:
-    """A string attribute, in quotes where it could be the text of another attribute.
+    """Returns a string attribute, in quotes if it could be the text of another attribute.
 
     >>> class Quoted: value = "@f"
     >>> _string(Quoted())
@@ -121,7 +123,7 @@ def _string(attribute: Any) -> str:
 
 
 def is_plain_string(text: str) -> bool:
-    """Whether a kept text is a string's, without its quotes: no other attribute is written so.
+    """Checks whether a kept text is an unquoted string: no other attribute has such a text.
 
     >>> is_plain_string("lapack_sgetrf"), is_plain_string("unit"), is_plain_string("76 : ui8")
     (True, False, False)

@@ -1,7 +1,7 @@
-"""Constant tensors of MLIR, every bit of them: `dense<…>`.
+"""Reads constant tensors of MLIR bit-exactly: `dense<…>`.
 
-NumPy reads the common ones through the bindings' buffers. Those that it has no buffer for (bfloat16, the eight- and
-four-bit types, complex numbers) are read from the text, which is exact: MLIR writes a float in decimal only when that
+NumPy reads the common ones through the bindings' buffers. Element types without a buffer (bfloat16, the eight- and
+four-bit types, complex numbers) are read from the text, which is exact: MLIR writes a float in decimal only if that
 reads back to the same bits, and otherwise in hexadecimal, and many elements as one string of bytes.
 """
 
@@ -20,9 +20,9 @@ from irscope.ir import TensorData
 __all__ = ["MAX_ELEMENTS", "dense_data", "splat_data"]
 
 MAX_ELEMENTS: Final = 1 << 28
-"""A constant of more elements stays a text."""
+"""The most elements of a constant that becomes an array; a larger one stays a text."""
 MAX_SPLAT: Final = 1 << 16
-"""One element that stands for more is not spread out; it stays a text, however many there are."""
+"""The most elements of a splat that becomes an array; a larger one stays a text."""
 
 _STORAGE: Final = {"bfloat16": "uint16"}
 _SINGLE = re.compile(r"[\w.+-]+|\([\w.+-]+,\s*[\w.+-]+\)")
@@ -30,9 +30,9 @@ _DENSE = re.compile(r"dense<(.*)> : tensor<((?:\d+x)*)(.+)>", re.DOTALL)
 
 
 def dense_data(attribute: Any, text: str | None = None) -> TensorData | None:
-    """The elements of a dense attribute; None where we have no array for them, and its text is what is kept.
+    """Returns the elements of a dense attribute; None if there is no array type for them, and the text is kept.
 
-    `text` is the attribute's text where the bindings cannot make an attribute of it.
+    `text` is the attribute's text if the bindings cannot build the attribute.
     """
     if text is None:
         made = _by_buffer(attribute)
@@ -58,7 +58,7 @@ def _by_buffer(attribute: Any) -> TensorData | None:
 
 
 def splat_data(text: str) -> TensorData | None:
-    """The one element that a constant's text repeats, without dimensions; None for any other text.
+    """Returns the element of a splat constant's text as a tensor of rank 0; None for any other text.
 
     >>> float(splat_data("dense<0xFF800000> : tensor<99999x99999xf32>").array)
     -inf
@@ -89,7 +89,7 @@ def _by_text(text: str) -> TensorData | None:
 
 
 def _elements(body: str, element: str, storage: np.dtype[Any], count: int) -> np.ndarray[Any, Any] | None:
-    """The elements in row-major order; one that stands alone is every element's."""
+    """Returns the elements in row-major order; a single one is repeated."""
     packed = re.fullmatch(r'"0x([0-9A-Fa-f]*)"', body)
     if packed is not None:
         made = np.frombuffer(bytes.fromhex(packed.group(1)), storage.newbyteorder("<")).astype(storage)
@@ -114,7 +114,7 @@ def _integer(word: str) -> int:
 
 
 def _float_bits(word: str, element: str) -> int:
-    """The bits of one element, as a number.
+    """Returns the bits of one element as a number.
 
     >>> hex(_float_bits("0xFF80", "bfloat16")), hex(_float_bits("1.5", "bfloat16")), hex(_float_bits("-0.0", "float32"))
     ('0xff80', '0x3fc0', '0x80000000')

@@ -1,7 +1,7 @@
-"""Where an op came from: MLIR's locations as a place in a source, a name, and a path of scopes.
+"""Converts MLIR's locations to a location in a source, a name, and a path of scopes.
 
 A location may be a file's line, a name around another location (JAX names each op after the functions and loops around
-it, `jit(f)/while/body/add`), a call site, or several locations in one. The place is the innermost one in a file.
+it, `jit(f)/while/body/add`), a call site, or several locations fused. The location used is the innermost one in a file.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _MAX_STEPS = 64
 
 
 class Place(NamedTuple):
-    """What a location says."""
+    """The parts of a location."""
 
     location: Location | None
     name: str
-    """The last part of the innermost name: `add`; empty where there is none."""
+    """The last part of the innermost name, such as `add`; empty if there is none."""
     scope: str
-    """The parts before it, with dots between, without the outermost function's: `while.body`."""
+    """The parts before it, joined by dots, without the outermost function's, such as `while.body`."""
 
 
 _NOWHERE = Place(None, "", "")
 
 
 class PlaceReader:
-    """Reads the locations of one context, each once. `file` stands in for the name that MLIR gives to a text."""
+    """Reads the locations of one context, each once. `file` replaces the name that MLIR gives to a text."""
 
     def __init__(self, ir: Any, file: str = "") -> None:
         self._ir = ir
@@ -46,7 +46,7 @@ class PlaceReader:
         return found
 
     def _read(self, location: Any) -> Place:
-        """Raises UnicodeDecodeError for a name that is not UTF-8: asked for it, the bindings end the process."""
+        """Raises UnicodeDecodeError for a name that is not UTF-8, for which the bindings would end the process."""
         check_utf8(location)
         ir, name = self._ir, ""
         if isinstance(location, ir.FileLineColLoc):
@@ -79,7 +79,7 @@ class PlaceReader:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The last part of a path of names, and the parts before it.
+    """Returns the last part of a path of names, and the parts before it.
 
     >>> _split("jit(f)/while/body/add"), _split("x"), _split("jit(f)/jit(g)/sin")
     (('add', 'while.body'), ('x', ''), ('sin', 'g'))

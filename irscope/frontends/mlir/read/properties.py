@@ -1,7 +1,7 @@
-"""The properties of ops whose dialects the bindings do not know: `"my.op"() <{axis = 1 : i64}>`.
+"""Finds the properties of ops whose dialects the bindings do not know: `"my.op"() <{axis = 1 : i64}>`.
 
-The bindings list the attributes of such an op without them, and give each of them to whoever knows its name. The names stand
-in the module's text, which is printed once, in generic form, when the first such op is met: there every op begins a line.
+The bindings omit them from the attributes of such an op, but return each one by its name. The names are in the module's
+text, which is printed once, in generic form, when the first such op is read: there every op begins a line.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NAME: Final = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([\w.$-]+))')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|->|[][(){}<>,]')
 _CLOSES: Final = {"]": "[", ")": "(", "}": "{", ">": "<"}
 _ELEMENTS: Final = 4
-"""Constants of more elements are not printed."""
+"""The most elements of a constant that is printed."""
 
 
 class Properties:
-    """Of the ops under one root."""
+    """The properties of the ops under one root."""
 
     def __init__(self, ir: Any, root: Any) -> None:
         self._walk_order = ir.WalkOrder.PRE_ORDER
@@ -34,7 +34,7 @@ class Properties:
         self._registered: dict[str, bool] = {}
 
     def names(self, operation: Any) -> tuple[str, ...]:
-        """The names of an op's properties that are not among the attributes which the bindings list."""
+        """Returns the names of an op's properties that the bindings do not list among its attributes."""
         name = operation.name
         known = self._registered.get(name)
         if known is None:
@@ -43,7 +43,7 @@ class Properties:
 
     @cached_property
     def _found(self) -> dict[Any, tuple[str, ...]]:
-        """The names by op, of those ops that have some."""
+        """The names by op, for ops that have properties."""
         text = self._root.get_asm(
             print_generic_op_form=True, use_local_scope=True, assume_verified=True, enable_debug_info=False,
             large_elements_limit=_ELEMENTS, large_resource_limit=_ELEMENTS,
@@ -59,13 +59,13 @@ class Properties:
 
         self._root.walk(note, self._walk_order)
         if len(operations) != len(heads):  # a name or an attribute that does not print in one line
-            raise LoadError("the properties of ops cannot be told from the module's text", hint="write attributes without `<` `>`")
+            raise LoadError("the properties of ops cannot be read from the module's text", hint="write attributes without `<` `>`")
         pairs = zip(operations, heads, strict=True)
         return {op.operation: tuple(names_in(head.group(2))) for op, head in pairs if head.group(2)}
 
 
 def names_in(text: str) -> Iterator[str]:
-    """The names of a dictionary's entries, from its text behind the opening brace.
+    """Yields the names of a dictionary's entries, from its text after the opening brace.
 
     >>> list(names_in('axis = 1 : i64, flag, "odd name" = {a = "}"}, map = affine_map<(d0) -> (d0)>}> : () -> ()'))
     ['axis', 'flag', 'odd name', 'map']
@@ -81,7 +81,7 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def _behind_entry(text: str, start: int) -> int:
-    """Where the comma or brace is that ends an entry."""
+    """Returns the position of the comma or brace that ends an entry."""
     opened: list[str] = []
     for token in _TOKEN.finditer(text, start):
         mark = token.group()

@@ -1,6 +1,6 @@
-"""The blobs at the end of a file, `{-# dialect_resources: … #-}`, that `dense_resource<name>` means.
+"""Reads the blobs at the end of a file, `{-# dialect_resources: … #-}`, that `dense_resource<name>` refers to.
 
-The bindings do not hand them out, so they are read from the module's text, once, when the first one is asked for.
+The bindings do not expose them, so they are read from the module's text, once, when the first one is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Resources"]
 _BLOB = re.compile(r'([\w.$-]+|"(?:[^"\\]|\\.)*"):\s*"0x([0-9A-Fa-f]*)"')
 _NAMED = re.compile(r"dense_resource<(.*)> : (?:tensor|vector)<((?:\d+x)*)(.+)>", re.DOTALL)
 _ALIGNMENT = 4
-"""Bytes before the data: how it is to be aligned."""
+"""The number of bytes before the data, which hold its alignment."""
 
 
 class Resources:
@@ -32,7 +32,7 @@ class Resources:
         self._found: dict[str, str] | None = None
 
     def data(self, text: str) -> TensorData | None:
-        """What an attribute's text means; None if there is no such blob, or none of this size."""
+        """Returns the data of an attribute's text; None if there is no such blob, or its size differs."""
         named = _NAMED.fullmatch(text)
         if named is None:
             return None

@@ -1,9 +1,9 @@
-"""MLIR's types as ours.
+"""Converts MLIR's types to the IR's.
 
-A tensor of an element type that we have is a `TensorType`; so is a plain number, which is a tensor without dimensions, so
-that its width stays (`f32` is `Float()`). `index` is an `int`. Everything else keeps MLIR's spelling, with a `!` before
-it: `!hal.buffer_view`, `!memref<4xf32>`, `!tensor<4xf32, "encoding">`, and for a function's `!function<(f32) -> f32>`. What
-is behind such a type is unknown, and the analyses take it so.
+A tensor of an element type that the IR has is a `TensorType`; so is a plain number, as a tensor of rank 0, which keeps
+its width (`f32` is `Float()`). `index` is an `int`. Everything else keeps MLIR's spelling, with a `!` before it:
+`!hal.buffer_view`, `!memref<4xf32>`, `!tensor<4xf32, "encoding">`, and for a function's `!function<(f32) -> f32>`. The
+analyses assume nothing about what such a type refers to.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ELEMENTS: Final = {
     "f8E8M0FNU": "float8_e8m0fnu", "f8E4M3": "float8_e4m3", "f8E3M4": "float8_e3m4", "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
     "f4E2M1FN": "float4_e2m1fn", "complex<f32>": "complex64", "complex<f64>": "complex128",
 }  # fmt: skip
-"""MLIR's spelling of each element type to our name of it."""
+"""Maps MLIR's spelling of each element type to the IR's name."""
 
 
 def element_name(type: Any) -> str | None:
-    """Our name of an element type, None if we have none: `index` elements, quantised ones.
+    """Returns the IR's name of an element type; None if it has none: `index` elements, quantised ones.
 
     >>> element_name("bf16"), element_name("!quant.uniform<i8:f32, 0.1>")
     ('bfloat16', None)

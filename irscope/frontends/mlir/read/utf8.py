@@ -1,7 +1,7 @@
-"""Names that are no text, found before the bindings are asked for them.
+"""Detects names that are not UTF-8 before the bindings are asked for them.
 
-MLIR's names are bytes. Some of jaxlib's functions that give one as a string (of a location, of an entry in a dictionary) end the
-process where it is not UTF-8, as in bytecode that is damaged. What MLIR prints has such bytes by number.
+MLIR's names are bytes. Some of jaxlib's functions that return one as a string (of a location, of an entry in a
+dictionary) end the process if it is not UTF-8, as in damaged bytecode. MLIR prints such bytes by number.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 __all__ = ["check_utf8", "unescaped"]
 
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
-"""A byte that MLIR prints by its number: any that is not printable ASCII."""
+"""A byte that MLIR prints by number: any that is not printable ASCII."""
 
 
 def check_utf8(printed: object) -> None:
-    """Raises UnicodeDecodeError where MLIR's text of something has bytes that are not UTF-8.
+    """Raises UnicodeDecodeError if MLIR's text of an object has bytes that are not UTF-8.
 
     >>> check_utf8(r'loc("gr\\C3\\B6\\C3\\9Fe.py":1:2)')
     """
@@ -25,7 +25,7 @@ def check_utf8(printed: object) -> None:
 
 
 def unescaped(text: str) -> str:
-    """A text with the bytes that MLIR prints by number. Raises UnicodeDecodeError where they are not UTF-8.
+    """Decodes the bytes that MLIR prints by number. Raises UnicodeDecodeError if they are not UTF-8.
 
     >>> unescaped(r"gr\\C3\\B6\\C3\\9Fe \\22x\\22")
     'größe "x"'

@@ -197,8 +197,8 @@ class Emitter:
         probe = Node(0, name, inputs)
         op, schema = op_of(probe), schema_of(probe)
         if op is None or schema is None:
-            given = ", ".join(str(value.type) for value in inputs)
-            raise Refused(f"{name} does not take ({given})")
+            operands = ", ".join(str(value.type) for value in inputs)
+            raise Refused(f"{name} does not take ({operands})")
         declared: list[Type] = [item.type for item in schema.returns]
         if len(declared) != count:
             declared = [ANY] * count

@@ -305,7 +305,7 @@ def _survey(options: argparse.Namespace) -> int:
             policy=options.policy, trust=options.trust,
         )  # fmt: skip
     except KeyboardInterrupt:
-        print(f"irscope: interrupted; what is done is in {options.out}, and the same command goes on from there", file=sys.stderr)
+        print(f"irscope: interrupted; the results so far are in {options.out}, and the same command resumes from there", file=sys.stderr)
         return 130
     print(found)
     shown = found.classes.head(10)[["members", "models", "ops", "saved_s"]]
@@ -436,9 +436,9 @@ def _example(text: str) -> Any:
         ) from None
     size = 8 * prod(shape)  # random numbers are drawn in 64 bits
     if len(shape) > _MOST_DIMENSIONS or size > _memory_bytes():
-        needed = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to make"
+        needed = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to generate"
         raise ArgumentError(
-            f"--input {_cut(text)}: such an array takes {needed}, more than there can be", hint="give a smaller one"
+            f"--input {_cut(text)}: such an array takes {needed}, more than is possible", hint="give a smaller one"
         )
     random = np.random.default_rng(0)
     try:

@@ -290,7 +290,7 @@ def test_the_command_surveys_folders_and_says_what_it_left_out(
     monkeypatch.setattr(InProcess, "examine", interrupt)
     (models / "new.ir").write_text(MODELS["a"])
     assert main(command) == 130
-    assert "the same command goes on from there" in capsys.readouterr().err
+    assert "the same command resumes from there" in capsys.readouterr().err
     assert main(["survey", str(tmp_path / "nothing"), "--out", str(tmp_path / "out")]) == 2
 
 

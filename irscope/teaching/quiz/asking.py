@@ -217,5 +217,5 @@ def _seed(seed: int | None) -> int:
 
 def _count(count: int) -> int:
     if not 1 <= count <= 10_000:
-        raise ArgumentError(f"there are no {count!r} questions", hint="ask for 1 to 10,000")
+        raise ArgumentError(f"{count!r} questions are not possible", hint="ask for 1 to 10,000")
     return count

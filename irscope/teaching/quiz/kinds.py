@@ -39,7 +39,7 @@ def alias_questions(graph: Graph, rng: random.Random, subject: Value | None = No
         if subject is not None or _is_mixed(options):
             yield Question(
                 "alias", graph, f"Which of these may alias %{graph.names[asked]}?", tuple(options), subject=asked,
-                note="Two tensors alias if they lie in one storage, be it at different bytes.",
+                note="Two tensors alias if they share a storage, even at different bytes.",
             )  # fmt: skip
 
 
@@ -68,8 +68,8 @@ def move_questions(graph: Graph, rng: random.Random, subject: Node | None = None
         if subject is not None or _is_mixed(options):
             what = f"line {lines[write.id] + 1}, {print_node(write, graph.names)}"
             yield Question(
-                "moves", graph, f"The write in {what}: directly before which of these lines may it stand?", tuple(options), subject=write,
-                note="Lines that cannot be separated from it move along. Results, and what users of the memory see, must stay the same.",
+                "moves", graph, f"The write in {what}: directly before which of these lines may it move?", tuple(options), subject=write,
+                note="Lines that cannot be separated from it move with it. Results, and the contents that users of the memory see, must not change.",
             )  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def view_questions(graph: Graph, rng: random.Random, subject: Value | None = Non
         options = [
             Option(
                 "view",
-                "no byte moves: it lies in memory that was there",
+                "no byte moves: it shares existing memory",
                 Verdict(is_view, verdict.because, verdict.witness),
                 value,
             ),
@@ -126,7 +126,7 @@ def view_questions(graph: Graph, rng: random.Random, subject: Value | None = Non
         yield Question(
             "views",
             graph,
-            f"Will the {op} that gives %{graph.names[value]} copy?",
+            f"Will the {op} that returns %{graph.names[value]} copy?",
             tuple(options),
             several=False,
             subject=value,
@@ -171,7 +171,7 @@ def _ops_of(group: Node) -> str:
     ops = [
         node.op.removeprefix("aten::") for block in group.blocks for node in block.nodes if node.op != "prim::Constant"
     ]
-    return f"{plural(len(ops), 'op')}, gives {listed([short_type(value.type) for value in group.outputs])}"
+    return f"{plural(len(ops), 'op')}, returns {listed([short_type(value.type) for value in group.outputs])}"
 
 
 def _of_value(graph: Graph, value: Value, verdict: Verdict) -> Option:

@@ -69,7 +69,7 @@ def move_questions(graph: Graph, rng: random.Random, subject: Node | None = None
             what = f"line {lines[write.id] + 1}, {print_node(write, graph.names)}"
             yield Question(
                 "moves", graph, f"The write in {what}: directly before which of these lines may it move?", tuple(options), subject=write,
-                note="Lines that cannot be separated from it move with it. Results, and the contents that users of the memory see, must not change.",
+                note="Lines that cannot be separated from it move with it. Results, and what users of the memory read, must not change.",
             )  # fmt: skip
 
 

@@ -67,8 +67,8 @@ def _rows(measured: Comparison) -> tuple[Any, Any]:
 
 
 def speedup(measured: Comparison) -> tuple[float, float, float]:
-    """Returns the speedup of fused over op by op: the least that the quartiles reach, that of each way's best run (the
-    one disturbed least by other programs), and the most."""
+    """Returns the speedup of fused over op by op: the least, that of each way's best run, and the most. Other programs
+    disturb the best run least; the least and the most are what the quartiles reach."""
     alone, fused = _rows(measured)
     ratio = alone.best / fused.best
     return min(ratio, alone.low / fused.high), ratio, max(ratio, alone.high / fused.low)

@@ -111,7 +111,7 @@ def _regrouped(draft: Draft, of: Named, rng: random.Random) -> Named:
 
 
 def for_same(rng: random.Random, difficulty: int) -> str:
-    """Chains between products of matrices; two are the same, and the others differ in one op or number or, from
+    """Chains between products of matrices, two of which are the same. The others differ in one op or number or, from
     difficulty 2, in the order of two ops."""
     draft = Draft(rng, ("x", (32, 32)), ("y", (32, 32)))
     kinds = ["relu", "tanh", "sigmoid", "neg", "abs", "exp"]

@@ -71,8 +71,8 @@ def keeps_new(region: Any) -> bool:
 
 
 def selects_largest(region: Any) -> str | None:
-    """Returns `argmax` or `argmin` if the region selects, of two (value, index) pairs, the one with the larger or
-    smaller value, NaN before all others, and of equal values the one with the smaller index; else None."""
+    """Returns `argmax` or `argmin` if the region selects one of two (value, index) pairs that way, else None. NaN must
+    come before all other values, and of equal values the one with the smaller index."""
     texts = expressions(region)
     if texts is None or len(texts) != 2:
         return None

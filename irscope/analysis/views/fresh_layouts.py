@@ -24,46 +24,49 @@ from irscope.ops.view_steps import Extent, Num
 __all__ = ["FreshLayouts"]
 
 
-class FreshLayouts(Facts):
+class FreshLayouts:
     """Tells the layouts of results in memory of their own."""
 
-    def _computed(self, node: Node, value: Value) -> Layout | None:
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def computed(self, node: Node, value: Value) -> Layout | None:
         """The layout of a fresh result."""
-        declared = self._declared(value, 0)
+        declared = self._facts.declared(value, 0)
         if declared is not None and declared.dtype is not None and has_numbers(declared):
             if 1 not in declared.shape or getattr(value.type, "strides", None) is not None:
                 return declared
-            return self._one(replace(declared, strides=self._unless_marked(node, declared.shape, declared.strides or ())))
-        operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
+            return self._facts.shared(replace(declared, strides=self._unless_marked(node, declared.shape, declared.strides or ())))
+        operands = [self._facts.of[v].layout if v in self._facts.of else None for v in self._facts.tensors_of(node)]
         if operands and all(layout is not None and has_numbers(layout) for layout in operands):
             type = self._by_type_rule(node, self._fact)
             if type is not None and type.shape is not None and type.strides is not None:
                 strides = type.strides if 1 not in type.shape else self._unless_marked(node, static_shape(type) or (), type.strides)
-                return self._one(make_layout(type.shape, strides, 0, type.dtype))
+                return self._facts.shared(make_layout(type.shape, strides, 0, type.dtype))
             return declared
         if declared is None:
             return None
-        return self._one(_computed_layout(node, declared, operands))
+        return self._facts.shared(_computed_layout(node, declared, operands))
 
     def _unless_marked(self, node: Node, shape: tuple[Num, ...], strides: tuple[Num, ...]) -> tuple[Num, ...]:
         """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
         as negated: torch computes it first, in memory of its own."""
-        operands = list(self._tensors_of(node))
+        operands = list(self._facts.tensors_of(node))
         if not any(map(self._may_be_marked, operands)):
             return strides
-        layouts = [self.of[value].layout if value in self.of else None for value in operands]
+        layouts = [self._facts.of[value].layout if value in self._facts.of else None for value in operands]
         if not all(layout is not None and has_numbers(layout) for layout in layouts):
             return loose(shape, strides)
         type = self._by_type_rule(node, self._computed_fact)
         if type is None or type.strides is None:  # not elementwise: it allocates as it always does
             return strides
-        if all(value in self._conjugated for value in operands if self._may_be_marked(value)):
+        if all(value in self._facts.conjugated for value in operands if self._may_be_marked(value)):
             return type.strides
         return tuple([one if one == other else ANY_STRIDE for one, other in zip(strides, type.strides, strict=True)])
 
     def _may_be_marked(self, value: Value) -> bool:
-        layout = self.of[value].layout if value in self.of else None
-        return value in self._negated or (layout is not None and is_complex(layout) and value not in self._plain)
+        layout = self._facts.of[value].layout if value in self._facts.of else None
+        return value in self._facts.negated or (layout is not None and is_complex(layout) and value not in self._facts.plain)
 
     def _computed_fact(self, value: Value) -> Any:
         """What a type rule is given of an operand that torch computes first."""
@@ -87,10 +90,10 @@ class FreshLayouts(Facts):
 
     def _fact(self, value: Value) -> Any:
         """What a type rule is given of an operand."""
-        layout = self.of[value].layout if value in self.of else None
+        layout = self._facts.of[value].layout if value in self._facts.of else None
         if layout is not None:
-            return TensorType(layout.dtype, layout.shape, layout.strides, self._device(value))  # type: ignore[arg-type]
-        known = self._argument(value)
+            return TensorType(layout.dtype, layout.shape, layout.strides, self._facts.device_of(value))  # type: ignore[arg-type]
+        known = self._facts.argument(value)
         return Unknown(value.type) if known is NOT_CONSTANT or isinstance(known, Extent) else known
 
 

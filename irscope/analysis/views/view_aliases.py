@@ -314,7 +314,7 @@ class ViewAliases:
         value = self._value(value)
         if self.placement(value).kind != "copy":
             return no(f"{self._name(value)} is not a copy", value)
-        found = self._placements.possible_view(value)
+        found = self._placements.view_ops.possible_view(value)
         if found is None:
             return no(f"{self._op(value)} gives new elements, or in a new order", value)
         source, layout = found

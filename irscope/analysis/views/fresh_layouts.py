@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from irscope.analysis.views.facts import Facts, has_numbers, is_complex
 from irscope.analysis.views.layout import Layout, make_layout
@@ -18,6 +18,7 @@ from irscope.analysis.views.strided_steps import ANY_STRIDE, lies_in_order, loos
 from irscope.errors import ArgumentError
 from irscope.ir import NOT_CONSTANT, Node, TensorType, Value
 from irscope.ops.registry import op_of, schema_of
+from irscope.ops.traits import ROW_MAJOR_FROM_ROWS, ROW_MAJOR_RESULT
 from irscope.ops.typing import Unknown, like_strides, static_shape
 from irscope.ops.view_steps import Extent, Num
 
@@ -97,27 +98,14 @@ class FreshLayouts:
         return Unknown(value.type) if known is NOT_CONSTANT or isinstance(known, Extent) else known
 
 
-def _aten(names: str) -> frozenset[str]:
-    return frozenset(f"aten::{name}" for name in names.split())
-
-
-_ROWS: Final = _aten("zeros ones full empty arange rand randn eye linspace mm bmm addmm baddbmm linear matmul embedding")
-"""Their results always lie row by row."""
-_ROWS_FROM_ROWS: Final = _aten(
-    "cat concat stack sum mean amax amin cumsum softmax _softmax log_softmax _log_softmax layer_norm index_select gather clone empty_like "
-    "zeros_like ones_like full_like"
-)
-"""Theirs do if those of all their operands do."""
-
-
 def _computed_layout(node: Node, declared: Layout, operands: Sequence[Layout | None]) -> Layout:
     """The layout of a fresh result, from what its type tells and the layouts of the tensors that it is computed from."""
     op = op_of(node)
     if op is not None and op.category == "pointwise" and not op.operand_axes:
         return _elementwise(declared, operands)
     known = [layout for layout in operands if layout is not None]
-    from_rows = node.op in _ROWS_FROM_ROWS and len(known) == len(operands) and all(map(_lies_by_rows, known))
-    if node.op in _ROWS or from_rows:
+    from_rows = node.op in ROW_MAJOR_FROM_ROWS and len(known) == len(operands) and all(map(_lies_by_rows, known))
+    if node.op in ROW_MAJOR_RESULT or from_rows:
         return Layout(declared.shape, loose(declared.shape, row_major(declared.shape)), 0, declared.dtype)
     return declared
 

@@ -46,7 +46,7 @@ from irscope.ir import (
     steps,
 )
 from irscope.ops.registry import category_of, effect_of, schema_of
-from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
+from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, NARROWS, PACKS_SEQUENCE, UNPACKS
 from irscope.ops.view_steps import Extent, Num, is_lowered
 
 __all__ = ["Placements"]
@@ -56,8 +56,6 @@ Items = tuple[Placement, ...]
 
 
 _OPEN: Final = Placement("view", None, "open", None, is_decided=False)
-
-_SAME_VALUE: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"})
 
 
 class Placements:
@@ -171,7 +169,7 @@ class Placements:
             self._items[outputs[0]] = tuple(self.of.get(value, _OPEN) for value in node.inputs)
         elif op in UNPACKS:
             self._unpack(node)
-        elif op in _SAME_VALUE:
+        elif op in NARROWS:
             self._pass_on(node.inputs[0], outputs[0])
         elif op in _PICKS and len(node.inputs) == 2:
             self._pick(node)

@@ -32,7 +32,7 @@ def function(node: Node) -> Callable[..., Any]:
     without JAX."""
     _, _, name = node.op.partition("::")
     if name in _TALKS:
-        raise RunError(f"{node.op} talks to other devices or to the host", where=repr(node), rule="unknown-op")
+        raise RunError(f"{node.op} communicates with other devices or with the host", where=repr(node), rule="unknown-op")
     target = str(node.attrs.get("call_target_name", "")).strip('"')
     if name == "custom_call" and not target.startswith(_TARGETS):
         why = f"only the program that registered the custom call {target!r} can run it"

@@ -31,8 +31,8 @@ _RETURN: Final = '"stablehlo.return"'
 def module_text(node: Node, operands: Sequence[TensorType]) -> str:
     """Returns the module's text, with a function named `main`, for operands of these types.
 
-    Raises RunError for anything that cannot be written: a result of unknown extents, a token, a region that reads outer
-    values.
+    Raises RunError for anything that cannot be written: a result of unknown extents, a token, a region that captures
+    values defined outside of it.
     """
     listed = [f"%x{index}" for index in range(len(operands))]
     given = [type_text(type, node) for type in operands]
@@ -70,7 +70,7 @@ class _Names:
     def of(self, value: Value, node: Node) -> str:
         found = self._names.get(value)
         if found is None:
-            raise _refused(node, "a region that reads values from around it")
+            raise _refused(node, "a region that captures values defined outside of it")
         return found
 
 

@@ -150,7 +150,7 @@ class _Branches:
         found: dict[tuple[int, tuple[Value, ...]], tuple[list[int], int]] = {}
         if cases is not None:
             if getattr(cases, "array", None) is None or dtype_of(self.reader.operands(end)[0]) == "bool":
-                raise self.unstructured(at, "chooses by numbers of a type that is not known here")
+                raise self.unstructured(at, "branches on a number of unknown type")
             for number, case in enumerate(cases.array.reshape(-1).tolist(), 1):
                 key = self.flow.successors[at][number], self.passed(at, number)
                 found.setdefault(key, ([], number))[0].append(case)
@@ -158,7 +158,7 @@ class _Branches:
         found.pop(default, None)
         read = [target for target, _ in (*found, default) if target != meet]
         if len(set(read)) != len(read):  # it would be read once for each, and so would its successors
-            raise self.unstructured(at, "leads to one block with several values")
+            raise self.unstructured(at, "leads to one block twice, with different arguments")
         return [*((tuple(numbers), way) for numbers, way in found.values()), ((), 0)]
 
     def condition(self, at: int, tests: Sequence[int | None]) -> Value:
@@ -177,7 +177,7 @@ class _Branches:
         """Returns the types of the region's results."""
         end = next((end for end in self.ends if self.reader.is_end(end)), None)
         if end is None:
-            raise self.unstructured(at, "leads to no return")
+            raise self.unstructured(at, "never reaches a return")
         return [self.reader.reading.types(operand.type) for operand in end.operands]
 
     def arm(self, at: int, way: int, meet: int | None) -> Any:

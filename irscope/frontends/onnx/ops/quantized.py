@@ -24,7 +24,8 @@ def _dequantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
     dtype = str(call.dtype(1)) if not call.integer("output_dtype", 0) else ELEMENT_TYPES.get(call.integer("output_dtype", 0), "")
     if dtype not in FLOATS or dtype != call.dtype(1):
-        raise call.refuse(f"it returns elements of type {dtype}")
+        types = f"its result has elements of type {dtype}, its scale of type {call.dtype(1)}"
+        raise call.refuse(f"{types}, not one floating-point type that aten:: ops compute with")
     scale = _spread(call, scale, 1)
     if call.has(2):
         zero = _spread(call, call.x(2), 2)
@@ -38,7 +39,7 @@ def _quantize(call: Call) -> Value:
     declared = ELEMENT_TYPES.get(call.integer("output_dtype", 0), "uint8")
     dtype = str(call.dtype(2)) if call.has(2) else declared
     if dtype not in _RANGES or call.dtype(0) != call.dtype(1) or call.integer("precision", 0):
-        raise call.refuse(f"it returns elements of type {dtype}")
+        raise call.refuse(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     steps = call.op("round", call.op("div", x, _spread(call, scale, 1)))
     if call.has(2):
         steps = call.op("add", steps, call.cast(_spread(call, call.x(2), 2), str(call.dtype(0))))
@@ -104,7 +105,7 @@ def _requantized(call: Call, product: Value, channel: int | None = None) -> Valu
     steps = call.op("round", call.op("mul", product, factor))
     dtype = str(call.dtype(7))
     if dtype not in _RANGES:
-        raise call.refuse(f"it returns elements of type {dtype}")
+        raise call.refuse(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     return _saturated(call, call.op("add", steps, call.cast(call.x(7), "float32")), dtype)
 
 

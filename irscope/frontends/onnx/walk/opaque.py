@@ -29,7 +29,7 @@ def append(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result
     node = site.node
     name = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
     if not _NAME.fullmatch(name):
-        raise LoadError(f"the op {name!r} has a name that cannot be written", hint="letters, digits, dots and _")
+        raise LoadError(f"the op {name!r} has a name that IR text cannot hold", hint="letters, digits, dots and _")
     attrs: dict[str, Any] = {}
     blocks: list[BlockBuilder] = []
     for attribute in node.attribute:

@@ -35,15 +35,15 @@ def assume(graph: Graph, *, distinct: bool | Iterable[Value | str] | None = None
         own = [_input(graph, each) for each in ([distinct] if isinstance(distinct, str | Value) else distinct)]
         free = max(graph.storages.values(), default=-1) + 1
         graph = replace(graph, storages={**graph.storages, **{value: free + k for k, value in enumerate(own)}})
-    lying = [_input(graph, each) for each in ([channels_last] if isinstance(channels_last, str | Value) else channels_last)]
-    return with_types(graph, {value: _channels_last(graph, value) for value in lying}) if lying else graph
+    moved = [_input(graph, each) for each in ([channels_last] if isinstance(channels_last, str | Value) else channels_last)]
+    return with_types(graph, {value: _channels_last(graph, value) for value in moved}) if moved else graph
 
 
 def _input(graph: Graph, named: Value | str) -> Value:
     value = graph.value(named)
     if value not in graph.inputs:
         inputs = ", ".join(f"%{graph.names[each]}" for each in graph.inputs[:6])
-        raise ArgumentError(f"%{graph.names[value]} is not an input", hint=f"something can be assumed of {inputs}")
+        raise ArgumentError(f"%{graph.names[value]} is not an input", hint=f"assumptions can be made about {inputs}")
     return value
 
 
@@ -51,7 +51,7 @@ def _channels_last(graph: Graph, value: Value) -> TensorType:
     type = value.type
     shape = _extents(type)
     if not isinstance(type, TensorType) or len(shape) not in (4, 5):
-        what = f"%{graph.names[value]} is {type}, and channels lie last in batches of images (4 axes) or volumes (5) of known size"
+        what = f"%{graph.names[value]} is {type}, and channels-last is for batches of images (4 axes) or volumes (5) of known size"
         raise ArgumentError(what, hint="load the program with example arguments: then the sizes are known")
     return replace(type, strides=channels_last_strides(shape))
 

@@ -43,9 +43,9 @@ def summaries(graph: Graph, callees: Mapping[str, Graph], structures: Structures
     edges: dict[int, list[int]] = {}
     todo = list(_note_calls(graph, callees, names))
     for name in todo:  # grows
-        met = len(names)
+        numbered = len(names)
         called = _note_calls(callees[name], callees, names)
-        todo.extend(other for other in called if names[other] >= met)
+        todo.extend(other for other in called if names[other] >= numbered)
         if called:
             edges[names[name]] = [names[other] for other in called]
     class_of, _ = collapse_cycles(len(names), edges)

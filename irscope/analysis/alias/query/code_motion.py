@@ -29,7 +29,7 @@ def can_move(db: Answers, node: Node, point: Node, *, before: bool) -> Verdict:
     already = start < end if before else start > end
     step = 1 if start < end else -1
     if already and abs(start - end) == 1:
-        return yes("it stands there already", node)
+        return yes("it is already there", node)
     if db.accesses(node).side_effect is not None:
         return no(f"{db.node_words(node)} has a side effect and cannot move", node)
     company = WorkingSet(db, towards_end=step > 0)

@@ -35,7 +35,7 @@ def demands_of(graph: Graph, given: Layouts, shapes: Shapes) -> dict[Value, Dema
         if isinstance(demand, Demand):
             found[value] = demand
         elif not isinstance(type, TensorType) or type.rank is None:
-            raise ArgumentError(f"a layout is demanded of %{graph.names[value]}, of which not even the rank is known")
+            raise ArgumentError(f"a layout is given for %{graph.names[value]}, whose rank is not known")
         else:
             found[value] = as_demand(demand, type.rank)
     return found

@@ -66,7 +66,7 @@ def failure_words(failure: Failure, operand: str, op: str) -> str:
     if isinstance(failure.outcome, Failed):
         return f"{op} fails on {operand}: {failure.outcome.because}"
     if layout.strides is None:
-        return f"the layout of {operand} is only known at run time"
+        return f"the layout of {operand} is known only at run time"
     demands = stride_demands(failure)
     needs = "; ".join(map(str, demands))
     if isinstance(step, Regroup):

@@ -1,7 +1,7 @@
 """The layout of a tensor in its buffer: its offset, its strides, and the memory order of its axes.
 
 Strides count elements, the offset counts bytes from the first element of the root. Any of these numbers may be an
-`Extent`: a name, or a sum of products of names, for numbers only known at run time. The order of the axes and one flag for
+`Extent`: a name, or a sum of products of names, for numbers known only at run time. The order of the axes and one flag for
 each follow from the strides; flags stay true when the sizes change.
 """
 
@@ -70,7 +70,7 @@ class Layout:
 
     @property
     def bytes(self) -> ByteSet | None:
-        """The bytes of the root that its elements cover; None if they are only known at run time."""
+        """The bytes of the root that its elements cover; None if they are known only at run time."""
         if 0 in self.shape:
             return byte_set(0, 0, (), ())
         shape, strides, offset, item = _whole(self.shape), _whole(self.strides or ()), self.offset, self.item_size

@@ -64,7 +64,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Whether the step copies depends on numbers that are only known at run time."""
+    """Whether the step copies depends on numbers that are known only at run time."""
 
     layout: Layout
     """The layout that the result has either way, as far as it is known."""
@@ -188,7 +188,7 @@ def _expand(step: Expand, layout: Layout, base: Num | None) -> Outcome:
         step_here = layout.strides[old] if old >= 0 else target[axis + 1] * strides[axis + 1]
         if before == target[axis]:
             strides[axis] = step_here
-        elif before != 1:  # an extent only known at run time: it may be 1, and repeat
+        elif before != 1:  # an extent known only at run time: it may be 1, and repeat
             return make_layout(target, None, layout.offset, layout.dtype)
     return make_layout(target, tuple(strides), layout.offset, layout.dtype)
 
@@ -333,7 +333,7 @@ def _retyped(step: Retyped, layout: Layout, base: Num | None) -> Outcome:
     if old == new:
         return make_layout(shape, strides, layout.offset, step.dtype)
     if not shape:
-        return Failed("a tensor without axes keeps the size of its element type")
+        return Failed("a tensor without axes can only be seen as a type of the same size")
     if strides is not None and strides[-1] != 1 and _is_whole(strides[-1]):
         return Failed("the last axis has a stride other than 1")
     if old > new:

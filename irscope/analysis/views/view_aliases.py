@@ -143,12 +143,12 @@ class ViewAliases:
         return self.placement(value).kind
 
     def is_decided(self, value: Value | str) -> bool:
-        """Whether every run agrees with `kind`. Otherwise the placement is only known at run time: a
+        """Whether every run agrees with `kind`. Otherwise the placement is known only at run time: a
         `reshape` of unknown strides may be a copy, and an item of a container may be anything."""
         return self.placement(value).is_decided
 
     def root(self, value: Value | str) -> Value | None:
-        """The value whose buffer it is in, itself if it has one of its own; None if that is only known at run time."""
+        """The value whose buffer it is in, itself if it has one of its own; None if that is known only at run time."""
         value = self._value(value)
         placement = self.placement(value)
         return None if placement.kind == "view" and placement.root is value else placement.root
@@ -270,7 +270,7 @@ class ViewAliases:
         if placement.in_place and placement.source is not None:
             return f"{self._op(value)} writes {self._name(placement.source)} and returns it"
         if root is None:
-            return f"the buffer of {self._name(value)} is only known at run time"
+            return f"the buffer of {self._name(value)} is known only at run time"
         steps = self._last_steps(value)
         names = " → ".join(map(self._name, steps))
         if len(steps) > _MOST_STEPS:
@@ -284,7 +284,7 @@ class ViewAliases:
             return f"{self._name(value)} must have the memory order {self.demands[value].order}, and {self._name(source)} does not"
         if placement.failure is not None and source is not None:
             words = failure_words(placement.failure, self._name(source), op)
-            return words if placement.is_decided else f"whether {op} copies is only known at run time: {words}"
+            return words if placement.is_decided else f"whether {op} copies is known only at run time: {words}"
         could = self.could_be_view(value)
         return could.because if could else f"{op} allocates new memory"
 
@@ -314,9 +314,9 @@ class ViewAliases:
         value = self._value(value)
         if self.placement(value).kind != "copy":
             return no(f"{self._name(value)} is not a copy", value)
-        found = self._placements.possible_view(value)
+        found = self._placements.view_ops.possible_view(value)
         if found is None:
-            return no(f"{self._op(value)} computes new elements, or reorders them", value)
+            return no(f"{self._op(value)} computes new elements, or puts them in another order", value)
         source, layout = found
         return yes(f"torch copies in {self._op(value)}, and a view of {self._name(source)} would do: {layout}", source, layout)
 
@@ -334,7 +334,7 @@ class ViewAliases:
             return self._in_one_buffer(a, b, one, other)
         if "open" in (one.origin, other.origin):
             value = a if one.origin == "open" else b
-            return yes(f"the place of {self._name(value)} is only known at run time", a, b)
+            return yes(f"the place of {self._name(value)} is known only at run time", a, b)
         if one.origin == "given" == other.origin and not (self.graph.distinct_inputs or self.graph.functional):
             roots = self._roots_words(one, other)
             return yes(f"{roots} existed before the run, and may share memory", a, b)
@@ -348,7 +348,7 @@ class ViewAliases:
         first, second = self._covered(one.layout), self._covered(other.layout)
         where = f"in the buffer of {self._name(root)}"
         if first is None or second is None or root in self._placements.wanders:
-            return yes(f"both lie {where}, at bytes that are only known at run time", a, b)
+            return yes(f"both lie {where}, at bytes that are known only at run time", a, b)
         if isinstance(first, ByteSet) and isinstance(second, ByteSet):
             disjoint = are_disjoint(first, second)
         elif self._placements.has_loops:  # a name may be another number in each round

@@ -105,7 +105,7 @@ class _Step:
         self._erasing.forget(edits.removed)
         again = [value for node in edits.added for value in _defined(node) if value in elements.gone]
         if any(value in elements.nones for value in again):
-            raise CannotFollow("a value that was None is defined again")
+            raise CannotFollow("a value that was known to be None has a new producer")
         elements.gone.difference_update(again)
         creating = Creating(self._erasing, edits)
         for node in edits.added:
@@ -127,7 +127,7 @@ class _Step:
         if known is None or known == other:
             return False
         if elements.label(known) is not old or not elements.is_plain(old, known):
-            raise CannotFollow(f"the memory of {old!r} has other names, which cannot be distinguished")
+            raise CannotFollow(f"{old!r} has aliases that were merged with it")
         elements.relabelled[known] = new
         if other is None:
             elements.element_of[new] = known

@@ -91,7 +91,7 @@ class AliasDb(Questions, Drawn):
         """Return the db of the graph after a pass, derived in time linear in the edits; this db is not changed.
 
         It answers as `AliasDb(record.after)` does. The db is rebuilt if ifs, loops, calls or objects come or go, or if the
-        other names of a value cannot be distinguished: see `was_rebuilt`.
+        aliases of a value were merged with it: see `was_rebuilt`.
 
         >>> from irscope.ir.text.parser import parse
         >>> from irscope.ir.rewriter import Rewriter
@@ -118,7 +118,7 @@ class AliasDb(Questions, Drawn):
             return self
         try:
             if _promise(record.before) != _promise(record.after):
-                raise CannotFollow("what is promised of the inputs changed")
+                raise CannotFollow("the assumptions about the inputs changed")
             points_to, reach = follow(self._points_to, self._reach, self._knowledge, record)
         except CannotFollow as why:
             rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs, callees=self.callees)

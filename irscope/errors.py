@@ -1,7 +1,7 @@
-"""Everything that irscope raises at its user.
+"""The errors that irscope raises for its user's mistakes.
 
     IrscopeError
-    ├── LoadError             a source that is not there, or not of a kind that a frontend reads
+    ├── LoadError             a source that does not exist, or that no frontend reads
     ├── CaptureError          a user's function or model could not become a graph
     ├── ParseError            text that is not IR; carries line and column, prints a caret
     ├── VerifyError           a graph that breaks an invariant; carries the rule's name
@@ -14,9 +14,9 @@
     ├── MissingExtra          an optional package is not installed; carries the command that installs it
     └── DeviceUnavailable     what is missing, and what works instead
 
-All have one shape: *what* happened, *where* (an excerpt of the IR or text), *why* (the rule), *what now* (a hint).
-They are for the user's mistakes; our own are assertions. What they quote of a file is made visible as they are printed: a
-terminal takes no commands from it.
+All have the same parts: *what* happened, *where* (an excerpt of the IR or text), *why* (the rule), *what now* (a hint).
+Our own mistakes are assertions. Control characters in text that an error quotes from a file are escaped when it is printed,
+so that a terminal takes no commands from it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class IrscopeError(Exception):
-    """A mistake that the user can mend, told as what, where, why and what now.
+    """A mistake that the user can fix, described as what, where, why and what now.
 
     Notebooks show the message alone: IPython asks for `_render_traceback_` before it prints a traceback.
 
@@ -61,7 +61,7 @@ class IrscopeError(Exception):
         self.where = where
         """The text or IR around the place, with the place marked; may be several lines."""
         self.rule = rule
-        """The stable name of the rule that was broken; empty when there is none."""
+        """The stable name of the broken rule; empty if there is none."""
         self.hint = hint
         """What the user can do now."""
 
@@ -111,7 +111,7 @@ class UnknownName(IrscopeError, KeyError):
 
 
 class UnknownNumber(UnknownName, IndexError):
-    """Nothing in a list has this number."""
+    """No item of a list has this number."""
 
 
 class ArgumentError(IrscopeError, TypeError):
@@ -148,14 +148,14 @@ class MissingExtra(IrscopeError, ImportError):
 
 
 class DeviceUnavailable(IrscopeError):
-    """A device or its compiler is not there; the hint says what still works."""
+    """A device or its compiler is missing; the hint says what still works."""
 
 
 @contextmanager
 def loading(package: str) -> Iterator[None]:
-    """Around the import of a package that is always installed: an IrscopeError where it cannot be loaded now.
+    """Raise IrscopeError if the import of a package that is always installed fails inside the `with`.
 
-    A process with little memory left, or a limit of it, meets an ImportError of the package's own libraries.
+    A process with little memory left, or with a memory limit, gets an ImportError from the package's own libraries.
 
     >>> with loading("pandas"):
     ...     raise ImportError("hashtable.so: failed to map segment from shared object")
@@ -166,8 +166,8 @@ def loading(package: str) -> Iterator[None]:
     try:
         yield
     except (ImportError, MemoryError) as error:
-        told = str(error).splitlines()[0] if str(error) else "there is not enough memory"
+        reason = str(error).splitlines()[0] if str(error) else "there is not enough memory"
         raise IrscopeError(
-            f"the package {package!r} cannot be loaded: {told}",
+            f"the package {package!r} cannot be loaded: {reason}",
             hint="give the process more memory (`ulimit -v`), load the package before memory gets short, or install it again",
         ) from None

@@ -1,1 +1,1 @@
-"""Small structures that every layer may use and that know nothing of programs."""
+"""Small utilities that every layer may use, independent of programs."""

@@ -1,9 +1,9 @@
-"""Text of strangers on its way out: every place where names, scopes, paths and constants leave irscope escapes them here.
+"""Escapes untrusted text on output: names, scopes, paths and constants are escaped here wherever they leave irscope.
 
-A model's strings are anyone's. `printable` makes what cannot be seen visible, for terminals and files: control characters,
-lone surrogates, marks that turn the writing direction, line ends other than a newline. The others also keep text from being
-read as markup, as script, or as DOT. Each is applied once, where the output is put together; what is passed around before
-that is the text itself.
+A model's strings may come from anyone. `printable` makes invisible characters visible, for terminals and files: control
+characters, lone surrogates, marks that change the writing direction, line ends other than a newline. The other functions also
+prevent text from being read as markup, as script, or as DOT. Each is applied once, when the output is assembled; before
+that the raw text is passed around.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 __all__ = ["LONGEST", "in_dot", "in_markup", "in_script", "marked", "one_line", "printable", "shortened"]
 
 LONGEST: Final = 20_000
-"""Letters of a line that is shown; nobody reads more of a constant, and browsers give up at some millions."""
+"""The most letters shown of a line; a longer constant is not readable, and browsers fail at some millions."""
 
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]"
@@ -28,7 +28,7 @@ _HIDDEN_IN_JSON: Final = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Text in which everything can be seen and encoded; newlines and tabs stay.
+    r"""The text with every character visible and encodable; newlines and tabs stay.
 
     >>> print(printable("a\x1b[31m\udc80\u202e"))
     a\x1b[31m\udc80\u202e
@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""The same for a place where a line end would begin something else.
+    r"""The same for output in which a newline would start something else.
 
     >>> print(one_line("a\nb"))
     a\nb
@@ -46,7 +46,7 @@ def one_line(text: str) -> str:
 
 
 def marked(line: str, column: int) -> str:
-    r"""A line with a caret under this column, counted from 1, where that stands once the line is printed; nothing for no line.
+    r"""A line with a caret under a column, counted from 1, as it is after `printable`; an empty text for an empty line.
 
     >>> print(printable(marked("a\x1b[0m?", 6)))
     a\x1b[0m?
@@ -56,7 +56,7 @@ def marked(line: str, column: int) -> str:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """Text of at most so many letters, and how many more there are.
+    """The text cut to at most `most` letters, with the number of letters left out.
 
     >>> shortened("abcdefgh", 3)
     'abc… 5 more letters'
@@ -65,7 +65,7 @@ def shortened(text: str, most: int = LONGEST) -> str:
 
 
 def in_markup(text: str) -> str:
-    """Text for HTML and SVG, between tags and in attributes.
+    """The text for HTML and SVG, between tags and in attributes.
 
     >>> in_markup('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
@@ -74,8 +74,8 @@ def in_markup(text: str) -> str:
 
 
 def in_script(value: Any) -> str:
-    r"""JSON for a script element, or for a message: nothing in it ends the element or begins a comment, and all of it can be
-    encoded.
+    r"""JSON for a script element, or for a message: nothing in it ends the element or begins a comment, and all of it is
+    encodable.
 
     >>> print(in_script("<!--<script>\x00"))
     "\u003c!--\u003cscript\u003e\\x00"
@@ -87,9 +87,9 @@ _LONGEST_IN_DOT: Final = 1500
 
 
 def in_dot(text: str) -> str:
-    r"""A string of Graphviz's language; the quote, the backslash and the line end mean something in it.
+    r"""The text as a string of Graphviz's language, in which quote, backslash and newline have a meaning.
 
-    Its reader takes no string of more than 16,384 bytes, so that a long name is cut.
+    Graphviz reads no string of more than 16,384 bytes, so a long name is cut.
 
     >>> print(in_dot('say "a\\b"'))
     "say \"a\\b\""

@@ -1,7 +1,7 @@
-"""Results that have a picture: what one may ask of each stands here, how they are drawn is told from above.
+"""The interface of results that can be drawn; the drawing itself is injected by a higher layer.
 
-A program and its analyses know nothing of SVG. The root of the package tells `Drawn` who draws, by a function that is called when
-somebody asks for a picture.
+Programs and analyses do not depend on SVG. The root of the package sets `Drawn.drawing`, a function that loads the drawing module
+when a picture is requested.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ __all__ = ["Drawn"]
 
 
 class Drawn:
-    """What can be drawn: in a notebook, for a paper, or for Graphviz."""
+    """The base of results that can be drawn: in a notebook, for a paper, or for Graphviz."""
 
     __slots__ = ()
     drawing: ClassVar[Callable[[], Any]]
-    """Gives the module that draws."""
+    """Returns the module that draws."""
 
     def to_svg(self, path: str | Path | None = None) -> str:
-        """The picture as SVG, which needs no script, font or network; with a path it is written there, too.
+        """The picture as SVG, which needs no script, font or network; with a path it is also written there.
 
-        A large program is drawn with its outer boxes closed, as a cell shows it.
+        A large program is drawn with its outer boxes closed, as in a notebook cell.
 
         >>> import irscope as irs
         >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -40,7 +40,7 @@ class Drawn:
         return picture
 
     def to_graphviz(self) -> Any:
-        """A `graphviz.Source`: it shows itself in a notebook, `.source` is its text, `.render()` writes a file by `dot`.
+        """A `graphviz.Source`: it displays itself in a notebook, `.source` is its text, `.render()` writes a file with `dot`.
 
         Raises MissingExtra without `irscope[lab]`.
         """

@@ -1,4 +1,4 @@
-"""What lies inside lists, tuples and dictionaries, however deep."""
+"""The leaves of nested lists, tuples and dictionaries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["leaves", "leaves_by_path"]
 
 
 def leaves(nested: Any) -> Iterator[Any]:
-    """The values inside, in order; a value that is no container is its own leaf.
+    """The leaves of a nested value, in order; a value that is not a container is its own leaf.
 
     >>> list(leaves([1, {"a": (2, [3])}, "45"])), list(leaves(6))
     ([1, 2, 3, '45'], [6])
@@ -26,7 +26,7 @@ def leaves(nested: Any) -> Iterator[Any]:
 
 
 def leaves_by_path(nested: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The same values, each with the way to it: places in lists, names of fields of named tuples, keys of dictionaries.
+    """The same leaves, each with its path: indexes of lists, field names of named tuples, keys of dictionaries.
 
     >>> list(leaves_by_path([1, {"a": (2, [3])}]))
     [((0,), 1), ((1, 'a', 0), 2), ((1, 'a', 1, 0), 3)]

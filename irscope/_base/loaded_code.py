@@ -1,8 +1,8 @@
-"""Source files that this process runs code of: the only ones whose lines are shown without being asked for.
+"""Reads the source files of code loaded in this process, the only files whose lines are shown without being requested.
 
-A place in a program is text, and anyone can write a text that names a file of the reader's machine. So a place counts as
-the user's own only where Python itself told it in this process: a frame that was running, or a program object whose places
-name code that is loaded. A file is read as a regular file of bounded size, with no link on the way out of its folder.
+A location in a program is text, and anyone can write a text that names a file of the reader's machine. So a location counts
+as the user's own only if Python itself reported it in this process: a frame that was running, or a program object whose
+locations name loaded code. A file is read only if it is a regular file of bounded size, and no link leads out of its folder.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Final
 __all__ = ["lines_below", "loaded_files", "loaded_lines"]
 
 _LARGEST: Final = 4 << 20
-"""Bytes of a source file that is shown."""
+"""The most bytes of a source file that is shown."""
 _QUIETLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def loaded_files() -> frozenset[str]:
-    """Names of the files and notebook cells whose code is loaded.
+    """The names of the files and notebook cells whose code is loaded.
 
     >>> __file__ in loaded_files()
     True
@@ -34,7 +34,7 @@ def loaded_files() -> frozenset[str]:
 
 
 def loaded_lines(file: str) -> list[str]:
-    """The lines of a file that Python has told of, or of a notebook's cell; none if it cannot be read."""
+    """The lines of a file that Python reported, or of a notebook cell; empty if it cannot be read."""
     entry: Any = linecache.cache.get(file)
     if entry is not None and _is_cell(entry):
         return [line.rstrip("\n") for line in entry[2]]
@@ -45,9 +45,10 @@ def loaded_lines(file: str) -> list[str]:
 
 
 def lines_below(folder: Path, file: str) -> list[str]:
-    """The lines of a regular file below a folder, by its path from there or by its whole path; none for any other.
+    """The lines of a regular file below a folder, by its relative or absolute path; empty for any other file.
 
-    Each step of the path is opened from the one before, and no link is followed, so that nobody moves it meanwhile.
+    Each step of the path is opened relative to the previous one, and no link is followed, so that the path cannot be changed
+    meanwhile.
     """
     if "\0" in file:
         return []
@@ -73,7 +74,7 @@ def lines_below(folder: Path, file: str) -> list[str]:
 
 
 def _is_cell(entry: tuple[Any, ...]) -> bool:
-    """Whether linecache holds lines that have no file: code that was typed in."""
+    """Whether a linecache entry has lines without a file: code that was typed in."""
     return len(entry) == 4 and entry[1] is None
 
 

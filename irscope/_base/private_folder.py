@@ -1,14 +1,14 @@
-"""A folder that belongs to the user alone, held open, so that nothing in it is reached over a path that others can bend.
+"""A folder that only the user can write, held open, so that its files are never reached by a path that others can redirect.
 
-Every folder from the root down must belong to root or to the user, and only be written by others where they cannot rename
-what is not theirs (the sticky bit). The folder itself must be the user's, and nobody else may write in it. Each step is
-opened from the one before without following a link; links on the way (a home that lies elsewhere) are followed here, if they
-are root's or the user's. Files are opened from the open folder, never through a link, never waiting for a pipe, and only
-regular ones of the user's own are read or written. What is wrong is told in words: `Distrusted`.
+Every folder from the root down must belong to root or to the user, and may be writable for others only if they cannot rename
+the files of others in it (the sticky bit). The folder itself must belong to the user, and no other user may write in it. Each
+step is opened relative to the previous one without following a link; links on the path (such as a relocated home) are resolved
+here, if they belong to root or the user. Files are opened relative to the open folder, never through a link, never waiting for
+a pipe, and only regular files of the user are read or written. Violations raise `Distrusted` with a reason.
 
-The argument: whoever is not the user can at most rename folders in which he may write. Then the next step opens something
-of his, and is refused, or something of the user's own, in which he cannot write. Root is trusted, who can do anything.
-On Windows, which has no such calls, folders of the user's are private by their place, and are used by their paths.
+The argument: another user can at most rename folders in which he may write. Then the next step opens something
+that belongs to him, and is refused, or something of the user's own, in which he cannot write. Root can do anything, and is
+trusted. On Windows, which lacks such calls, the user's folders are private by their location, and are accessed by their paths.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MOST_LINKS: Final = 40
 
 
 class Distrusted(OSError):
-    """Another user could put things here; `strerror` says how."""
+    """Raised if another user could place files here; `strerror` says how."""
 
     def __init__(self, why: str) -> None:
         super().__init__(None, why)
 
 
 class PrivateFolder:
-    """An open folder. Raises Distrusted if others may write in it, OSError if it cannot be made or opened.
+    """An open private folder. Raises Distrusted if others may write in it, OSError if it cannot be created or opened.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -64,11 +64,11 @@ class PrivateFolder:
             with suppress(OSError):
                 if (
                     _identity(os.fstat(handle)) == self._identity
-                ):  # else somebody has closed it, and it is another's now
+                ):  # else it was closed elsewhere, and the number belongs to another file
                     os.close(handle)
 
     def is_valid(self) -> bool:
-        """Whether it is still there, and the same. Raises Distrusted if others may write in it by now."""
+        """Whether the folder still exists and is the same one. Raises Distrusted if others may write in it now."""
         if self._handle < 0:
             return self.path.is_dir()
         try:
@@ -81,7 +81,7 @@ class PrivateFolder:
         return True
 
     def read(self, name: str, *, touch: bool = False, secret: bool = False) -> bytes:
-        """A file of the user's own, whole; with `touch` it counts as used now, with `secret` nobody else may read it."""
+        """The content of a file of the user; `touch` marks it as used now, `secret` requires that no other user may read it."""
         handle = self._open(name, os.O_RDONLY, forbidden=0o077 if secret else 0o022)
         with os.fdopen(handle, "rb", buffering=0) as file:
             if touch:
@@ -90,7 +90,7 @@ class PrivateFolder:
             return file.readall()
 
     def append(self, name: str, data: bytes) -> int:
-        """Add to the end of a file of the user's own, which is made if it is not there; gives its size."""
+        """Append to a file of the user, which is created if it does not exist; returns its size."""
         handle = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             if _BY_DESCRIPTOR and os.fstat(handle).st_nlink != 1:
@@ -101,7 +101,7 @@ class PrivateFolder:
             os.close(handle)
 
     def write(self, name: str, data: bytes, *, prefix: str = ".new-", replace: bool = True) -> None:
-        """Put a file there, whole or not at all, in place of what has this name; without `replace` that stays."""
+        """Write a file atomically, in place of an existing one; without `replace` an existing file stays."""
         aside = self._aside(prefix, data)
         where: dict[str, Any] = {"src_dir_fd": self._handle, "dst_dir_fd": self._handle} if self._handle >= 0 else {}
         try:
@@ -112,7 +112,7 @@ class PrivateFolder:
             raise
 
     def _linked(self, aside: str, name: str, where: dict[str, Any]) -> bool:
-        """Give a file its name unless something has it already; False where the file system has no second names."""
+        """Give a file its name unless the name is taken; False if the file system has no hard links."""
         try:
             os.link(self._at(aside)[0], self._at(name)[0], **where)
         except FileExistsError:
@@ -131,11 +131,11 @@ class PrivateFolder:
         return False
 
     def names(self) -> list[str]:
-        """What is in the folder."""
+        """The names of the folder's entries."""
         return os.listdir(self._handle if self._handle >= 0 else self.path)
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """The regular files, with what the system knows of them."""
+        """The regular files, with their status."""
         for name in self.names():
             place, where = self._at(name)
             with suppress(OSError):
@@ -194,24 +194,24 @@ def _check_own(status: os.stat_result) -> None:
 
 def _check_above(path: str, status: os.stat_result) -> None:
     if status.st_uid not in (0, os.geteuid()):
-        raise Distrusted(f"{path}, in which it lies, belongs to user {status.st_uid}")
+        raise Distrusted(f"{path}, which contains it, belongs to user {status.st_uid}")
     if status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX:
-        raise Distrusted(f"any user may rename what lies in {path}")
+        raise Distrusted(f"any user may rename entries of {path}")
 
 
 def _opened(path: Path) -> int:
-    """A descriptor of a folder, made if it is not there, after every step to it was checked."""
+    """A descriptor of a folder, created if it does not exist, after every step of its path was checked."""
     steps = list(reversed(Path(os.path.abspath(path)).parts[1:]))
-    here, told, links = os.open("/", _FOLDER), "/", 0
+    here, place, links = os.open("/", _FOLDER), "/", 0
     trail = [here]
     try:
         while steps:
-            _check_above(told, os.fstat(here))
+            _check_above(place, os.fstat(here))
             step = steps.pop()
             if step == "..":  # of a link
                 if len(trail) > 1:
                     os.close(trail.pop())
-                here, told = trail[-1], os.path.dirname(told)
+                here, place = trail[-1], os.path.dirname(place)
                 continue
             target = _link_target(step, here)
             if target is not None:
@@ -222,12 +222,12 @@ def _opened(path: Path) -> int:
                 if target.startswith("/"):
                     for handle in trail:
                         os.close(handle)
-                    trail, told = [os.open("/", _FOLDER)], "/"
+                    trail, place = [os.open("/", _FOLDER)], "/"
                     here = trail[0]
                 continue
             with suppress(FileExistsError):
                 os.mkdir(step, 0o700, dir_fd=here)
-            here, told = os.open(step, _FOLDER, dir_fd=here), os.path.join(told, step)
+            here, place = os.open(step, _FOLDER, dir_fd=here), os.path.join(place, step)
             trail.append(here)
         _check_own(os.fstat(here))
         return trail.pop()
@@ -237,7 +237,7 @@ def _opened(path: Path) -> int:
 
 
 def _link_target(name: str, folder: int) -> str | None:
-    """Where a link of root's or the user's leads; None for what is no link. Raises Distrusted for a link of another's."""
+    """The target of a link of root or the user; None if it is not a link. Raises Distrusted for another user's link."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -245,7 +245,7 @@ def _link_target(name: str, folder: int) -> str | None:
     if not stat.S_ISLNK(status.st_mode):
         return None
     if status.st_uid not in (0, os.geteuid()):
-        raise Distrusted(f"{name}, on the way to it, is a link of user {status.st_uid}")
+        raise Distrusted(f"{name}, on its path, is a link of user {status.st_uid}")
     return os.readlink(name, dir_fd=folder)
 
 

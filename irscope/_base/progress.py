@@ -1,5 +1,6 @@
-"""A progress bar with the time that is left, for work that takes more than a second, in a terminal or notebook and where tqdm is
-installed; nothing otherwise. Ctrl-C, or the notebook's button that interrupts, ends the work; the bar goes with it."""
+"""A progress bar with the remaining time, for work that takes more than a second, in a terminal or notebook if tqdm is installed.
+
+Otherwise nothing is shown. Ctrl-C, or the notebook's interrupt button, ends the work and removes the bar."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _MAIN: Final = threading.main_thread().ident
 
 @contextmanager
 def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
-    """A function to call after each of `total` steps, from any thread; the bar shows after a second and goes when the work is done.
+    """A function to call after each of `total` steps, from any thread; the bar appears after a second and goes with the work.
 
     >>> with progress(3, "measuring") as step:
     ...     for _ in range(3):
@@ -39,7 +40,7 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
 
 
 def counted(things: Collection[T], label: str) -> Iterator[T]:
-    """The things, one after the other, with the progress of whoever takes them.
+    """Iterates over the things with a progress bar of the loop that consumes them.
 
     >>> [2 * number for number in counted([1, 2], "doubling")]
     [2, 4]
@@ -51,7 +52,7 @@ def counted(things: Collection[T], label: str) -> Iterator[T]:
 
 
 class _Steps:
-    """Steps that are counted, and a bar once they have taken a second: work that is quick does not pay for one."""
+    """Counts steps, and draws a bar once they have taken a second: quick work does not pay for one."""
 
     __slots__ = ("_bar", "_done", "_label", "_start", "_thread", "_total")
 
@@ -61,10 +62,10 @@ class _Steps:
         self._bar: Any = None
 
     def step(self) -> None:
-        self._done += 1  # two threads may count one step: the bar is for people
+        self._done += 1  # two threads may count one step only: the bar need not be exact
         if self._bar is None and time.time() - self._start < _QUIET_SECONDS:
             return
-        if threading.get_ident() == self._thread and self._thread == _MAIN:  # a notebook shows what other threads draw anywhere
+        if threading.get_ident() == self._thread and self._thread == _MAIN:  # a notebook shows output of other threads at arbitrary places
             self._draw()
 
     def _draw(self) -> None:
@@ -79,22 +80,22 @@ class _Steps:
             self._start = float("inf")
             return
         self._bar = bar
-        bar.initial, bar.start_t = 0, self._start  # the time that is left is reckoned from all steps
+        bar.initial, bar.start_t = 0, self._start  # the remaining time is estimated from all steps
         bar.refresh()
 
     def end(self, is_done: bool) -> None:
         if self._bar is None:
             return
         if is_done:
-            self._bar.total = self._bar.n  # work that took fewer steps is done too; in a notebook the bar would stay, in red
+            self._bar.total = self._bar.n  # work with fewer steps is done too; else the bar would stay in a notebook, in red
         self._bar.close()
 
 
 def _bars() -> Any:
-    """What makes bars. It changes the filters of warnings for a while, and so does tqdm: to be called where no signal comes."""
+    """The class of bars. It changes the warning filters temporarily, and so does tqdm: call it only where no signal arrives."""
     known = sys.modules.get("tqdm.auto")
     if known is not None:
         return known.tqdm
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tqdm warns in a notebook without ipywidgets, and shows a bar of text
+        warnings.simplefilter("ignore")  # without ipywidgets, tqdm warns in a notebook and shows a text bar
         return import_module("tqdm.auto").tqdm

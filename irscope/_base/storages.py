@@ -1,8 +1,8 @@
-"""Which memory a tensor lies in, as a range of addresses, and which tensors have memory in common.
+"""The memory of a tensor as a range of addresses, and the tensors that share memory.
 
-Looked at is the whole block behind a tensor, as large as it was allocated: torch's storage, the array that owns what a
-NumPy array looks at, CuPy's block. Two such ranges that share no address share no memory: two mappings of one file at two
-addresses are the one exception, and nobody can see it.
+The range is the whole allocated block behind a tensor: torch's storage, the array that owns the memory of a
+NumPy array, CuPy's block. Two ranges that share no address share no memory; the only exception, two mappings of one file at
+different addresses, cannot be detected.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["address_range", "by_storage"]
 _Key = TypeVar("_Key", bound=Hashable)
 
 _UNKNOWN = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
-"""What tensors without memory of their own (fake, sparse, wrapped ones) answer when they are asked where it is."""
+"""Exceptions of tensors without memory of their own (fake, sparse, wrapped ones) when their address is requested."""
 
 
 def address_range(tensor: Any) -> tuple[int, int] | None:
-    """Where the block behind a tensor begins and where it ends, in bytes; None where nobody can say, as of meta tensors.
+    """The first and the end address of the block behind a tensor, in bytes; None if unknown, as for meta tensors.
 
     >>> array = np.zeros((4, 4), np.float32)
     >>> address_range(array[1:]) == (array.ctypes.data, array.ctypes.data + 64)
@@ -56,7 +56,7 @@ def _from(start: int, size: int) -> tuple[int, int] | None:
 
 
 def by_storage(tensors: Mapping[_Key, Any]) -> dict[_Key, int]:
-    """The tensors that are known to lie somewhere, with equal numbers for those whose blocks have an address in common.
+    """Numbers the tensors with known addresses, with equal numbers for those whose blocks have an address in common.
 
     >>> array = np.zeros(8)
     >>> by_storage({"a": array[:4], "b": array[4:], "c": np.zeros(3), "d": None})

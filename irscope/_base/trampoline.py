@@ -1,6 +1,6 @@
-"""Calls without the Python stack: a generator yields the generator it wants run, and is sent that one's result.
+"""Calls without the Python stack: a generator yields the generator to run, and is sent its result.
 
-Interpreters of nested blocks are written as if they recursed, and a program may still nest a hundred thousand deep.
+Interpreters of nested blocks can be written as if they recursed, even for programs nested a hundred thousand deep.
 """
 
 from __future__ import annotations

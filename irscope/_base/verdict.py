@@ -1,4 +1,4 @@
-"""An answer that knows why: truthy or falsy, in words, with the values, nodes and edges that prove it."""
+"""An answer with its reason: truthy or falsy, in words, with the values, nodes and edges that prove it."""
 
 from __future__ import annotations
 

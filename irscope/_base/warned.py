@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's line, however deep in here they arise."""
+"""Warnings that point at the caller's line, however deep in this package they are raised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def warn_caller(message: str) -> None:
-    """A UserWarning at the innermost line that is not in this package.
+    """Emit a UserWarning at the innermost line outside this package.
 
     >>> with warnings.catch_warnings(record=True) as told:
     ...     warnings.simplefilter("always")

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
-    """A number and its noun, which takes an s, or `many`, unless there is one.
+    """A number and its noun, in the plural (with an s, or as `many`) unless the number is one.
 
     >>> plural(1, "node"), plural(1200, "node"), plural(0, "class", "classes")
     ('1 node', '1,200 nodes', '0 classes')
@@ -20,7 +20,7 @@ def plural(count: int, noun: str, many: str = "") -> str:
 
 
 def each(count: int, noun: str, many: str = "") -> str:
-    """So many things as the subject of a sentence about one of them.
+    """A number of things as the subject of a singular sentence.
 
     >>> [f"{each(count, 'group')} is a piece" for count in (0, 1, 2)]
     ['no group is a piece', 'the one group is a piece', 'each of the 2 groups is a piece']
@@ -31,7 +31,7 @@ def each(count: int, noun: str, many: str = "") -> str:
 
 
 def listed(things: Sequence[T], name: Callable[[T], str] = str, most: int = 8) -> str:
-    """The names of the first things, and how many more there are: a sentence holds no hundred thousand of them.
+    """The names of the first things, and the number of the rest, so that a sentence stays short.
 
     >>> listed("abc"), listed(range(2000), hex, 2)
     ('a, b, c', '0x0, 0x1 and 1,998 more')

@@ -1,22 +1,22 @@
-"""In which order the nodes of one block must stay: data, memory, effects on the world, and draws of random numbers.
+"""The dependences between the nodes of one block: through data, memory, effects on the world, and draws of random numbers.
 
-A node stands for itself and everything in its blocks. A node *directly depends* on an earlier one if it uses what
-that one makes, or if both get at one memory and one of them writes it, or if both have effects on the world (print,
-raise, calls), or both draw random numbers. Any order of the nodes in which all direct dependences are kept is the
+A node here means the node and everything in its blocks. A node *directly depends* on an earlier one if it uses a result of
+that one, or if both access one memory and one of them writes it, or if both have effects on the world (print,
+raise, calls), or both draw random numbers. Any order of the nodes that keeps all direct dependences is the
 same program.
 
-Listing every pair would be quadratic, so dependences that follow from others are left out: of memory, a read is tied
-to the last write before it, a write to the last write and the reads since; effects and random draws form chains. What
-is "one memory" is a location of the points-to graph where each access has few, and a whole region where some access
-has many (that adds order that nobody needs, never omits any). Reads of a shape are tied only to writes that change
+Listing every pair would be quadratic, so dependences that follow from others are left out. In memory, a read is tied
+to the last write before it, and a write to the last write and the reads since. Effects and random draws form chains. "One
+memory" is a location of the points-to graph if each access has few locations, and a whole region if some access
+has many (which may add unneeded order, and never omits any). Reads of a shape are tied only to writes that change
 shapes.
 
 A location that is accessed through several tensors is several memories, its *parts*: up to a few written tensors of which no two
-have a byte in common (`AliasDb.may_overlap`), and the rest. An access through one of them is to that part alone; any other is
-to the rest, and to those parts with which it may share a byte. So two accesses that may share a byte have a part in common.
+have a byte in common (`AliasDb.may_overlap`), and the rest. An access through one of these tensors is to that part alone. Any other
+access is to the rest and to the parts with which it may share a byte. So two accesses that may share a byte have a part in common.
 
-Most nodes are *reorderable* (`irscope.analysis.reorderable`) and tied by data alone, which one look at their operands tells; the records
-that explain it are made when somebody asks.
+Most nodes are *reorderable* (`irscope.analysis.reorderable`) and tied by data alone, which is read off their operands; the records
+that explain these dependences are created on demand.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = ["Dependence", "Dependences", "dependences", "dependences_by"]
 _FEW: Final = 16
 """An access with more locations than this makes its whole region one memory."""
 _MOST_PARTS: Final = 16
-"""Parts of one location, so that an access asks about no more of them."""
+"""The most parts of one location, which bounds the overlap queries of an access."""
 _REST: Final = -1
 _Key = tuple[str, int] | tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """One reason for which a node must stay behind an earlier one."""
+    """One reason why a node must stay after an earlier one."""
 
     node: Node
     """The earlier node."""
@@ -56,7 +56,7 @@ class Dependence:
 
     @property
     def because(self) -> str:
-        """The reason in words, found when asked for."""
+        """The reason in words, computed on demand."""
         return self._db.obstacle_words(self.obstacle)
 
 
@@ -72,7 +72,7 @@ class Dependences:
     before: Sequence[Sequence[int]]
     """The same as positions in the block: for each node, those of the earlier nodes that it is tied to."""
     by_data_alone: bool
-    """Whether every node just computes, so that nothing but data ties any two."""
+    """Whether all nodes are reorderable, so that only data ties any two of them."""
 
     @cached_property
     def successors(self) -> Mapping[Node, tuple[Node, ...]]:
@@ -84,7 +84,7 @@ class Dependences:
         return {node: tuple(later) for node, later in found.items()}
 
     def reason(self, a: Node | str, b: Node | str) -> Verdict:
-        """Whether `b`, the later one, must stay behind `a`, and by which chain of dependences.
+        """Whether `b`, the later one, must stay after `a`, and by which chain of dependences.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Tensor):
@@ -124,13 +124,13 @@ class Dependences:
 
 
 def dependences(graph: Graph, block: Block | None = None) -> Dependences:
-    """The dependences of a block of a graph, of its top block if none is given; near-linear in its nodes, once."""
+    """The dependences of a block of a graph, by default its top block; computed once, in near-linear time in the nodes."""
     here = block or graph.body
     return once(graph, (Dependences, here), lambda: dependences_by(alias_db_of(graph), here))
 
 
 def dependences_by(db: AliasDb, block: Block) -> Dependences:
-    """The dependences of a block, by what an alias db of its graph says."""
+    """The dependences of a block, computed with an alias db of its graph."""
     visit = _Visit(block, db)
     before = visit.run()
     ties = _Predecessors(block, db, visit.index, visit.found)
@@ -138,7 +138,7 @@ def dependences_by(db: AliasDb, block: Block) -> Dependences:
 
 
 class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):
-    """The dependences of each node; those of reorderable nodes are made when asked for."""
+    """The dependences of each node; those of reorderable nodes are created on demand."""
 
     def __init__(
         self, block: Block, db: AliasDb, index: Mapping[Node, int], found: dict[Node, tuple[Dependence, ...]]
@@ -176,7 +176,7 @@ def _by_data(maker: Node, node: Node, value: Value, db: AliasDb) -> Dependence:
 
 @dataclass(slots=True)
 class _Memory:
-    """What has happened so far to one memory."""
+    """The accesses to one memory so far."""
 
     write: tuple[Node, Access] | None = None
     """The last write."""
@@ -189,7 +189,7 @@ class _Memory:
 
 
 class _Visit:
-    """Visits the nodes of a block in order, and ties each to the earlier ones."""
+    """Visits the nodes of a block in order, and ties each to the earlier ones it depends on."""
 
     def __init__(self, block: Block, db: AliasDb) -> None:
         self._db = db
@@ -254,7 +254,7 @@ class _Visit:
         return tuple(Dependence(other, obstacle.kind, obstacle, self._db) for other, obstacle in found.items())
 
     def _collisions(self, node: Node, accesses: ModRef) -> list[tuple[tuple[Node, Access], Access]]:
-        """The earlier accesses that this node's must come after; its own are noted for later nodes."""
+        """The earlier accesses that this node's accesses must come after; records its own for later nodes."""
         found: list[tuple[tuple[Node, Access], Access]] = []
         first = (accesses.writes or accesses.reads)[0]
         if self._barrier is not None:
@@ -338,7 +338,7 @@ class _Visit:
                     self._parts[location] = chosen
 
     def _memories_of(self, nodes: Iterable[Node]) -> dict[int, tuple[_Key, ...]]:
-        """For each class that the nodes get at, its locations, or its region where some class has too many."""
+        """For each class that the nodes access, its locations, or its region if some class of the region has too many."""
         db = self._db
         places = {a.place for node in nodes for acc in (db.accesses(node),) for a in (*acc.reads, *acc.writes)}
         places.discard(EVERYTHING)

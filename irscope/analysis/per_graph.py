@@ -1,14 +1,14 @@
-"""What the analyses found of a graph, found once: graphs are frozen, so what is true of one stays true.
+"""Analysis results cached per graph: graphs are frozen, so a result never becomes stale.
 
-Results are kept in the graph object itself, and go when it goes; a copy or a pickle of a graph begins without any. Two
-threads that ask at once may both work, and get the same result.
+Results are kept in the graph object itself and die with it; a copy or a pickle of a graph starts without any. Two
+threads that ask at the same time may both compute a result, and get the same one.
 
-**From one graph to the next.** `leads` takes note that a pass made one graph of another. If the alias db of the graph before
-is at hand, that of the graph after follows from it in time linear in the edits (`AliasDb.follow`). Types and known numbers
-are handed on by passes that keep them (`PassRecord.keeps_facts`), otherwise by nodes that did not change (`infer_after`).
-What followed answers as what is new; to draw the points-to graph, a new one is better, which has no classes left over from
-names that are gone. Only a weak reference goes back, so that a graph keeps none that came before it: where the record is
-gone, the analysis runs anew.
+**From one graph to the next.** `leads` records that a pass turned one graph into another. If the alias db of the graph before
+exists, the db of the graph after is derived from it in time linear in the edits (`AliasDb.follow`). Types and known numbers
+are carried over whole by passes that keep them (`PassRecord.keeps_facts`), and otherwise for the nodes that did not change
+(`infer_after`). A derived db answers as a new one does; for drawing the points-to graph a new one is better, since it has no
+classes left over from names that no longer exist. The reference to the record is weak, so that a graph keeps no earlier graph
+alive: once the record is gone, the analysis runs from scratch.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 
 class _Lead(Record, Protocol):
-    """What `leads` wants to know of a pass."""
+    """The part of a pass's record that `leads` uses."""
 
     @property
     def keeps_facts(self) -> bool: ...
 
 
 class _Kept(dict[Hashable, Any]):
-    """The results for one graph; those of a copy of it are none of theirs."""
+    """The results for one graph; a copy of the graph does not share them."""
 
     def __init__(self, owner: Graph | None = None) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class _Kept(dict[Hashable, Any]):
 
 
 def once(graph: Graph, question: Hashable, answer: Callable[[], T]) -> T:
-    """The answer to a question about a graph, worked out when it is first asked.
+    """The answer to a question about a graph, computed when it is first asked.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  return (%x)")
@@ -62,19 +62,19 @@ def once(graph: Graph, question: Hashable, answer: Callable[[], T]) -> T:
 
 
 def alias_db_of(graph: Graph) -> AliasDb:
-    """The alias db of a graph, as `AliasDb(graph)` makes it; one that the graph's pass leads to, if there is one."""
+    """The alias db of a graph, equivalent to `AliasDb(graph)`; derived from the db before the graph's pass, if there is one."""
     return once(graph, AliasDb, lambda: _followed(graph) or AliasDb(graph))
 
 
 def shapes_of(graph: Graph) -> Shapes:
-    """What follows from the declared types of a graph's inputs, as `infer(graph)` finds it."""
+    """The shapes inferred from the declared types of a graph's inputs, as `infer(graph)` returns them."""
     return once(graph, Shapes, lambda: _handed_on(graph) or infer(graph))
 
 
 def with_types(graph: Graph, input_types: Mapping[Value, Type]) -> Graph:
-    """The graph with the types that follow from those of its inputs written into it; what was found stays known of it.
+    """The graph with the types inferred from these input types written into it; the inference result is cached for it.
 
-    Raises ArgumentError for a shape error that every such run must meet.
+    Raises ArgumentError for a shape error that occurs in every such run.
     """
     after, shapes = refined(graph, infer(graph, input_types, strict=True))
     if shapes is not None:
@@ -83,10 +83,10 @@ def with_types(graph: Graph, input_types: Mapping[Value, Type]) -> Graph:
 
 
 def with_layouts(graph: Graph, layouts: Layouts) -> Graph:
-    """The program as it would be if these arguments lay otherwise, with the types that follow; what was found stays known of it.
+    """The program for other layouts of these arguments, with the types that follow; the inference result is cached for it.
 
-    Layouts are told as `ViewAliases(layouts=…)` takes them. Raises ArgumentError for what is no argument. What torch left out when the
-    program was exported stays out: a `contiguous()` that did nothing for the example would copy here, and is not there.
+    Layouts are given as to `ViewAliases(layouts=…)`. Raises ArgumentError for a name that is not an argument. Ops that torch dropped
+    when it exported the program stay dropped: a `contiguous()` that did nothing for the example would copy here, and is missing.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Float(2, 3, 4, 5, strides=[60, 20, 5, 1])):
@@ -103,7 +103,7 @@ def with_layouts(graph: Graph, layouts: Layouts) -> Graph:
 
 
 def leads(record: _Lead) -> None:
-    """Take note that a pass led from one graph to another; its edits must be complete, as those of a `Rewriter` are."""
+    """Record that a pass turned one graph into another; its edits must be complete, as those of a `Rewriter` are."""
     if record.after is not record.before:
         _kept(record.after)[leads] = ref(record)
 

@@ -1,7 +1,7 @@
-"""Which nodes are reorderable: they have no effect, write nothing, draw nothing, and read only memory that is not written.
+"""The reorderable nodes of a graph: no effect, no write, no random draw, and no read of memory that is written.
 
-Nothing but data ties such a node to others, so most of a program needs no closer look. Where that is not seen at once, the
-answer is no.
+Only data ties such a node to others, so most of a program needs no further analysis. The check is cheap and conservative: if
+it does not establish this at once, the answer is no.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ReorderableNodes:
         self._ops: dict[str, bool] = {}
 
     def is_reorderable(self, node: Node) -> bool:
-        """False also where that is not seen at once."""
+        """Whether a node is reorderable; false also if the cheap check does not establish it."""
         reorderable = self._ops.get(node.op)
         if reorderable is None:
             reorderable = self._ops[node.op] = _is_reorderable_op(node.op)

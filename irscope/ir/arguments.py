@@ -1,4 +1,4 @@
-"""What a user passes, as a graph takes it: a program where one is asked for, and arguments, one per input."""
+"""Converts what a user passes to what a graph takes: a program to its graph, and nested arguments to one per input."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from irscope.ir.core import Graph
 
 __all__ = ["check_count", "flatten_arguments", "graph_of", "nested_paths"]
 
-_MOST_TOLD: Final = 12
+_MOST_SHOWN: Final = 12
 
 
 def graph_of(program: Any, verb: str) -> Graph:
-    """The graph that is meant: a Graph itself, or that of a Fusion. `verb` names who asks, in the error.
+    """The graph of a program: a Graph itself, or that of a Fusion. `verb` names the caller in the error.
 
     Raises ArgumentError for anything else.
     """
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):
-        what = f"{verb} works on a Graph or what fuse gives, not on {type(program).__name__}"
+        what = f"{verb} works on a Graph or the result of fuse, not on {type(program).__name__}"
         raise ArgumentError(what, hint="irs.load(program, *example_arguments) makes a Graph of a model or a file")
     return graph
 
 
 def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]:
-    """The arguments, one per free input, whatever lists, tuples and dictionaries they lie in.
+    """The arguments, one per free input, taken out of lists, tuples and dictionaries.
 
-    A graph that knows the ways to its inputs (`Graph.argument_paths`) finds each by its way, so that the order in which a
-    dictionary holds its keys means nothing. Of another graph, and where the counts differ, the parts count in order; given
-    back as they are if they do not fit either.
+    If a graph knows the paths to its inputs (`Graph.argument_paths`), each is found by its path, so that the order of a
+    dictionary's keys does not matter. Otherwise the leaves are taken in order; if their number does not fit either, the
+    arguments are returned as they are.
 
-    Raises ArgumentError for nested arguments that are built otherwise than those which the program was loaded with, and
-    for dictionaries where no keys are known.
+    Raises ArgumentError for arguments that are nested differently from those the program was loaded with, and
+    for dictionaries if no keys are known.
     """
     if not any(isinstance(argument, list | tuple | dict) for argument in arguments):
-        return tuple(arguments)  # nearly always, and at each call: without a look at all of the graph's inputs
+        return tuple(arguments)  # the usual case, at each call: it does not inspect the graph's inputs
     wanted = len(graph.free_inputs)
     paths = graph.argument_paths
     if len(paths) == wanted:
@@ -50,8 +50,8 @@ def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]
         return tuple(arguments)
     if any(isinstance(argument, dict) for argument in arguments):
         raise ArgumentError(
-            f"{graph.name} does not know the keys of its arguments", where=_told_inputs(graph),
-            hint="pass what lies in the dictionary, one argument per input, in this order",
+            f"{graph.name} does not know the keys of its arguments", where=_shown_inputs(graph),
+            hint="pass the values of the dictionary, one argument per input, in this order",
         )  # fmt: skip
     return parts
 
@@ -61,21 +61,21 @@ def check_count(graph: Graph, arguments: Sequence[Any], what: str = "argument") 
     wanted = len(graph.free_inputs)
     if len(arguments) != wanted:
         raise ArgumentError(
-            f"{graph.name} takes {plural(wanted, what)} and got {len(arguments)}", where=_told_inputs(graph),
+            f"{graph.name} takes {plural(wanted, what)} and got {len(arguments)}", where=_shown_inputs(graph),
             hint="pass one argument per input that is not a parameter, in order",
         )  # fmt: skip
 
 
-def _told_inputs(graph: Graph) -> str:
-    """The first inputs that a caller passes, with their types."""
+def _shown_inputs(graph: Graph) -> str:
+    """The first inputs that a caller passes, with their types, as text."""
     free = graph.free_inputs
-    names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free[:_MOST_TOLD]) or "none"
-    return f"inputs: {names}" + (f", and {len(free) - _MOST_TOLD} more" if len(free) > _MOST_TOLD else "")
+    names = ", ".join(f"%{graph.names[value]} : {value.type}" for value in free[:_MOST_SHOWN]) or "none"
+    return f"inputs: {names}" + (f", and {len(free) - _MOST_SHOWN} more" if len(free) > _MOST_SHOWN else "")
 
 
 def nested_paths(arguments: Sequence[Any], wanted: int) -> tuple[tuple[Any, ...], ...]:
-    """The ways to the leaves of nested example arguments, for `Graph.argument_paths`; none if all are plain or there are
-    more or fewer than the inputs wanted.
+    """The paths to the leaves of nested example arguments, for `Graph.argument_paths`; empty if no argument is nested or
+    the number of leaves is not that of the inputs.
 
     >>> nested_paths([1, {"w": 2, "b": 3}], 3), nested_paths([1, 2], 2), nested_paths([[1]], 4)
     (((0,), (1, 'w'), (1, 'b')), (), ())
@@ -90,14 +90,14 @@ def _by_path(arguments: Sequence[Any], paths: tuple[tuple[Any, ...], ...]) -> tu
     missing = [path for path in paths if path not in given]
     wrong = [path for path, leaf in given.items() if path not in known and leaf is not None]
     if missing or wrong:
-        told = [f"{_told(path)} is missing" for path in missing[:3]] + [f"{_told(path)} is new" for path in wrong[:3]]
+        parts = [f"{_path_text(path)} is missing" for path in missing[:3]] + [f"{_path_text(path)} is new" for path in wrong[:3]]
         raise ArgumentError(
-            "the arguments are nested otherwise than those the program was loaded with", where="; ".join(told),
+            "the arguments are nested differently from those the program was loaded with", where="; ".join(parts),
             hint="load it again with arguments like these",
         )  # fmt: skip
     return tuple(given[path] for path in paths)
 
 
-def _told(path: tuple[Any, ...]) -> str:
+def _path_text(path: tuple[Any, ...]) -> str:
     """`argument 1['w']`."""
     return f"argument {path[0]}" + "".join(f"[{key!r}]" for key in path[1:])

@@ -1,4 +1,4 @@
-"""Building a graph from Python, node by node in execution order.
+"""Builds a graph from Python, node by node in execution order.
 
 >>> from irscope.ir.builder import GraphBuilder
 >>> b = GraphBuilder()
@@ -25,7 +25,7 @@ __all__ = ["BlockBuilder", "GraphBuilder", "payload_type"]
 
 
 class BlockBuilder:
-    """One open block: its parameters, the nodes so far, and what it returns."""
+    """One open block: its parameters, the nodes so far, and its returned values."""
 
     def __init__(self, params: tuple[Value, ...]) -> None:
         self.params = params
@@ -33,7 +33,7 @@ class BlockBuilder:
         self._returns: tuple[Value, ...] = ()
 
     def returns(self, values: Sequence[Value]) -> None:
-        """Say what the block gives back; call it last."""
+        """Set the values that the block returns; call it last."""
         self._returns = tuple(values)
 
     def freeze(self) -> Block:
@@ -42,7 +42,7 @@ class BlockBuilder:
 
 
 class GraphBuilder:
-    """Appends nodes to the innermost open block; `finish` gives the frozen graph."""
+    """Appends nodes to the innermost open block; `finish` returns the frozen graph."""
 
     def __init__(self, name: str = "graph") -> None:
         self._name = name
@@ -50,7 +50,7 @@ class GraphBuilder:
         self._open: list[BlockBuilder] = [BlockBuilder(())]
 
     def input(self, name: str, type: Type = TENSOR) -> Value:
-        """A new input of the graph."""
+        """Add an input to the graph."""
         value = make_value(new_id(), type, name)
         self._inputs.append(value)
         return value
@@ -59,13 +59,13 @@ class GraphBuilder:
         self, op: str, inputs: Sequence[Value], types: Sequence[Type], *, names: Sequence[str] = (),
         attrs: Mapping[str, Any] | None = None, location: Location | None = None, scope: str = "",
     ) -> tuple[Value, ...]:  # fmt: skip
-        """Append a node with one output per type; gives its outputs."""
+        """Append a node with one output per type; returns its outputs."""
         return self.structured(op, inputs, types, (), names=names, attrs=attrs, location=location, scope=scope)
 
     def op(
         self, op: str, *inputs: Value, type: Type = TENSOR, name: str = "", attrs: Mapping[str, Any] | None = None
     ) -> Value:
-        """Append a node with one output; gives that output."""
+        """Append a node with one output; returns that output."""
         (value,) = self.node(op, inputs, (type,), names=(name,), attrs=attrs)
         return value
 
@@ -81,7 +81,7 @@ class GraphBuilder:
         self, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder | Block], *,
         names: Sequence[str] = (), attrs: Mapping[str, Any] | None = None, location: Location | None = None, scope: str = "",
     ) -> tuple[Value, ...]:  # fmt: skip
-        """Append a node with blocks (`prim::If`, `prim::Loop`, a group); gives its outputs."""
+        """Append a node with blocks (`prim::If`, `prim::Loop`, a group); returns its outputs."""
         names = names or [""] * len(types)
         outputs = tuple(make_value(new_id(), type, name) for type, name in zip(types, names, strict=True))
         bodies = tuple(block.freeze() if isinstance(block, BlockBuilder) else block for block in blocks)
@@ -91,11 +91,11 @@ class GraphBuilder:
 
     @property
     def length(self) -> int:
-        """How many nodes the innermost open block has."""
+        """The number of nodes in the innermost open block."""
         return len(self._open[-1]._nodes)
 
     def cut(self, length: int) -> None:
-        """Takes nodes off the end of the innermost open block, of which no value may have been used elsewhere."""
+        """Remove the nodes after the first `length` from the innermost open block; their values must not be used elsewhere."""
         del self._open[-1]._nodes[length:]
 
     @contextmanager
@@ -109,18 +109,18 @@ class GraphBuilder:
             self._open.pop()
 
     def mark(self) -> int:
-        """A place in the innermost open block, for `take_back`."""
+        """The current position in the innermost open block, for `take_back`."""
         return len(self._open[-1]._nodes)
 
     def take_back(self, mark: int) -> list[Node]:
-        """Remove the nodes that were appended to the innermost open block since the mark; gives them."""
+        """Remove and return the nodes that were appended to the innermost open block since the mark."""
         nodes = self._open[-1]._nodes
         taken = nodes[mark:]
         del nodes[mark:]
         return taken
 
     def put_back(self, nodes: Sequence[Node]) -> None:
-        """Append nodes that were taken back, or others in their place, to the innermost open block."""
+        """Append nodes that were taken back, or their replacements, to the innermost open block."""
         self._open[-1]._nodes.extend(nodes)
 
     def finish(self, outputs: Sequence[Value], *, bound: Mapping[Value, Any] | None = None) -> Graph:

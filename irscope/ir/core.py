@@ -1,15 +1,15 @@
-"""What a program is: frozen records of values, nodes and blocks in execution order.
+"""The core IR: frozen records of values, nodes and blocks in execution order.
 
-* **Edges name values, not nodes.** A node lists the values it reads and the values it makes; who made a value and who
-  reads it are indexes of the graph, derived on first use. Replacing a value therefore rebuilds its readers and the
-  blocks around them, and nothing else: unchanged nodes are the same objects in both graphs.
-* **Ids are never reused and survive passes.** The difference of two snapshots is set arithmetic, and a selection holds
-  from one step to the next.
-* **Order is part of the program**, because in-place ops are. `prim::If`, `prim::Loop` and fusion groups are nodes with
+* **Edges name values, not nodes.** A node lists its operands and its results; the producer and the users of a value
+  are indexes of the graph, derived on first use. Replacing a value therefore rebuilds only its users and the
+  blocks around them: unchanged nodes are the same objects in both graphs.
+* **Ids are never reused and survive passes.** The difference of two snapshots is set arithmetic, and a selection stays
+  valid from one step to the next.
+* **Order is part of the program**, because it has in-place ops. `prim::If`, `prim::Loop` and fusion groups are nodes with
   blocks; there are no branches.
-* **Records compare by identity.** Sameness is a function (`irscope.ir.structural.same_structure`).
+* **Records compare by identity.** Structural equality is a function (`irscope.ir.structural.same_structure`).
 
-Only `irscope.ir.rewriter.Rewriter` makes a new graph from an old one.
+Only `irscope.ir.rewriter.Rewriter` derives a new graph from an old one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Location:
     line: int
     column: int = 0
     live: bool = field(default=False, compare=False)
-    """Whether Python told of this place in this process, rather than a text: only then may the file be read to show it."""
+    """Whether Python reported this place in this process, rather than a text: only then may the file be read to show it."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -49,12 +49,12 @@ class Location:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Value:
-    """A name for one result. The same Value in two graphs is the same thing at two times."""
+    """One result or parameter. The same Value in two graphs is one value before and after a pass."""
 
     id: int
     type: Type
     name: str = ""
-    """What the user called it; printed when no other value of the graph has it. Empty: printed as a number."""
+    """The user's name for it, printed if no other value of the graph has that name. Empty: printed as a number."""
 
     def __repr__(self) -> str:
         return f"%{self.name or f'#{self.id}'}"
@@ -74,12 +74,12 @@ class Node:
     blocks: tuple[Block, ...] = ()
     """Bodies of if, loop and groups; empty for everything else."""
     location: Location | None = None
-    """Where in the user's source this came from; rewriting keeps it."""
+    """The place in the user's source that this came from; rewriting keeps it."""
     scope: str = ""
     """Module path, outermost first, dots between: `backbone.stage1.conv`."""
     meaning: Any = field(default=None, init=False, repr=False)
-    """What the tables of ops say of it, kept by `irscope.ops.registry`, which is asked a dozen times about each node of a
-    pass; op and operands cannot change. A copy or a pickle begins without."""
+    """A cache for `irscope.ops.registry`, which is queried a dozen times for each node in a pass; it stays valid because op
+    and operands cannot change. A copy or a pickle starts without it."""
 
     def __getstate__(self) -> list[Any]:
         return [getattr(self, entry.name) for entry in fields(self) if entry.init] + [None]
@@ -97,7 +97,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Block:
-    """Nodes in execution order, with parameters and results."""
+    """Nodes in execution order, with parameters and returned values."""
 
     id: int
     params: tuple[Value, ...] = ()
@@ -111,10 +111,10 @@ make_block = fast_constructor(Block)
 
 
 class Use(NamedTuple):
-    """One reading of a value: operand `index` of `user`. For a block's result, `user` is that Block."""
+    """One use of a value: operand `index` of `user`. For a value that a block returns, `user` is that Block."""
 
     user: Node | Block
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody looks for here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not needed here
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,29 +130,29 @@ class Graph(Drawn):
     body: Block
     name: str = "graph"
     bound: Mapping[Value, Any] = field(default_factory=dict)
-    """Inputs that already have a value (a model's parameters and buffers); a caller passes only the others, in order."""
+    """Inputs that already have a value (a model's parameters and buffers); a caller passes only the other inputs, in order."""
     distinct_inputs: bool = False
     """Whether the caller promises that no two inputs share memory; without the promise they may."""
     functional: str = ""
-    """The language that the program comes from, if its values have no memory that another could share (`ONNX`,
+    """The language that the program comes from, if its values have no memory that others could share (`ONNX`,
     `StableHLO`): its inputs are then distinct by construction."""
     gradients: Mapping[str, int] = field(default_factory=dict)
-    """Of a joint graph of forward and backward: whose gradient each of the further results is, by the name of a parameter or
-    an argument; the number counts all results."""
+    """For a joint graph of forward and backward: the result that is the gradient of each parameter or argument, by its name;
+    the number is an index into all results."""
     tied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The further names under which a model holds a bound input, by the name that it has here: tied weights are one input."""
+    """Further names under which a model holds a bound input, by its name here: tied weights are one input."""
     argument_paths: tuple[tuple[Any, ...], ...] = ()
-    """Of a program that was loaded with nested arguments: the way to each free input in them, the argument's place first
-    (`(0,)`, `(1, "w")`). Empty where none is known, or all arguments are plain."""
+    """For a program loaded with nested arguments: the path to each free input in them, the argument's position first
+    (`(0,)`, `(1, "w")`). Empty if no path is known, or no argument is nested."""
     modes: Callable[[], str] | None = None
-    """Says in words whether the model that the program was captured from has been switched to another mode since (training,
-    evaluation), and gives an empty text if it has not; None where nothing depends on such modes."""
+    """Returns a sentence if the model that the program was captured from has been switched to another mode since (training,
+    evaluation), and an empty text if it has not; None if nothing depends on such modes."""
     default_floats: str = ""
-    """The op of a node that a pass replaced by a constant, if it made floats of the type that is torch's default: as
-    float32, which is checked at each call."""
+    """The op of a node that a pass replaced by a constant, if the node created floats of torch's default type: float32 is
+    assumed, which is checked at each call."""
     storages: Mapping[Value, int] = field(default_factory=dict)
-    """What is assumed of memory, and checked at each call of the compiled program: two of these bound inputs lie in one
-    storage only if their numbers are equal, and no argument lies in any of them. Empty: nothing is assumed."""
+    """An assumption about memory, checked at each call of the compiled program: two of these bound inputs are in one
+    storage only if their numbers are equal, and no argument is in any of them. Empty: nothing is assumed."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -198,12 +198,12 @@ class Graph(Drawn):
 
     @cached_property
     def producer(self) -> Mapping[Value, Node]:
-        """The node that makes each value; block parameters have none."""
+        """The node that produces each value; block parameters have none."""
         return {value: node for node in self.nodes() for value in node.outputs}
 
     @cached_property
     def users(self) -> Mapping[Value, tuple[Use, ...]]:
-        """Each value's readings in textual order; a value without one is missing."""
+        """Each value's uses in textual order; a value without uses is missing."""
         uses: dict[Value, list[Use]] = {}
         for block in self.blocks():
             for node in block.nodes:
@@ -215,7 +215,7 @@ class Graph(Drawn):
 
     @cached_property
     def position(self) -> Mapping[Node, int]:
-        """Each node's place in textual order over all blocks."""
+        """Each node's position in textual order over all blocks."""
         return {node: index for index, node in enumerate(self.nodes())}
 
     @cached_property
@@ -243,7 +243,7 @@ class Graph(Drawn):
 
     @cached_property
     def keeps_given_names(self) -> bool:
-        """Whether every value is printed under the name that it was given: all are legal, and no two the same."""
+        """Whether every value is printed under its given name: all names are legal and distinct."""
         from irscope.ir.text import keeps_given_names
 
         return keeps_given_names(self)
@@ -253,10 +253,10 @@ class Graph(Drawn):
         return {name: value for value, name in self.names.items()}
 
     def select(self, query: str) -> list[Value | Node]:
-        """What a query finds, in the order of the program: `g.select("op:conv & bytes>1e6")`.
+        """The values and nodes that match a query, in program order: `g.select("op:conv & bytes>1e6")`.
 
-        The terms are those of `irs.explore(g).select`, which selects what it finds in all views.
-        Raises ArgumentError for a query that cannot be read, UnknownName for a name that the program does not have.
+        The terms are those of `irs.explore(g).select`, which selects the matches in all views.
+        Raises ArgumentError for an invalid query, UnknownName for a name that the program does not have.
 
         >>> import irscope as irs
         >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -267,7 +267,7 @@ class Graph(Drawn):
         return found
 
     def value(self, name: str | Value) -> Value:
-        """The value with this printed name (with or without `%`); a Value of this graph is given back.
+        """The value with this printed name (with or without `%`); a Value of this graph is returned as it is.
 
         Raises UnknownName, with near misses in the hint.
         """
@@ -283,9 +283,9 @@ class Graph(Drawn):
         return found
 
     def node(self, name: str | Value | Node) -> Node:
-        """The node that makes a value, or `"aten::add_#1"`: the second `aten::add_` in textual order.
+        """The node that produces a value, or `"aten::add_#1"`: the second `aten::add_` in textual order.
 
-        A Node of this graph is given back. Raises UnknownName.
+        A Node of this graph is returned as it is. Raises UnknownName.
         """
         if isinstance(name, Node):
             if name not in self.position:
@@ -308,7 +308,7 @@ class Graph(Drawn):
         value = self.value(name)
         found = self.producer.get(value)
         if found is None:
-            raise UnknownName(f"%{self.names[value]} is an input or a block parameter; no node makes it")
+            raise UnknownName(f"%{self.names[value]} is an input or a block parameter; no node produces it")
         return found
 
     def __str__(self) -> str:
@@ -323,23 +323,23 @@ class Graph(Drawn):
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """A name that a module declares: a function, an executable's export, a global, a module inside."""
+    """A name that a module declares: a function, an executable's export, a global, a nested module."""
 
     name: str
     kind: str
     """The op that declares it: `func::func`, `flow::executable.export`, `util::global`."""
     visibility: str = "public"
-    """`public`, `private` or `nested`: whether the name can be meant from outside."""
+    """`public`, `private` or `nested`: whether the name is visible from outside."""
     attrs: Mapping[str, Any] = EMPTY
     body: Graph | None = None
-    """A graph that belongs to the symbol and is not the function of this name: an export's count of workgroups."""
+    """A graph that belongs to the symbol and is not the function of this name, such as an export's count of workgroups."""
 
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """Named graphs, constants, and modules inside: a file of several functions, an executable.
+    """Named graphs, constants and nested modules: a file of several functions, an executable.
 
-    A call by name means a graph of the same module. `irscope.ir.module` prints, reads, verifies and inlines modules.
+    A call by name refers to a graph of the same module. `irscope.ir.module` prints, reads, verifies and inlines modules.
     """
 
     graphs: Mapping[str, Graph]
@@ -347,9 +347,9 @@ class Module:
     """The initial values of globals and read-only data, by name."""
     name: str = "module"
     modules: Mapping[str, Module] = field(default_factory=dict)
-    """Executables and other modules inside, by name."""
+    """Executables and other nested modules, by name."""
     symbols: tuple[Symbol, ...] = ()
-    """What the source says of the names, in its order; a name may stand for an export and for its function."""
+    """The declarations of names, in source order; one name may denote both an export and its function."""
     attrs: Mapping[str, Any] = EMPTY
 
     def __str__(self) -> str:
@@ -359,12 +359,12 @@ class Module:
 
     def __repr__(self) -> str:
         counts = (self.graphs, "graph"), (self.modules, "module"), (self.constants, "constant")
-        told = ", ".join(plural(len(things), noun) for things, noun in counts if things or noun == "graph")
-        return f"<Module {self.name!r}: {told}>"
+        text = ", ".join(plural(len(things), noun) for things, noun in counts if things or noun == "graph")
+        return f"<Module {self.name!r}: {text}>"
 
 
 def _no_name(kind: str, given: object) -> ArgumentError:
-    what = f"a {kind} is asked for by itself or by its printed name, not by {type(given).__name__}"
+    what = f"a {kind} is looked up by itself or by its printed name, not by {type(given).__name__}"
     return ArgumentError(what, hint="print(graph) shows all names")
 
 

@@ -1,7 +1,7 @@
-"""Modules: which graph is meant from outside, their invariants, and the program without its calls.
+"""Operations on modules: finding the entry graph, verifying, and inlining calls.
 
-A call by name (`func::call[callee="@f"]`) means a graph of the same module. `inlined` puts the callees in its place,
-which is what passes and runtimes want that know nothing of calls.
+A call by name (`func::call[callee="@f"]`) refers to a graph of the same module. `inlined` replaces calls by their callees,
+for passes and runtimes that do not support calls.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from irscope.ir.verify import verify
 __all__ = ["MAX_INLINED", "entry", "graphs_of", "inlined", "parse_module", "print_module", "renamed_body", "verify_module"]
 
 MAX_INLINED: Final = 1_000_000
-"""Nodes; a program that inlining makes larger is refused, for calls of calls can double it at every step."""
+"""Nodes; a program that would become larger is refused, because nested calls can double it at every step."""
 
 _CALLS: Final = ("func::call", "util::call")
 
 
 def entry(module: Module) -> str:
-    """The name of the one graph that can be meant from outside. Raises ArgumentError if there are several or none."""
+    """The name of the only public graph. Raises ArgumentError if there are several or none."""
     private = {symbol.name for symbol in module.symbols if symbol.visibility != "public" and symbol.body is None}
     public = [name for name in module.graphs if name not in private]
     if len(public) != 1:
-        told = ", ".join(map(repr, (public or list(module.graphs))[:8])) or "none"
+        names = ", ".join(map(repr, (public or list(module.graphs))[:8])) or "none"
         what = f"module {module.name!r} has {len(public) or 'no'} public graph{'s' * (len(public) != 1)}"
-        raise ArgumentError(what, hint=f"pass the one you mean, module.graphs[name]: {told}")
+        raise ArgumentError(what, hint=f"pass the one you mean, module.graphs[name]: {names}")
     return public[0]
 
 
 def graphs_of(module: Module) -> Iterator[tuple[str, Graph]]:
-    """All graphs of a module and of the modules inside, by their paths: `ex_0::F`.
+    """All graphs of a module and of its nested modules, by their paths: `ex_0::F`.
 
     >>> from irscope.ir.text.parser import parse
     >>> inner = Module({"f": parse("graph(%x : Tensor):\\n  return (%x)")}, name="ex")
@@ -63,14 +63,14 @@ def verify_module(module: Module) -> None:
                 callee = _callee(node, here.graphs)
                 if callee is not None and (len(callee.inputs), len(callee.outputs)) != (len(node.inputs), len(node.outputs)):
                     what = f"{node!r} in {graph.name!r} passes {len(node.inputs)} operands for {len(node.outputs)} results"
-                    raise VerifyError(what, rule="call-fits", hint=f"{callee!r} is what it calls")
+                    raise VerifyError(what, rule="call-fits", hint=f"the callee is {callee!r}")
         todo.extend(here.modules.values())
 
 
 def inlined(module: Module, name: str = "") -> Graph:
-    """One graph of a module with the bodies of what it calls in place of the calls.
+    """One graph of a module with its calls replaced by the callees' bodies.
 
-    Calls of what the module does not have stay. Raises ArgumentError for programs that call themselves, and for those
+    Calls of graphs that the module does not have stay. Raises ArgumentError for recursive programs, and for those
     that would become larger than `MAX_INLINED` nodes.
 
     >>> from irscope.ir.text.parser import parse
@@ -92,7 +92,7 @@ def inlined(module: Module, name: str = "") -> Graph:
 
 
 def _size(graph: Graph, graphs: Mapping[str, Graph], known: dict[str, int], opened: list[str]) -> Call:
-    """How many nodes a graph has with all calls opened. Raises ArgumentError for one that calls itself."""
+    """The number of nodes of a graph with all calls inlined. Raises ArgumentError for a recursive graph."""
     total = 0
     for node in graph.nodes():
         callee = _callee(node, graphs)
@@ -112,7 +112,7 @@ def _size(graph: Graph, graphs: Mapping[str, Graph], known: dict[str, int], open
 
 
 def renamed_body(body: Block, renamed: Mapping[Value, Value]) -> Block:
-    """A body with other records for some of its values, such as inputs under other names."""
+    """A body with some of its values replaced, such as inputs under other names."""
     env = dict(renamed)
     nodes = run(_Inliner({}).nodes(body, env, "", fresh=False))
     params = tuple(env.get(value, value) for value in body.params)
@@ -120,12 +120,12 @@ def renamed_body(body: Block, renamed: Mapping[Value, Value]) -> Block:
 
 
 class _Inliner:
-    """Copies bodies; each callee is opened where it is called."""
+    """Copies bodies, with each call replaced by its callee's nodes."""
 
     def __init__(self, graphs: Mapping[str, Graph]) -> None:
         self.graphs = graphs
         self.languages: list[str] = []
-        """Of the callees opened: of a program in which one has memory, nothing is promised."""
+        """The languages of the inlined callees; if one of them has memory, the program is not functional."""
 
     def main(self, graph: Graph) -> Call:
         env: dict[Value, Value] = {}
@@ -134,7 +134,7 @@ class _Inliner:
         return make_block(graph.body.id, graph.body.params, nodes, returns)
 
     def nodes(self, block: Block, env: dict[Value, Value], scope: str, *, fresh: bool) -> Call:
-        """The nodes of a block with calls opened; `env` maps values of the source to those of the copy."""
+        """The nodes of a block with calls inlined; `env` maps values of the source to those of the copy."""
         made: list[Node] = []
         for node in block.nodes:
             callee = _callee(node, self.graphs)
@@ -157,7 +157,7 @@ class _Inliner:
         return make_block(new_id() if fresh else block.id, params, nodes, returns)
 
     def opened(self, node: Node, callee: Graph, env: dict[Value, Value], scope: str) -> Call:
-        """The callee's nodes; the call's results are what they return."""
+        """The callee's nodes; maps the call's results to the values that the callee returns."""
         name = _callee_name(node)
         self.languages.append(callee.functional)
         operands = [env.get(value, value) for value in node.inputs]

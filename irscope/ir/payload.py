@@ -1,4 +1,4 @@
-"""Constants that a node carries and that are more than a number: tensors, and things of which only the text is known."""
+"""Constant payloads of nodes that are more than a number: tensors, and objects of which only the text is known."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class TensorData:
     """
 
     dtype: str
-    """Our name of the element type; `bfloat16` data lies in `array` as uint16 bits."""
+    """Our name of the element type; `bfloat16` data is stored in `array` as uint16 bits."""
     shape: tuple[int, ...]
     array: np.ndarray[Any, Any] | None
-    """The elements; None when only the size is known (`value=<Tensor>` in a text)."""
+    """The elements; None if only the size is known (`value=<Tensor>` in a text)."""
     device: str = "cpu"
     original: Any = None
     """The frontend's own tensor, so that running it needs no copy."""
@@ -68,7 +68,7 @@ class Opaque:
 
     text: str
     original: Any = None
-    """The frontend's own object, when there is one."""
+    """The frontend's own object, if there is one."""
 
 
 class _NotConstant:
@@ -77,31 +77,31 @@ class _NotConstant:
 
 
 NOT_CONSTANT: Final = _NotConstant()
-"""The answer of `constant_of` for a value that is computed."""
+"""The result of `constant_of` for a value that is computed."""
 
 
 def constant_value(node: Node) -> Any:
-    """The payload of a `prim::Constant`, as Python sees it: TorchScript stores a bool as 0 or 1, and None as nothing."""
+    """The payload of a `prim::Constant` as a Python value: TorchScript stores a bool as 0 or 1, and None as no attribute."""
     payload = node.attrs.get("value")
     if payload is None or not node.outputs or node.outputs[0].type.__class__ is not PrimitiveType:
         return payload
-    name = node.outputs[0].type.name  # this is asked of every constant, and comparing types costs more
+    name = node.outputs[0].type.name  # runs for every constant, and comparing types costs more
     if name == NONE.name:
         return None
     return bool(payload) if name == BOOL.name and isinstance(payload, int) else payload
 
 
 def constant_of(graph: Graph, value: Value) -> Any:
-    """What a value always is, if a `prim::Constant` makes it; otherwise `NOT_CONSTANT`.
+    """The payload of a value that a `prim::Constant` produces; otherwise `NOT_CONSTANT`.
 
-    Lists in constants are tuples here. For what follows by computation, ask `irscope.analysis.shapes`.
+    Lists in constants are tuples here. `irscope.analysis.shapes` also finds constants that follow by computation.
     """
     node = graph.producer.get(value)
     return constant_value(node) if node is not None and node.op == "prim::Constant" else NOT_CONSTANT
 
 
 def argument_type(argument: Any) -> Type:
-    """The type of something a user passes to a program: a tensor of any array library, a number, a container.
+    """The type of an argument that a user passes to a program: a tensor of any array library, a number, a container.
 
     >>> str(argument_type(np.zeros((2, 3), np.float32)))
     'Float(2, 3, strides=[3, 1], device=cpu)'
@@ -137,7 +137,7 @@ def argument_type(argument: Any) -> Type:
 
 
 def element_name(tensor: Any) -> str:
-    """Our name of an array's element type; NumPy holds strings as objects, and in three types of their own.
+    """Our name of an array's element type; NumPy stores strings as objects, and in three types of their own.
 
     >>> element_name(np.array(["a"])), element_name(np.zeros(1, np.float16))
     ('string', 'float16')
@@ -146,7 +146,7 @@ def element_name(tensor: Any) -> str:
 
 
 def _tensor_type(tensor: Any) -> TensorType | ClassType:
-    """The type of a NumPy, torch, CuPy or JAX array; that of a stranger if its elements are of no type that IR knows."""
+    """The type of a NumPy, torch, CuPy or JAX array; a ClassType if the IR does not know its element type."""
     dtype = element_name(tensor)
     if dtype not in DTYPES:
         return ClassType(f"{type(tensor).__name__} of {dtype}")

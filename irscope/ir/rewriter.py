@@ -1,10 +1,10 @@
-"""Editing a frozen graph: edits are recorded with their reasons, then `finish` builds the next graph.
+"""Edits a frozen graph: edits are recorded with their reasons, then `finish` builds the next graph.
 
-During a pass the graph at hand is the *old* one. Ask `resolve` for what a value has become. Whatever no edit touches is
-shared: an unchanged node, block or graph is the very same object afterwards, so a pass that did nothing returns its input.
+During a pass the available graph is the *old* one; `resolve` returns what a value was replaced by. Everything that no edit
+touches is shared: an unchanged node, block or graph stays the same object, so a pass that did nothing returns its input.
 
-`finish` costs one walk over the blocks that changed and the blocks around them. A value that is replaced is replaced
-everywhere, in nested blocks too; erasing a node whose value is still read is caught by `irscope.ir.verify`.
+`finish` costs one walk over the blocks that changed and the blocks around them. A value is replaced
+everywhere, even in nested blocks; `irscope.ir.verify` catches an erased node whose value is still used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Created", "Edit", "Erased", "Merged", "Moved", "Replaced", "Rewriter
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A node that was not there before."""
+    """A new node."""
 
     node: Node
     reason: str
@@ -28,7 +28,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """A node that is gone."""
+    """A removed node."""
 
     node: Node
     reason: str
@@ -36,7 +36,7 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A value whose readers now read another."""
+    """A value whose users now use another value."""
 
     old: Value
     new: Value
@@ -45,7 +45,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A node that stands elsewhere in its block."""
+    """A node that moved within its block."""
 
     node: Node
     reason: str
@@ -61,14 +61,14 @@ class Merged:
     bytes_saved: int = 0
     """Estimated memory traffic that the merge avoids."""
     rule: str = "merged"
-    """Which kind of merge it was."""
+    """The kind of merge."""
 
 
 Edit = Created | Erased | Replaced | Moved | Merged
 
 
 class Rewriter:
-    """Records edits to one frozen graph; the only mutable thing in the IR.
+    """Records edits to one frozen graph; the only mutable object in the IR.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu(%x)\\n  %b : Tensor = aten::relu(%x)\\n  return (%a, %b)")
@@ -92,11 +92,11 @@ class Rewriter:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """What was done so far, in order."""
+        """The edits so far, in order."""
         return tuple(self._edits)
 
     def resolve(self, value: Value) -> Value:
-        """What a value of the old graph is called by now."""
+        """The value that currently replaces a value of the old graph; itself if it was not replaced."""
         chain = []
         while (new := self._replaced.get(value)) is not None:
             chain.append(value)
@@ -106,7 +106,7 @@ class Rewriter:
         return value
 
     def replace(self, old: Value, new: Value, *, reason: str) -> None:
-        """Let everything that reads `old` read `new`."""
+        """Replace all uses of `old` by `new`."""
         new = self.resolve(new)
         if new is old or self.resolve(old) is new:
             raise PassError(f"cannot replace {old!r} by itself", rule="replace-is-acyclic")
@@ -120,21 +120,21 @@ class Rewriter:
         self._edits.append(Erased(node, reason))
 
     def insert_before(self, anchor: Node, node: Node, *, reason: str) -> Node:
-        """Put a new node directly before `anchor` (after those inserted there earlier)."""
+        """Insert a new node directly before `anchor` (after those inserted there earlier)."""
         self._know(anchor)
         self._before.setdefault(anchor, []).append(node)
         self._edits.append(Created(node, reason))
         return node
 
     def insert_after(self, anchor: Node, node: Node, *, reason: str) -> Node:
-        """Put a new node directly after `anchor` (after those inserted there earlier)."""
+        """Insert a new node directly after `anchor` (after those inserted there earlier)."""
         self._know(anchor)
         self._after.setdefault(anchor, []).append(node)
         self._edits.append(Created(node, reason))
         return node
 
     def replace_node(self, old: Node, new: Sequence[Node], *, reason: str) -> None:
-        """Put new nodes in the place of one. Outputs keep their meaning by `replace`, or by reusing the same Values."""
+        """Replace one node by new nodes. Redirect its outputs by `replace`, or reuse the same Values in the new nodes."""
         for node in new:
             self.insert_before(old, node, reason=reason)
         self.erase(old, reason=reason)
@@ -160,7 +160,7 @@ class Rewriter:
             raise PassError(f"{node!r} is not a node of the graph being edited", rule="edit-own-graph")
 
     def finish(self) -> Graph:
-        """The next graph; the very same graph when there was no edit."""
+        """The next graph; the same object if there was no edit."""
         if not self._edits:
             return self.graph
         body = self._rebuild()
@@ -182,7 +182,7 @@ class Rewriter:
         return done[self.graph.body]
 
     def _check_anchors(self, blocks: Sequence[Block]) -> None:
-        """Nothing was put beside a node that `set_nodes` left out; in a block that went as a whole, it may have been."""
+        """Raise PassError if a node was inserted beside one that `set_nodes` left out, unless its whole block is gone."""
         anchors = self._before.keys() | self._after.keys()
         if not anchors or not self._blocks:
             return
@@ -192,7 +192,7 @@ class Rewriter:
             if self.graph.block_of[anchor] in alive:
                 new = (self._before.get(anchor) or self._after[anchor])[0]
                 raise PassError(
-                    f"{new!r} was inserted beside {anchor!r}, which is not among the nodes that its block was given",
+                    f"{new!r} was inserted beside {anchor!r}, which is not among the nodes that were set for its block",
                     rule="anchor-stays", hint="set_nodes with the new node among the nodes, or insert beside another",
                 )  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""How an op declares itself: its name, arguments and results, and what it does to their memory.
+"""The declaration of an op: its name, arguments and results, and its effects on their memory.
 
 Schemas are TorchScript's: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
-`irscope.ops.schema.parser` reads that text; `irscope.ops` knows which schema a node means.
+`irscope.ops.schema.parser` reads that text; `irscope.ops` finds the schema of a node.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["REQUIRED", "AliasAnnotation", "Argument", "OpSchema"]
 
 @dataclass(frozen=True, slots=True)
 class AliasAnnotation:
-    """What a schema says about the memory of one argument or result: `(a!)`, `(a -> *)`, `Tensor(a)[]`."""
+    """The alias annotation of one argument or result of a schema: `(a!)`, `(a -> *)`, `Tensor(a)[]`."""
 
     before: frozenset[str] = frozenset()
     """Alias sets that the value belongs to when the op starts; `*` is the wildcard."""
@@ -25,7 +25,7 @@ class AliasAnnotation:
     is_write: bool = False
     """Whether the op writes this memory."""
     element: AliasAnnotation | None = None
-    """The annotation of what a list holds, from `Tensor(a!)[]`."""
+    """The annotation of a list's items, from `Tensor(a!)[]`."""
 
     def __str__(self) -> str:
         mark = "!" if self.is_write else ""
@@ -41,7 +41,7 @@ class _Required:
 
 
 REQUIRED: Final = _Required()
-"""The default of an argument that has none."""
+"""The default of an argument without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""When two programs are the same but for names: every definition and use respects a one-to-one map of their values.
+"""Structural equality: two programs are the same except for names if a one-to-one map of values fits all definitions and uses.
 
-Both are walked side by side in textual order. Whatever a program defines is mapped at the definition; whatever it uses
-must be mapped to what the other uses there. Order matters, for in-place ops make it part of the program. Names, ids, source
-locations, module paths and bound inputs do not matter.
+Both are walked side by side in textual order. Each value is mapped at its definition; each use
+must be mapped to the value that the other program uses there. Order matters, because in-place ops make it part of the program.
+Names, ids, source locations, module paths and bound inputs do not matter.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = ["same_payload", "same_structure"]
 def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = True) -> Verdict:
     """Whether two programs differ in names alone; the witness of a difference is the pair of nodes, values or blocks.
 
-    `types=False` leaves out what is known of tensors beyond that they are tensors. A constant of which only the size is
-    known (`<Tensor>`) is the same as itself and nothing else, unless `elements=False` leaves out the elements of
+    `types=False` ignores the refinements of tensor types. A constant of which only the size is
+    known (`<Tensor>`) is the same only as itself, unless `elements=False` ignores the elements of
     constant tensors.
 
     >>> from irscope.ir.text.parser import parse
@@ -41,7 +41,7 @@ def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = T
 
 
 class _Comparison:
-    """Two programs side by side, and the map of values so far."""
+    """Compares two programs side by side, with the map of values so far."""
 
     def __init__(self, a: Graph, b: Graph, types: bool, elements: bool) -> None:
         self.a, self.b = a, b
@@ -102,7 +102,7 @@ class _Comparison:
         if len(one.inputs) != len(other.inputs) or len(one.outputs) != len(other.outputs):
             return no(f"{one.op} has another number of operands or results in the other", one, other)
         different = self.uses(one.inputs, other.inputs, f"operand of {one.op}, number ", one, other)
-        if different is None:  # a verdict that says no is falsy: `or` would pass over it
+        if different is None:  # a negative verdict is falsy: `or` would skip it
             different = self.attributes(one, other)
         if different is None:
             different = self.define(one.outputs, other.outputs, f"result of {one.op}")
@@ -128,7 +128,7 @@ class _Comparison:
         if key in self.equal_types:
             return True
         x, y = (x, y) if self.types else (erase_refinements(x), erase_refinements(y))
-        same = x == y or str(x) == str(y)  # what prints alike is alike: `Float()` with strides unknown or none
+        same = x == y or str(x) == str(y)  # types that print the same are the same: `Float()` with strides unknown or none
         if same:
             self.equal_types.add(key)
         return same

@@ -1,4 +1,4 @@
-"""Whether a value of one type may stand where another type is wanted."""
+"""Checks whether a value of one type may be used where another type is expected."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from irscope.ir.types import (
 __all__ = ["is_subtype"]
 
 _KNOWN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR})
-"""Primitive types of which no two overlap; other words (`t`, `number`, handles) may mean anything."""
+"""Primitive types that are pairwise disjoint; other words (`t`, `number`, handles) may mean anything."""
 
 
 def is_subtype(have: Type, want: Type) -> bool:
-    """Whether a value of type `have` can be one of type `want`; yes when that is not certain.
+    """Whether a value of type `have` can be one of type `want`; true if that is not certain.
 
     >>> is_subtype(NONE, OptionalType(INT)), is_subtype(FLOAT, INT), is_subtype(TensorType("float32", (2,)), TensorType())
     (True, False, True)

@@ -1,4 +1,4 @@
-"""A program as a row of steps, so that nothing needs the Python stack to follow its nesting."""
+"""Walks a program as a sequence of steps, so that nesting needs no recursion on the Python stack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Step", "steps"]
 
 
 class Step(NamedTuple):
-    """One moment of a walk through a program in textual order.
+    """One step of a walk through a program in textual order.
 
     enter and leave: a block begins or ends, `node` owns it (None: the top block). node: a node, before its blocks.
     done: a node with blocks, after them; from here on its results are visible.
@@ -22,7 +22,7 @@ class Step(NamedTuple):
     block: Block
     """The block entered or left; for a node, the block that holds it."""
     place: int
-    """Which block of its owner, or which node of its block."""
+    """The index of the block in its owner, or of the node in its block."""
 
 
 def steps(graph: Graph) -> Iterator[Step]:

@@ -1,7 +1,7 @@
-"""What kind of thing a value is: TorchScript's types, as frozen records compared by structure.
+"""The types of values: TorchScript's types, as frozen records compared by structure.
 
 A type prints as TorchScript prints it (`Float(2, 3, strides=[3, 1], device=cpu)`, `Dict(str, Tensor)`, `Tensor?[]`).
-Whether values of a type can share memory is an analysis' question (`irscope.analysis.alias`), not the type's.
+Whether values of a type can share memory is decided by an analysis (`irscope.analysis.alias`), not by the type.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ DTYPES: Final = {
     "float6_e3m2fn": "Float6_e3m2fn",
     "string": "String",
 }
-"""Our name of each element type (NumPy's and torch's) to the word that TorchScript prints for it."""
+"""Maps our name of each element type (NumPy's and torch's) to the word that TorchScript prints for it."""
 
 ITEM_SIZE: Final = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
@@ -120,15 +120,15 @@ class TensorType(Type):
     shape: tuple[Dim, ...] | None = None
     """Extents, outermost first."""
     strides: tuple[int, ...] | None = None
-    """Steps in elements, one a dimension; only when all are known."""
+    """Steps in elements, one per dimension; None unless all are known."""
     device: str | None = None
     requires_grad: bool | None = None
     undefined: bool = False
-    """True of TorchScript's undefined gradient."""
+    """Whether it is TorchScript's undefined gradient."""
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, or None when unknown."""
+        """The number of dimensions, or None if unknown."""
         return None if self.shape is None else len(self.shape)
 
     @property
@@ -138,7 +138,7 @@ class TensorType(Type):
 
     @property
     def numel(self) -> int | None:
-        """The number of elements, or None when some extent is unknown."""
+        """The number of elements, or None if some extent is unknown."""
         if self.shape is None:
             return None
         count = 1
@@ -150,7 +150,7 @@ class TensorType(Type):
 
     @property
     def nbytes(self) -> int | None:
-        """The bytes of all elements, 8 each of a type that kernels do not compute with; None when it is not known.
+        """The bytes of all elements, counted as 8 each for a type that kernels do not compute with; None if unknown.
 
         >>> TensorType("bfloat16", (2, 3)).nbytes, TensorType("float32", (2, None)).nbytes
         (12, None)
@@ -212,7 +212,7 @@ class DictType(Type):
 
 @dataclass(frozen=True, slots=True)
 class TupleType(Type):
-    """A tuple; a named tuple prints as its qualified name and then has no `elements` that the text shows."""
+    """A tuple; a named tuple prints as its qualified name, without its `elements`."""
 
     elements: tuple[Type, ...]
     name: str = ""
@@ -255,7 +255,7 @@ class RRefType(Type):
 
 @dataclass(frozen=True, slots=True)
 class ClassType(Type):
-    """A TorchScript class, module, interface, enum or named tuple of which only the name is known."""
+    """A TorchScript class, module, interface, enum or named tuple known only by name."""
 
     name: str
 
@@ -293,7 +293,7 @@ def parts(type: Type) -> tuple[Type, ...]:
 
 
 def erase_refinements(type: Type) -> Type:
-    """The type with every tensor inside it forgotten down to plain `Tensor`.
+    """The type with every tensor type in it replaced by plain `Tensor`.
 
     >>> str(erase_refinements(ListType(TensorType("float32", (2, 3)))))
     'Tensor[]'

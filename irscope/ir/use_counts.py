@@ -1,4 +1,4 @@
-"""How often each value of a graph is read."""
+"""Counts the uses of each value of a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["count_uses"]
 
 
 def count_uses(graph: Graph) -> Counter[Value]:
-    """The number of operands and block results that each value is, over all blocks; much faster than `Graph.users`.
+    """The number of uses of each value as an operand or a block's result, over all blocks; much faster than `Graph.users`.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::mul(%x, %x)\\n  return (%y)")

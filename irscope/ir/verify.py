@@ -1,25 +1,25 @@
-"""What every graph keeps, and what passes may therefore rely on.
+"""Verifies the invariants of a graph, on which passes may rely.
 
 The invariants, by the name that errors and tests use:
 
 `op-name`             an op is written as the parser reads it: `namespace::name` or `^PythonOp`.
-`attrs-are-frozen`    attributes are numbers, strings, None, types, tensors, opaque things, and tuples or frozen
+`attrs-are-frozen`    attributes are numbers, strings, None, types, tensors, opaque payloads, and tuples or frozen
                       mappings of these.
 `constant-form`       a `prim::Constant` has no operands, one result, and a value, unless the result is None.
-`one-definition`      a value is a result or a parameter once, a node and a block stand in the graph once, and no two
+`one-definition`      a value is a result or a parameter once, a node and a block occur in the graph once, and no two
                       have one id.
 `defs-dominate-uses`  a value is defined before it is used, in the same block or one around it.
-`group-isolated`      the body of a group uses nothing from outside but its parameters.
+`group-isolated`      the body of a group uses no value from outside except its parameters.
 `group-params`        a group has one block, with a parameter for each operand and a result for each result.
 `block-arity`         an if has a condition and two blocks without parameters, each with as many results as it has; a
                       loop has a trip count, a condition and as many carried values as results, parameters beside the
                       counter, and block results beside the next condition.
-`return-types`        what flows through if, loop or group fits the type where it arrives.
-`bound-inputs`        what is bound to a value is bound to an input.
+`return-types`        a value that flows through if, loop or group fits the type of its target.
+`bound-inputs`        every value that has something bound to it is an input.
 
 One walk in textual order suffices: a value is visible from its definition to the end of the block that defines it, so
-the visible values form a stack. Types fit unless they certainly do not: a refined tensor is a tensor, and of classes
-and `Any` nothing is known.
+the visible values form a stack. Types fit unless they certainly do not: a refined tensor is a tensor, and nothing is
+known about classes and `Any`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ATOMS = (int, float, complex, str, bool, Type, TensorData, Opaque, Graph, np.ge
 
 
 def verify(graph: Graph) -> None:
-    """Raises VerifyError at the first invariant that the graph breaks; the rules stand at the head of this module.
+    """Raises VerifyError at the first invariant that the graph breaks; the rules are listed at the top of this module.
 
     >>> from irscope.ir.builder import GraphBuilder
     >>> b = GraphBuilder()
@@ -59,18 +59,18 @@ def verify(graph: Graph) -> None:
 
 
 class _Verifier:
-    """One walk; `visible` is the set of values that may be used at the place reached."""
+    """Checks a graph in one walk; `visible` is the set of values that may be used at the current place."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.visible: set[Value] = set()
         self.hidden: list[set[Value]] = []
-        """What was visible around each group that the walk is inside of."""
+        """The values visible around each group that encloses the current place."""
         self.defined: dict[Value, tuple[Node | Block, Node | Block]] = {}
         self.ids: dict[int, Value | Node | Block] = {}
         self.seen: set[Node | Block] = set()
         self.fitting: set[tuple[int, int]] = set()
-        """Pairs of types, by identity, of which the first fits the second."""
+        """Pairs of types, by identity, such that the first fits the second."""
 
     def run(self) -> None:
         visit = {"enter": self.enter, "node": self.node, "leave": self.leave, "done": self.done}
@@ -124,16 +124,16 @@ class _Verifier:
             self.fail("one-definition", f"{other!r} and {thing!r} have the same id {id}", {place: "this one"})
         if not isinstance(thing, Value) and not self.first(thing):
             kind = "node" if isinstance(thing, Node) else "block"
-            self.fail("one-definition", f"a {kind} stands in the graph twice", {place: "this one"})
+            self.fail("one-definition", f"a {kind} occurs in the graph twice", {place: "this one"})
 
     def first(self, thing: Node | Block) -> bool:
-        """Whether the walk meets this node or block for the first time."""
+        """Whether the walk visits this node or block for the first time."""
         size = len(self.seen)
         self.seen.add(thing)
         return len(self.seen) > size
 
     def define(self, value: Value, definer: Node | Block, place: Node | Block) -> None:
-        """A definition by a node or as a parameter of a block; `place` is what an error shows."""
+        """Record a definition by a node or as a parameter of a block; an error shows `place`."""
         first, shown = self.defined.setdefault(value, (definer, place))
         if first is not definer or value in self.visible:
             what = f"%{self.name(value)} is defined twice"
@@ -168,7 +168,7 @@ class _Verifier:
                 self.fail("constant-form", "a constant has no operands, one result and a value", {node: ""})
 
     def arity(self, node: Node) -> None:
-        """The shape of if, loop and group; other nodes with blocks are foreign and mean what they like."""
+        """Check the arity of if, loop and group; other nodes with blocks are foreign and are not checked."""
         if not node.op.startswith("prim::"):
             return
         if node.op == "prim::If":
@@ -194,7 +194,7 @@ class _Verifier:
         self.count("block-arity", node, "parameters beside the counter", body.params[1:], node.outputs)
         self.count("block-arity", node, "block results beside the condition", body.returns[1:], node.outputs, body)
         if not body.params or not body.returns:
-            self.fail("block-arity", "the block of a loop has a counter and gives the next condition", {node: ""})
+            self.fail("block-arity", "the block of a loop has a counter and returns the next condition", {node: ""})
         self.want(node, node.inputs[0], INT, node)
         self.want(node, node.inputs[1], BOOL, node)
         self.want(node, body.params[0], INT, node)
@@ -209,7 +209,7 @@ class _Verifier:
         (body,) = node.blocks
         self.count("group-params", node, "parameters", body.params, node.inputs)
         self.flow(node, node.inputs, body.params, node)
-        if node.op not in GROUPS:  # a task: its one result is a future of what the block gives
+        if node.op not in GROUPS:  # a task: its one result is a future of the block's results
             return
         self.count("group-params", node, "results of the block", body.returns, node.outputs, body)
         self.flow(node, body.returns, node.outputs, body)
@@ -228,7 +228,7 @@ class _Verifier:
         if source.type is wanted or (id(source.type), id(wanted)) in self.fitting:
             return
         if not is_subtype(source.type, wanted):
-            goes = f"goes to %{self.name(target)}, which" if target is not None else "stands where the type"
+            goes = f"flows to %{self.name(target)}, which" if target is not None else "is used where the type"
             what = f"%{self.name(source)} is of type {source.type} and {goes} is {wanted}"
             self.fail("return-types", what, {node: "", place: ""})
         self.fitting.add((id(source.type), id(wanted)))

@@ -61,7 +61,7 @@ def test_the_order_of_keys_means_nothing(way):
 def test_other_keys_are_refused():
     x = torch.ones(3, 3)
     program = irs.compile(_weighted, {"w": x, "b": {"v": x}}, x)
-    with pytest.raises(ArgumentError, match="nested otherwise") as error:
+    with pytest.raises(ArgumentError, match="nested differently") as error:
         program({"w": x, "b": {"u": x}}, x)
     assert "argument 0['b']['v'] is missing; argument 0['b']['u'] is new" in str(error.value)
 

@@ -1,1 +1,1 @@
-"""What keeps shared state right when interrupts, forks, signal handlers and other threads come in between?"""
+"""What keeps shared state consistent under interrupts, forks, signal handlers and other threads?"""

@@ -1,7 +1,7 @@
-"""Properties that are computed once, and keep no thread waiting.
+"""Properties that are computed once, without a lock.
 
-Up to Python 3.11 those of `functools` hold a lock while they compute, one for all objects of a class: threads with objects of
-their own wait for each other, and a process that was forked meanwhile waits for ever.
+Up to Python 3.11 those of `functools` hold a lock while they compute, one for all objects of a class: threads with different
+objects wait for each other, and a process that was forked meanwhile waits for ever.
 """
 
 from __future__ import annotations

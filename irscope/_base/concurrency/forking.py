@@ -1,8 +1,8 @@
-"""Libraries that must not be in the middle of something when the process is forked.
+"""Libraries that no thread may be inside of when the process is forked.
 
-A child has one thread, and the memory as all threads had left it: a lock that another thread held then is held for ever. Locks
-of Python can be made anew, those inside of a library cannot. So a process is forked when no thread is inside, for which the
-forking thread waits a while; if it waits in vain, the child says so instead of hanging.
+A child has one thread, and a copy of the memory at the fork: a lock that another thread held then is held for ever. Python
+locks can be renewed, those inside a library cannot. So the forking thread waits for a limited time until no thread is inside;
+if one still is, the child records it (`is_broken`) instead of hanging.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["Library", "renewed_in_child"]
 T = TypeVar("T")
 
 _PATIENCE: Final = 4.0
-"""Seconds that a fork waits at most."""
+"""The most seconds that a fork waits."""
 _LOOK: Final = 1e-3
 
 
 class Library:
-    """Which threads are inside of a library."""
+    """Tracks the threads inside a library."""
 
     def __init__(self) -> None:
         self._inside: list[int] = []
@@ -35,7 +35,7 @@ class Library:
             os.register_at_fork(before=self._empty, after_in_parent=self._open, after_in_child=self._begin)
 
     def call(self, work: Callable[[], T]) -> T:
-        """What a call of the library gives; no process is forked meanwhile.
+        """The result of a call of the library; the process is not forked meanwhile.
 
         >>> Library().call(lambda: 1)
         1
@@ -52,7 +52,7 @@ class Library:
                 self._inside.remove(here)
 
     def _empty(self) -> None:
-        """Let nobody in, and wait until all others are out."""
+        """Block new calls, and wait until all other threads are out."""
         self._entrance.acquire()
         end = time.monotonic() + _PATIENCE
         while set(self._inside) - {threading.get_ident()} and time.monotonic() < end:

@@ -1,8 +1,8 @@
-"""What a whole thread or process shares, changed for one call and put back after it, whatever interrupts the call.
+"""Changes state shared by a thread or process for one call, and restores it whatever interrupts the call.
 
-A handler of signals runs after a call or when a function begins, and may raise there. A context manager written in Python
-can therefore be cut in two: after it has changed something and before it knows, or before it puts it back. Here a change is
-made inside `try` by one call of C's, and undone by the first call of `finally`, which is C's too: no handler runs between.
+A signal handler runs after a call or when a function begins, and may raise there. A context manager written in Python
+can therefore be interrupted after it has changed something and before it records that, or before it restores it. Here a change
+is made inside `try` by one C call, and undone by the first call of `finally`, also in C: no handler runs in between.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _STOPPED_BY: Final[set[int]] = set()
-"""The threads that have stopped the collector: a process that was forked has only one of them, and starts it for the others."""
+"""The threads that have stopped the collector: a forked process has only one of them, and restarts it for the others."""
 
 
 def without_gradients(torch: Any, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call gives while torch records nothing for gradients on this thread."""
+    """The result of a call during which torch records no gradients on this thread."""
     change, guard = torch._C._set_grad_enabled, torch._C.DisableTorchFunction()  # a mode would run Python in between
     before = torch.is_grad_enabled()
     try:
@@ -41,12 +41,12 @@ def without_gradients(torch: Any, work: Callable[P, T], *args: P.args, **kwargs:
 
 
 def quietly(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call gives while NumPy says nothing of overflow, of division by zero and of numbers that are none.
+    """The result of a call during which NumPy does not warn about overflow, division by zero and NaN.
 
     >>> float(quietly(np.log, np.float32(0)))
     -inf
     """
-    if _NUMPY_1 is None:  # where it keeps this in a variable of the context
+    if _NUMPY_1 is None:  # NumPy 2 keeps this in a context variable
         return copy_context().run(_quiet, lambda: work(*args, **kwargs))
     get, change = _NUMPY_1
     before = get()
@@ -63,13 +63,13 @@ def _quiet(work: Callable[[], T]) -> T:
 
 
 _NUMPY_1: Final[Any] = (np.geterrobj, np.seterrobj) if hasattr(np, "seterrobj") else None  # type: ignore[attr-defined]
-"""What gets and sets how NumPy 1 treats such numbers on this thread."""
+"""Getter and setter of NumPy 1's handling of such numbers on this thread."""
 
 
 def with_attributes(
     holders: Sequence[object], name: str, value: object, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """What a call gives while an attribute of several objects has another value.
+    """The result of a call during which an attribute of several objects has another value.
 
     >>> class Lamp: lit = False
     >>> lamps = [Lamp(), Lamp()]
@@ -86,8 +86,8 @@ def with_attributes(
 
 
 def without_collector(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call gives that makes hundreds of thousands of records without cycles; the collector goes on afterwards, if it
-    was on, and whatever interrupts the call.
+    """The result of a call without the garbage collector, for calls that create hundreds of thousands of records without
+    cycles; afterwards the collector is on again if it was on, whatever interrupts the call.
 
     >>> without_collector(gc.isenabled)
     False
@@ -107,9 +107,9 @@ def without_collector(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
 
 
 def to_stay(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The same for a call whose records stay: all that there is counts as old afterwards, and waits for the next full
-    collection. Else the collector's next turns look through what was made, with Python's lock held: of a program of 100,000
-    nodes for seconds, just when somebody has asked about it. Not for what is called in a loop.
+    """The same for a call whose records stay: all objects count as old afterwards, and wait for the next full
+    collection. Otherwise the next collections scan the new records with Python's lock held: for seconds, for a program of
+    100,000 nodes, just when the user asks about it. Do not use it for calls in a loop.
 
     >>> to_stay(gc.isenabled)
     False
@@ -117,19 +117,19 @@ def to_stay(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
     def made() -> T:
         result = work(*args, **kwargs)
-        if not gc.get_freeze_count():  # else it would melt what is another's
+        if not gc.get_freeze_count():  # else it would unfreeze objects frozen by others
             try:
                 gc.freeze()
             finally:
-                gc.unfreeze()  # to the oldest
+                gc.unfreeze()  # into the oldest generation
         return result
 
     return without_collector(made)
 
 
 def switching_often(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call gives that computes for long on a thread of its own: meanwhile each other thread has Python's lock a
-    millisecond after it asked, and not five. A message takes a dozen such turns.
+    """The result of a call that computes for long on its own thread: meanwhile each other thread gets Python's lock after
+    one millisecond instead of five. A message takes a dozen such turns.
 
     >>> switching_often(sys.getswitchinterval) <= 0.001
     True
@@ -147,8 +147,8 @@ def switching_often(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 def holding_the_lock(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call of some milliseconds gives that somebody waits for: no other thread takes Python's lock from it meanwhile. Two
-    threads that compute side by side take twice as long, and each turn of the other one may be a long call of C's.
+    """The result of a call of some milliseconds that a user waits for: no other thread takes Python's lock from it meanwhile. Two
+    threads that compute at the same time take twice as long, and each turn of the other may be a long C call.
 
     >>> holding_the_lock(sys.getswitchinterval) > sys.getswitchinterval()
     True
@@ -163,16 +163,16 @@ def holding_the_lock(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         sys.setswitchinterval(_HELD_SECONDS)
         return work(*args, **kwargs)
     finally:
-        deque(back, 0)  # what it is by then: a call that switches often may have ended
+        deque(back, 0)  # the current value: a call of `switching_often` may have ended
 
 
 _HURRIED_SECONDS: Final = 0.001
 _HELD_SECONDS: Final = 0.01
-"""What is held is lost too, once, to a thread that had asked for the lock before."""
+"""The switch interval while the lock is held; a thread that had already asked for the lock still gets it once."""
 _HURRIED: Final[list[float]] = []
-"""How often threads took turns before each of the calls that are under way."""
+"""The switch intervals before each of the running calls."""
 _AFTERWARDS: Final = [0.005]
-"""How often they take turns when nobody holds the lock."""
+"""The switch interval that applies when no call holds the lock."""
 
 
 def _go_on_in_child() -> None:

@@ -1,6 +1,6 @@
-"""Temporary folders that an interrupt does not spoil.
+"""Temporary folders that are removed correctly despite interrupts.
 
-Python's own, when Ctrl-C comes while it is emptied, closes a file descriptor twice and ends in an OSError, or leaves files behind.
+If Ctrl-C arrives while Python's own is being emptied, it closes a file descriptor twice and raises OSError, or leaves files behind.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["remove_folder", "temporary_folder"]
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder for the time of a `with`; an interrupt that comes while it is taken away is raised when that is done.
+    """A folder that exists during a `with`; an interrupt during its removal is raised when the removal is done.
 
     >>> with temporary_folder() as folder:
     ...     _ = (folder / "note").write_text("here")
     >>> folder.exists()
     False
     """
-    folder = tempfile.TemporaryDirectory(prefix="irscope-")  # which takes itself away if an interrupt comes before `try`
+    folder = tempfile.TemporaryDirectory(prefix="irscope-")  # removes itself if an interrupt arrives before `try`
     try:
         yield Path(folder.name)
     finally:
@@ -33,5 +33,5 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Take a folder away with all that is in it; what cannot be, stays."""
+    """Remove a folder with its contents; files that cannot be removed stay."""
     put_off(lambda: shutil.rmtree(folder, ignore_errors=True))

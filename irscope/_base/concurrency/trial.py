@@ -1,4 +1,4 @@
-"""Work that may kill the process, tried first in a copy of it: other people's readers of files crash on some damaged ones."""
+"""Tries work that may kill the process in a forked copy first: third-party file readers crash on some damaged files."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ __all__ = ["TrialError", "tried"]
 
 _CAN_FORK: Final = hasattr(os, "fork") and sys.platform.startswith(("linux", "darwin", "freebsd"))
 _PATIENCE: Final = 12
-"""How many times its processor time a copy may take on the clock: other programs may hold the processors."""
+"""How many times its processor time a copy may take on the clock: other programs may occupy the processors."""
 _LOOKS: Final = (0.001, 0.05)
-"""Seconds between two looks at the copy, at first and at last."""
+"""Seconds between two polls of the copy, at first and at most."""
 _WELL: Final = b"well"
 _SAID: Final = 1000
-"""Bytes that are told of an exception; a pipe takes them without waiting for a reader."""
+"""The most bytes reported of an exception; a pipe takes them without waiting for a reader."""
 
 
 class TrialError(Exception):
-    """The work came to no end, crashed, or raised what it should not; says which."""
+    """Raised if the work did not end, crashed, or raised an unexpected exception; says which."""
 
     is_memory: bool = False
-    """Whether it was most likely memory that it wanted: the system killed it, or it crashed near its limit."""
+    """Whether it most likely ran out of memory: the system killed it, or it crashed near its limit."""
 
 
 def tried(
     work: Callable[[], object], *, seconds: int, memory: int, expected: type[Exception], patience: float = _PATIENCE
 ) -> None:
-    """Do a work in a forked process, with so much processor time, and so many bytes of memory more than this one has.
+    """Run work in a forked process with limits on its processor time, and on its memory beyond that of this process, in bytes.
 
-    On the clock it may take `patience` times as long as that.
+    On the clock it may take `patience` times as long.
 
-    The copy has one thread and no signals, opens no files of its own, and ends without finalisers. Where the system cannot
-    fork, nothing is done. Raises TrialError where the copy dies, takes too long, or where the work raises something other
-    than `expected`, which the caller will meet himself.
+    The copy has one thread and no signals, opens no files of its own, and ends without finalisers. If the system cannot
+    fork, nothing is done. Raises TrialError if the copy dies or takes too long, or if the work raises an exception other
+    than `expected`, which the caller will get when it runs the work itself.
 
     >>> tried(lambda: None, seconds=5, memory=1 << 30, expected=ValueError)
     >>> tried(os.abort, seconds=5, memory=1 << 30, expected=ValueError)
@@ -58,7 +58,7 @@ def tried(
     child, held = 0, _held_bytes()
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        try:  # no handler of signals may raise in the copy: it would go on as a second one of this program
+        try:  # no signal handler may raise in the copy: it would continue as a second instance of this program
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             child = _forked()
             if not child:
@@ -68,11 +68,11 @@ def tried(
         status, is_late, spent, most = _ended(child, patience * seconds)
         os.set_blocking(here, False)
         with contextlib.suppress(BlockingIOError):
-            told = os.read(here, _SAID)
-            if told == _WELL:
+            message = os.read(here, _SAID)
+            if message == _WELL:
                 return
-            if told:
-                raise TrialError(told.decode("utf-8", "replace"))
+            if message:
+                raise TrialError(message.decode("utf-8", "replace"))
         raise _ending(status, is_late or spent > 0.9 * seconds, seconds, max(most - held, 0), memory)
     finally:
         os.close(here)
@@ -84,43 +84,43 @@ def tried(
 
 
 def _ending(status: int, is_late: bool, seconds: int, most: int, memory: int) -> TrialError:
-    """What the signal of a copy means that said nothing before it ended.
+    """The error for a copy that ended by a signal without a message.
 
-    Processor time ends in a signal of its own, or in SIGKILL where the work takes that one. Any other SIGKILL came from outside: in
-    practice from a system that ran out of memory. Libraries that get none abort, which looks like a crash; by then the copy has most
-    of what it may.
+    Exceeding the processor time ends in its own signal, or in SIGKILL if the work handles that one. Any other SIGKILL came from
+    outside: in practice from a system that ran out of memory. Libraries that get no memory abort, which looks like a crash; by then
+    the copy uses most of its limit.
     """
     if is_late or status == getattr(signal, "SIGXCPU", 0):
         return TrialError(f"takes over {seconds} s")
     if status == getattr(signal, "SIGKILL", 0):
-        error = TrialError(f"was killed from outside, as systems do that run out of memory, when it had taken {byte_count(most)}")
+        error = TrialError(f"was killed from outside, as systems that run out of memory do, after it had taken {byte_count(most)}")
     else:
         error = TrialError(f"crashes with signal {status}")
         if status != getattr(signal, "SIGABRT", 0) or most < _NEAR * memory:
             return error
-        error = TrialError(f"{error} when it had taken {byte_count(most)} of the {byte_count(memory)} of memory that it may")
+        error = TrialError(f"{error} after it had taken {byte_count(most)} of the {byte_count(memory)} of memory that it may take")
     error.is_memory = True
     return error
 
 
 _NEAR: Final = 0.6
-"""Of the memory that a copy may take: with so much in use, an abort is taken for a want of it."""
+"""The share of its memory limit above which an abort of a copy counts as running out of memory."""
 
 
 def _forked() -> int:
-    """A fork of which nothing is said: JAX and Python warn that copies of processes with threads may wait for each other without end,
-    and this one ends in time whatever it meets. To be called where no signal comes: it changes the filters of warnings for a while."""
+    """Fork without warnings: JAX and Python warn that forked processes with threads may deadlock, but this copy ends in time in any
+    case. Call it only where no signal arrives: it changes the warning filters temporarily."""
     with warnings.catch_warnings():  # noqa: TID251  # no signal comes
         warnings.simplefilter("ignore")
         return os.fork()
 
 
 def _ended(child: int, seconds: float) -> tuple[int, bool, float, int]:
-    """How a copy ended, however it is stopped, at the latest after so long on the clock: the signal (0 if with none, or nobody
-    knows), whether it was stopped here, its seconds of processor time and the most bytes that it held."""
+    """Wait for a copy to end, and kill it after a time on the clock; returns the signal (0 if there was none, or it is unknown),
+    whether it was killed here, its seconds of processor time and the most bytes that it held."""
     wait, most = _LOOKS
     end, is_late = time.monotonic() + seconds, False
-    with contextlib.suppress(ChildProcessError), _waiter(child) as rest:  # somebody else took its status
+    with contextlib.suppress(ChildProcessError), _waiter(child) as rest:  # other code took its status
         while True:
             if time.monotonic() > end and not is_late:
                 os.kill(child, signal.SIGKILL)
@@ -137,7 +137,7 @@ def _ended(child: int, seconds: float) -> tuple[int, bool, float, int]:
 
 @contextlib.contextmanager
 def _waiter(child: int) -> Iterator[Callable[[float], object]]:
-    """What waits for a copy's end, so many seconds at most; where the system cannot be asked for that, always as long."""
+    """A function that waits for a copy's end for at most some seconds; if the system cannot do that, it always sleeps as long."""
     try:
         place = os.pidfd_open(child)
     except (AttributeError, OSError):
@@ -150,31 +150,31 @@ def _waiter(child: int) -> Iterator[Callable[[float], object]]:
 
 
 def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, expected: type[Exception]) -> None:
-    told = _WELL
+    message = _WELL
     try:
-        # what the collector would find belongs to the other process, and this one ends with what it opened
+        # the collector would find objects of the other process, and this one ends without cleaning up
         gc.disable()  # noqa: TID251
         faulthandler.disable()
         _limit(seconds, memory)
         nowhere = Path(os.devnull).open("r+", encoding="utf-8")  # noqa: SIM115
         for stream in (0, 1, 2):
             os.dup2(nowhere.fileno(), stream)
-        sys.stdout = sys.stderr = nowhere  # a notebook's write elsewhere
+        sys.stdout = sys.stderr = nowhere  # a notebook's streams do not write to these descriptors
         work()
     except expected:
         pass
     except BaseException as error:
-        told = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:_SAID]
+        message = f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:_SAID]
     finally:
         try:
-            os.write(there, told)
+            os.write(there, message)
         finally:
             os._exit(0)
 
 
 def _held_bytes() -> int:
-    """What this process holds and a copy begins with: all but pages of files, which a copy gets when it reads them. 0 where nobody
-    says."""
+    """The bytes that this process holds and a copy starts with, except file pages, which a copy gets when it reads them; 0 if
+    unknown."""
     statm = Path("/proc/self/statm")
     if not statm.exists():
         return 0

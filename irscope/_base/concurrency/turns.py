@@ -1,12 +1,12 @@
-"""One thread at a time, for work that others would do as well, and that does no harm when it is done twice.
+"""Ranked locks for work that other threads would repeat, and that may safely be done twice.
 
-A thread that has a turn may be interrupted: a signal's handler, or a finaliser that the collector runs, calls a program, and
-that wants the same turn, or one that another thread has which waits for this one. Nobody would ever go on. So turns have
-ranks. A thread waits only for turns of a higher rank than those that it has, as all orderly work does: then no circle of
-threads that wait for each other can close. Who comes to a turn of the same rank or a lower one has interrupted such work,
-and does its own without waiting. The rank goes along to threads that work for this one, since it is kept in the context.
+A thread that holds a turn may be interrupted: a signal handler, or a finaliser that the collector runs, calls a program, which
+needs the same turn, or one held by another thread that waits for this one. That would be a deadlock. So turns have
+ranks. A thread waits only for turns of a higher rank than those that it holds, as all regular work does: then no cycle of
+threads that wait for each other can form. Code that reaches a turn of the same or a lower rank has interrupted such work,
+and does its own without waiting. The rank is passed on to threads that work for this one, since it is kept in the context.
 
-A process that was forked has none of the threads that its turns were given to, and begins with new ones.
+A forked process has none of the threads that hold its turns, and starts with new ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Rank(IntEnum):
-    """What turns are for, in the order in which work comes to them."""
+    """The kinds of turns, in the order in which work takes them."""
 
     PROGRAM = 1
     GROUP = 2
@@ -49,15 +49,15 @@ class Turn:
         self._process = os.getpid()
 
     def run(self, work: Callable[[], T]) -> T:
-        """What the work gives: when no other thread has the turn, or at once if waiting could last for ever."""
+        """The result of the work, run when no other thread holds the turn, or at once if waiting could deadlock."""
         if _REACHED.get() >= self.rank:
             return work()
         if self._process != os.getpid():
             self._lock, self._process = threading.RLock(), os.getpid()
-        return copy_context().run(self._run, work)  # after which the rank is what it was, whatever interrupts this
+        return copy_context().run(self._run, work)  # restores the rank afterwards, whatever interrupts this
 
     def _run(self, work: Callable[[], T]) -> T:
-        _REACHED.set(self.rank)  # first: what interrupts the wait must not wait for others
+        _REACHED.set(self.rank)  # first: code that interrupts the wait must not wait for others
         with self._lock:
             return work()
 

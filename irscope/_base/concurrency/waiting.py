@@ -1,9 +1,9 @@
-"""Work on other threads, and waiting for it, when an interrupt may come at any moment.
+"""Runs work on other threads, and waits for it, although an interrupt may arrive at any moment.
 
-Python runs signal handlers on the main thread, between any two steps of it. A `Condition` that is waited on there loses its
-lock, and a pool of threads with it; a library that has just freed something, and has not noted it yet, frees it again later.
-So delicate work is done on a thread that no signal reaches (`run_uninterruptible`), and who has lent memory to other threads waits
-until they are done, interrupted or not (`join`). Nobody waits for a thread that has not begun: there may be no memory for it.
+Python runs signal handlers on the main thread, between any two of its steps. A `Condition` that waits there loses its
+lock, and a thread pool with it; a library that has just freed something, and has not recorded it yet, frees it again later.
+So delicate work runs on a thread that no signal reaches (`run_uninterruptible`), and a thread that has lent memory to others waits
+until they are done, interrupted or not (`join`). No thread waits for one that has not started: there may be no memory for it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Errand", "Workers", "join", "put_off", "side_by_side", "run_uninterr
 T = TypeVar("T")
 
 _PATIENCE: Final = 1.0
-"""Seconds after which a thread that has done nothing yet is not waited for."""
+"""Seconds after which a thread that has not started is no longer waited for."""
 
 
 class Errand:
-    """Work for another thread, which is done by nobody if that thread has not begun when it is taken back."""
+    """Work for another thread, which never runs if it is taken back before that thread has started it."""
 
     __slots__ = ("_done", "_errors", "_owner", "_results", "_work")
 
@@ -42,13 +42,13 @@ class Errand:
         self._errors: list[BaseException] = []
 
     def start(self) -> Errand:
-        """Ask a new thread, with this one's context. It never begins where there is no memory for it, or the process ends."""
+        """Start a new thread with this one's context. It never starts if there is no memory for it, or the process ends."""
         with suppress(RuntimeError):
             _thread.start_new_thread(copy_context().run, (self.run,))
         return self
 
     def run(self) -> None:
-        """Do it, unless it was taken back."""
+        """Run the work, unless it was taken back."""
         if self._owner.setdefault("owner", "runs") != "runs":
             return
         try:
@@ -59,22 +59,22 @@ class Errand:
             self._done.release()
 
     def take_back(self) -> bool:
-        """Whether it had not begun, and never will; may be asked again."""
+        """Take the work back; returns whether it had not started, and never will. May be called again."""
         return self._owner.setdefault("owner", "taken back") != "runs"
 
     def has_ended(self, seconds: float = -1) -> bool:
-        """Whether it ends in so many seconds, by default however long it takes."""
+        """Wait for the end for a number of seconds, by default without a limit; returns whether the work has ended."""
         return bool(self._results or self._errors) or self._done.acquire(timeout=seconds)
 
     def result(self) -> Any:
-        """What it gave, or the error that it ended in."""
+        """The result of the work; raises the error that it ended in."""
         if self._errors:
             raise self._errors.pop()
         return self._results[0]
 
 
 def run_uninterruptible(work: Callable[[], T]) -> T:
-    """What `work` gives, or the error that it ends in, from a thread that no signal interrupts. An interrupt that comes
+    """The result of `work`, or its error, from a thread that no signal interrupts. An interrupt that arrives
     meanwhile is raised when the work is done.
 
     >>> run_uninterruptible(lambda: threading.current_thread() is threading.main_thread())
@@ -89,7 +89,7 @@ def run_uninterruptible(work: Callable[[], T]) -> T:
             if errand.has_ended(_PATIENCE):
                 break
             if errand.take_back():
-                return work()  # the thread could not begin
+                return work()  # the thread could not start
         except KeyboardInterrupt as error:
             interrupt = error
     if interrupt is not None:
@@ -99,8 +99,8 @@ def run_uninterruptible(work: Callable[[], T]) -> T:
 
 
 def side_by_side(jobs: Iterable[Callable[[], object]]) -> None:
-    """Do all jobs, on as many threads as there are processors, or as can be had. When one fails, or is interrupted, those that
-    have not begun are left out, and its error is raised.
+    """Run all jobs, on as many threads as there are processors, or as can be started. If one fails, or is interrupted, those that
+    have not started are skipped, and its error is raised.
 
     >>> done = []
     >>> side_by_side([lambda: done.append(1), lambda: done.append(2)])
@@ -132,7 +132,7 @@ def side_by_side(jobs: Iterable[Callable[[], object]]) -> None:
 
 
 def join(errands: Sequence[Errand]) -> None:
-    """Wait until those that have begun are done, however often interrupted; then raise the interrupt. No other one begins."""
+    """Wait until the started errands are done, however often interrupted, then raise the interrupt; no other one starts."""
     interrupt: KeyboardInterrupt | None = None
     for errand in errands:
         while True:
@@ -146,8 +146,8 @@ def join(errands: Sequence[Errand]) -> None:
 
 
 def put_off(work: Callable[[], T]) -> T:
-    """What a call gives whose code, not ours, must not be interrupted half-way, and cannot go to another thread. Ctrl-C is
-    heeded when it is done; a second one at once.
+    """The result of a call into foreign code that must not be interrupted half-way, and cannot run on another thread. Ctrl-C
+    takes effect when the call is done; a second one takes effect at once.
 
     >>> put_off(lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler)
     False
@@ -166,15 +166,15 @@ def put_off(work: Callable[[], T]) -> T:
         signal.signal(signal.SIGINT, note)
         return work()
     finally:
-        signal.signal(signal.SIGINT, heed)  # the first call here: nothing comes between
+        signal.signal(signal.SIGINT, heed)  # the first call here: nothing can intervene
         if heard:
             heed(*heard[0])
 
 
 class Workers:
-    """Threads that stay, for work that is too short to begin a thread for it: as many as were asked for, or as can be had.
+    """Persistent threads, for work too short to start a thread for it: as many as requested, or as can be started.
 
-    They begin when there is something to do; a process that was forked gets its own.
+    They start when there is something to do; a forked process gets its own.
 
     >>> errand = Errand(lambda: 6 * 7)
     >>> Workers(1).ask([errand])
@@ -189,7 +189,7 @@ class Workers:
         self._begun: list[int] = []
 
     def ask(self, errands: Sequence[Errand]) -> None:
-        """Hand errands out. Who asks must join them, and do what was not begun."""
+        """Hand errands out. The caller must join them, and do those that were not started."""
         if self._process != os.getpid():
             self._process, self._errands, self._begun = os.getpid(), SimpleQueue(), []
         try:
@@ -198,7 +198,7 @@ class Workers:
         except RuntimeError:  # no memory, or the process ends
             if not self._begun:
                 return
-        if self._errands.qsize() <= self._count:  # else they have died before they began
+        if self._errands.qsize() <= self._count:  # else the threads died before they started
             for errand in errands:
                 self._errands.put(errand)
 

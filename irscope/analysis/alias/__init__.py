@@ -1,4 +1,4 @@
-"""What may share memory: `AliasDb` answers, `points_to` argues why the answers hold."""
+"""Which values may share memory? `AliasDb` answers, `points_to` argues why the answers hold."""
 
 import lazy_loader
 

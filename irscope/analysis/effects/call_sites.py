@@ -1,4 +1,4 @@
-"""Which program a call runs, by the name that the program's text gives it, and what it passes."""
+"""The callee of a call, by the name that the program's text gives it, and the operands that the call passes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["CALLS", "callee_of", "calls_in", "operands_of"]
 
 
 def callee_of(graph: Graph, node: Node) -> str | None:
-    """The name of the program that a node runs; None for other nodes, and for a call of what is only known when it runs.
+    """The name of the program that a node calls; None for other nodes, and for callees known only at run time.
 
-    A function goes by its own name, a method by its class and name (`__torch__.Net.forward`), a symbol without its `@`.
+    A function has its own name, a method its class and name (`__torch__.Net.forward`), a symbol its name without `@`.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Tensor):
@@ -28,7 +28,7 @@ def callee_of(graph: Graph, node: Node) -> str | None:
 
 
 def operands_of(node: Node) -> tuple[Value, ...]:
-    """What a call passes to the callee's parameters, in order; the object of a method is the first."""
+    """The operands that a call passes to the callee's parameters, in order; the object of a method is the first."""
     return node.inputs[1:] if node.op == "prim::CallFunction" else node.inputs
 
 

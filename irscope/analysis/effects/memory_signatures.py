@@ -1,12 +1,12 @@
-"""What one op does to memory: which operands its results share, what it reads and writes, and what else it does.
+"""The memory effects of one op: which operands its results share, what it reads and writes, and its other effects.
 
-The knowledge is the op's schema (`irscope.ops.registry`, corrected by the overlay), compiled once per overload into a
+They come from the op's schema (`irscope.ops.registry`, corrected by the overlay), compiled once per overload into a
 `MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias`. This
-file knows ops, not programs: which two operands are the same memory is the points-to graph's question.
+module knows ops, not programs: whether two operands are the same memory is decided by the points-to graph.
 
 Parts of an operand. A list is an object with contents: `append` writes the object and not the tensors in it,
-`_foreach_add_` writes the tensors and not the object. Of a tensor, the data and the shape (extents, strides, which
-storage) are told apart: taking a view reads the shape alone, so that it may cross a write of data, and `transpose_`
+`_foreach_add_` writes the tensors and not the object. The data of a tensor is distinguished from its shape (extents, strides,
+storage): taking a view reads the shape alone, so that it may cross a write of data, while `transpose_`
 or an `out=` argument, which may be resized, write both.
 """
 
@@ -60,7 +60,7 @@ Part = Literal[0, 1]
 OBJECT: Final[Part] = 0
 """The operand itself: a tensor's memory, a list's slots."""
 CONTENTS: Final[Part] = 1
-"""What the operand, a container, holds."""
+"""The contents of the operand, which is a container."""
 
 Source = tuple[int, Part]
 """An operand's position, and the part of it."""
@@ -68,24 +68,24 @@ Source = tuple[int, Part]
 
 @dataclass(frozen=True, slots=True)
 class MemorySignature:
-    """What one overload does to the memory of its operands."""
+    """The effects of one overload on the memory of its operands."""
 
     results: tuple[tuple[Source, ...], ...] = ()
-    """For each declared result, what it may be; empty: fresh memory."""
+    """For each declared result, the operands that it may be; empty: fresh memory."""
     held: tuple[tuple[Source, ...], ...] = ()
-    """For each declared result that is a list, what it may hold besides fresh memory."""
+    """For each declared result that is a list, the operands that it may hold besides fresh memory."""
     writes: tuple[Source, ...] = ()
     stores: tuple[int, ...] = ()
-    """Operands that something of an unknown place may hold afterwards: `(a -> *)`."""
+    """Operands that may be stored in an unknown place: `(a -> *)`."""
     reads: ReadKind = "deep"
     is_pure: bool = False
-    """Nothing written, every result fresh and with fresh contents: aliasing need not look at the node at all."""
+    """Nothing written, every result fresh and with fresh contents: the alias analysis can skip the node."""
     is_container: bool = False
-    """Stores into or takes out of containers: results and stores follow from the operands' own types."""
+    """Stores into or loads from containers: results and stores follow from the operands' own types."""
     is_opaque: bool = False
-    """May do anything to what it is given."""
+    """May do anything to its operands."""
     writes_shape: bool = False
-    """Whether its writes may change shape or storage, not just data."""
+    """Whether its writes may change shape or storage, not only data."""
     has_side_effect: bool = False
 
 
@@ -117,15 +117,15 @@ class Signatures:
         self._of_schema: dict[int, tuple[OpSchema, MemorySignature]] = {}
 
     def of(self, node: Node) -> MemorySignature:
-        """What the node does; conservative where nothing is known."""
+        """The signature of the node; conservative if nothing is known about the op."""
         candidates = self.candidates(node.op, len(node.inputs))
         return candidates[0] if len(candidates) == 1 else self._chosen(node)
 
     def candidates(self, op: str, operands: int, first: type | None = None) -> tuple[MemorySignature, ...]:
-        """The different signatures of the overloads that take this many operands, the first of this class of type if
-        given.
+        """The distinct signatures of the overloads that take this many operands; `first` is the class of the first one's
+        type.
 
-        None for an unknown op.
+        Empty for an unknown op.
         """
         key = (op, operands, first)
         found = self._candidates.get(key)
@@ -151,7 +151,7 @@ class Signatures:
 def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
     """Whether an overload may take this many operands, the first of a type of this class.
 
-    Errs towards yes: only lists where a tensor is wanted, and tensors where a list or number is, are told apart.
+    Errs towards yes: it only rejects a list for a tensor parameter, and a tensor for a list or number parameter.
     """
     if operands > len(schema.arguments):
         return schema.is_vararg
@@ -170,7 +170,7 @@ def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
 
 
 def compile_signature(schema: OpSchema) -> MemorySignature:
-    """What an overload does to memory, from its annotations.
+    """The memory effects of an overload, from its annotations.
 
     >>> from irscope.ops.schema.parser import parse_schema
     >>> compile_signature(parse_schema("aten::relu(Tensor self) -> Tensor")) is PURE
@@ -203,7 +203,7 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
 
 
 def _letters(schema: OpSchema) -> dict[str, list[Source]]:
-    """What each letter of the annotations stands for when the op starts."""
+    """The operands, or parts of operands, that each letter of the annotations means when the op starts."""
     found: dict[str, list[Source]] = {}
     for index, argument in enumerate(schema.arguments):
         alias = argument.alias
@@ -232,8 +232,8 @@ def _writes(index: int, argument: Argument) -> list[Source]:
 
 
 def _is_stored(argument: Argument, schema: OpSchema) -> bool:
-    """`(a -> *)` says that something holds the operand from now on; where a result's annotation names a, that is what
-    holds it."""
+    """Whether `(a -> *)` stores the operand in an unknown place; if a result's annotation names a, that result holds it
+    instead."""
     alias = argument.alias
     if alias is None or "*" not in alias.after:
         return False
@@ -247,7 +247,7 @@ def _is_stored(argument: Argument, schema: OpSchema) -> bool:
 
 
 def _is_container(schema: OpSchema) -> bool:
-    """Whether the op moves things into or out of containers."""
+    """Whether the op moves elements into or out of containers."""
     if any(_mentions_variable(a.type) for a in (*schema.arguments, *schema.returns)):
         return True
     if any(r.alias is not None and "*" in (r.alias.before | r.alias.after) for r in schema.returns):
@@ -272,14 +272,14 @@ def _mentions_variable(type: Type) -> bool:
 
 
 def _holds_memory(type: Type) -> bool:
-    """Whether a value of this type may hold another with memory of its own, or be of a type that says nothing."""
+    """Whether a value of this type may hold another with memory of its own, or may be of any type."""
     if isinstance(type, PrimitiveType):
         return type not in _IMMUTABLE and type.name in ("Any", "AnyListType", "AnyTupleType", "AnyClassType")
     return any(part not in _IMMUTABLE for part in parts(type)) and not _is_plain(type)
 
 
 def _is_plain(type: Type) -> bool:
-    """Optional tensors and optional numbers hold nothing."""
+    """Whether values of a type hold no other memory: tensors, numbers, their optionals, and containers of numbers."""
     while isinstance(type, OptionalType):
         type = type.element
     return (

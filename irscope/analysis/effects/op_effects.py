@@ -1,4 +1,4 @@
-"""What ops do beside what their schemas tell: who runs unseen code, who may end the program, who reads less than all."""
+"""Effects of ops that their schemas do not state: unseen code, ending the program, reading less than everything."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = [
 ]
 
 ReadKind = Literal["deep", "shape", "object", "none"]
-"""deep: data and shape of every tensor operand and of all that containers hold. shape: tensors' shapes alone.
-object: which things a container holds, not those things. none: operands are passed on unread."""
+"""deep: data and shape of every tensor operand and of all contents of containers. shape: tensors' shapes alone.
+object: which objects a container holds, not those objects. none: operands are passed on unread."""
 
 
 def is_stopping(op: str) -> bool:
-    """Whether the op may end the program, after which only what the caller can reach still matters."""
+    """Whether the op may end the program, after which only memory that the caller can reach still matters."""
     return op in STOPS
 
 
@@ -35,10 +35,10 @@ def reads_by_name(op: str) -> ReadKind | None:
 
 
 def is_fully_opaque(op: str) -> bool:
-    """Whether the op runs code that nobody here can see: calls, other processes, other times."""
+    """Whether the op runs unseen code: calls, other processes, later execution."""
     return has_side_effects(op) and op not in KNOWN_SIDE_EFFECTS
 
 
 def changes_random_state(op: str) -> bool:
-    """Whether the op may set or use the random state though it draws nothing that the graph sees."""
+    """Whether the op may set or use the random state without a draw that the graph sees."""
     return op in CHANGES_RANDOM_STATE or is_fully_opaque(op)

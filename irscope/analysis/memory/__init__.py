@@ -1,4 +1,4 @@
-"""How much memory does a program need at once, what makes the peak, and what may lie in memory that something else had?"""
+"""How much memory does a program need at once, what makes the peak, and which values may reuse the memory of others?"""
 
 import lazy_loader as lazy
 

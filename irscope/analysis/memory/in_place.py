@@ -1,12 +1,12 @@
-"""Which results are written in place of an operand, so that two memories are one.
+"""Finds the results that can be written in place of an operand, so that two memories become one.
 
-Whether a kernel *can* write a result over an operand, its maker says (`offers`). Here it is asked whether it *may*: the memory
-of the operand must be known (one that a node of the program makes, by the alias db and not only by declared layouts), the
-moment of the kernel must be the last at which it is needed, neither the caller nor a later round of a loop may have it, it must be
-as large as the result, and no other operand of the kernel may lie in it. Then nobody can tell: the life of the one
+`offers` says whether a kernel *can* write a result over an operand. This module checks whether it *may*: the memory
+of the operand must be known (one that a node of the program allocates, by the alias db and not only by declared layouts), the
+kernel must be its last use, neither the caller nor a later round of a loop may hold it, it must be
+as large as the result, and no other operand of the kernel may be in it. Then the reuse is unobservable: the live range of the one
 memory ends where that of the other begins, at the kernel, which reads each element before it writes it.
 
-"In place of" is a relation of its own, beside "is a view of" and "same place by plan": it says which two lives are one.
+"In place of" is a relation of its own, beside "is a view of" and "same place by plan": it merges two live ranges.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from irscope.ir import Node, TensorType, Value
 __all__ = ["Offers", "written_in_place"]
 
 Offers = Callable[[Node, int], Sequence[int]]
-"""The operands of a node, by position, in whose place it can write a result, by position."""
+"""Maps a node and the position of a result to the positions of the operands over which the node can write that result."""
 
 
 def written_in_place(lives: Lifetimes, offers: Offers) -> tuple[Lifetimes, Mapping[Value, Value]]:
-    """The lives with memories that are one joined, and for each result that is written in place the operand; one pass."""
+    """The live ranges with merged memories joined, and the operand of each result written in place; one pass."""
     db = alias_db_of(lives.graph)
     joined: dict[Buffer, Buffer] = {}
-    """For each memory that is a part of another's life, that one as it is by now, and for those themselves the same."""
+    """Each joined memory as it is now, by the first memory in it."""
     heads: dict[Buffer, Buffer] = {}
-    """The first memory of each joined one."""
+    """For each later memory of a joined one, the first memory in it."""
     found: dict[Value, Value] = {}
     for made in sorted(lives.buffers, key=lambda buffer: buffer.birth):
         node = made.maker
@@ -60,7 +60,7 @@ def written_in_place(lives: Lifetimes, offers: Offers) -> tuple[Lifetimes, Mappi
 
 
 def _is_free(held: Buffer, made: Buffer) -> bool:
-    """Whether a memory is last needed where the other is made, and by nobody else."""
+    """Whether a memory is last used where the other is created, and not visible elsewhere afterwards."""
     return (
         held.death == made.birth > held.birth
         and held.bytes == made.bytes

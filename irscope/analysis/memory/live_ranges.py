@@ -1,30 +1,31 @@
-"""From when to when each memory that a program makes is needed.
+"""Live ranges of the memories that a program allocates.
 
-**What is claimed.** If at some moment of a run a memory that the program made may still be read, written or given to the
-caller, then that moment lies in the memory's life. Two memories whose lives do not meet may therefore have the same place.
+**Claim.** If at some moment of a run a memory that the program allocated may still be read, written or returned to the
+caller, then that moment is in the memory's live range. Two memories whose live ranges do not meet may therefore share a place.
 
-**Time** is the textual order of nodes. A node with blocks begins at one moment and ends at a later one, its blocks lie in
-between; a kernel of a fusion group is one moment, and what is made inside of it has no memory. A life is closed on both
-sides: the operands of a node and its results are needed together.
+**Time** is the textual order of nodes. A node with blocks begins at one moment and ends at a later one, with its blocks in
+between; a kernel of a fusion group is one moment, and values defined inside it have no memory. A live range is closed on both
+sides: the operands of a node and its results are live together.
 
 **Memories** are the locations of the points-to graph (`irscope.analysis.alias.points_to.builder`) that nodes of the program
-make. A name may be one of several memories, and a list holds others: whoever uses the name needs all that it may be and
-all that it holds. So the last use of a class of names goes down all edges, cells and fields, latest first, and each class is
-met once. The same search from results, and from what unseen code and the caller can reach, finds what lives on.
+create. A name may be one of several memories, and a list holds others: a use of the name needs all that it may be and
+all that it holds. So the last use of a class of names propagates down all edges, cells and fields, latest first, and each class
+is visited once. The same search from results, and from what unseen code and the caller can reach, finds the memories that
+outlive the program.
 
-**Loops.** Of two rounds only the textual order is known. A memory made outside of a loop and used inside is needed to the
-loop's end. One made inside is needed within its round, if no name reaches it that is bound outside of the body or
+**Loops.** For two rounds only the textual order is known. A memory created outside a loop and used inside is live to the
+loop's end. One created inside is live within its round, if no name reaches it that is bound outside the body or
 carried from one round to the next. Otherwise it may outlive its round: then it has no place of its own in a plan
-(`is_carried`), and counts twice, as the memory of this round and that of the round before; what is put into a list that
-is older than the loop counts for each round, if their number is known.
+(`is_carried`), and counts twice, as the memory of this round and that of the previous round; memories put into a list that
+is older than the loop count for each round, if the number of rounds is known.
 
-**Copies.** By the alias db the result of a `reshape` or `contiguous` may be its operand. Where the layouts that the graph
-declares say that it is a copy (`irscope.analysis.views`), it is a memory of its own, and each memory of such a class needs to
-live only as long as its own names are used. That rests on layouts, which a library may choose otherwise; a caller that puts
-things where a plan says asks for lives that do not (`is_told`).
+**Copies.** By the alias db the result of a `reshape` or `contiguous` may be its operand. If the layouts that the graph
+declares imply a copy (`irscope.analysis.views`), the result is a memory of its own, and each memory of such a class is
+live only as long as its own names are used. This relies on layouts, which a library may choose differently; a caller that
+allocates by the plan asks for live ranges that do not rely on them (`is_told`).
 
-**Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The way up
-from a use to the loops around it takes as many steps as loops are nested.
+**Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The walk
+from a use up to its enclosing loops takes as many steps as loops are nested.
 """
 
 from __future__ import annotations
@@ -46,26 +47,26 @@ __all__ = ["Buffer", "Lifetimes", "lifetimes"]
 _NEVER: Final = -1
 _FOREVER: Final = 1 << 62
 _TASKS: Final = ISOLATED - GROUPS
-"""Their blocks run at some time: what they are given is needed to the end, and what they make inside is not counted."""
+"""Ops whose blocks run at some later time: their operands are live to the end, and memories created inside are not counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """One memory that the program makes, named by the first value that lies in it."""
+    """One memory that the program allocates, named by the first value in it."""
 
     value: Value
     maker: Node
     bytes: int
     birth: int
-    """The moment at which it is made."""
+    """The moment at which it is created."""
     death: int
-    """The last moment at which it is needed; the end of the program if that is never over."""
+    """The last moment at which it is live; the end of the program if it outlives it."""
     is_result: bool
-    """Whether the caller, or code that is not in the graph, may have it afterwards."""
+    """Whether the caller, or code outside the graph, may have it afterwards."""
     is_carried: bool
-    """Whether a round of a loop may leave it to a later one."""
+    """Whether a round of a loop may pass it to a later one."""
     by_layout: bool = False
-    """Whether only the layouts that the graph declares say that it is a memory of its own."""
+    """Whether it is a separate memory only by the layouts that the graph declares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +75,9 @@ class Lifetimes:
 
     graph: Graph
     buffers: tuple[Buffer, ...]
-    """In the order in which they are made."""
+    """In the order of their creation."""
     unknown: tuple[Value, ...]
-    """What is made with a size that the graph does not say; nothing else here counts it."""
+    """Values whose memory has an unknown size; nothing else here counts them."""
     moments: Sequence[Node]
     """The node that runs at each moment; one with blocks begins at one and ends at another."""
     _place: Callable[[Value], int | None]
@@ -84,14 +85,14 @@ class Lifetimes:
     _of_value: Mapping[Value, Buffer]
 
     def buffer_of(self, value: Value) -> Buffer | None:
-        """The memory that a value lies in, if the program makes it and the value can lie in no other."""
+        """The memory of a value, if the program allocates it and the value can be in no other."""
         if value in self._of_value:
             return self._of_value[value]
         place = self._place(value)
         return self._own.get(value) if place is None else self._buffer_at.get(place)
 
     def with_joined(self, now: Mapping[Buffer, Buffer], of_value: Mapping[Value, Buffer]) -> Lifetimes:
-        """The same with several memories as one: what each of them is now, and where values lie that were the first in theirs."""
+        """The same with some memories joined: `now` maps each to its joined one, `of_value` first values to theirs."""
         buffers = dict.fromkeys(now.get(buffer, buffer) for buffer in self.buffers)
         places = {place: now.get(buffer, buffer) for place, buffer in self._buffer_at.items()}
         values = {value: now.get(buffer, buffer) for value, buffer in self._of_value.items()} | dict(of_value)
@@ -103,9 +104,9 @@ class Lifetimes:
 
 
 def lifetimes(graph: Graph, *, is_told: Callable[[Node], bool] | None = None) -> Lifetimes:
-    """The lives of all memories that a program makes, linear in the program.
+    """The live ranges of all memories that a program allocates, in linear time.
 
-    Of nodes for which `is_told` holds, what they make lives as long as anything that may be it by the alias db is needed.
+    Results of nodes for which `is_told` holds are live as long as any value that may alias them by the alias db is used.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(8)):
@@ -121,7 +122,7 @@ def lifetimes(graph: Graph, *, is_told: Callable[[Node], bool] | None = None) ->
 
 
 def _roots_of_copies(graph: Graph, db: AliasDb) -> Mapping[Value, Value]:
-    """The root of each value in a class of which the layouts decide it for all, and where there is more than one."""
+    """The root of each value, for classes in which the layouts decide the roots of all values and there are several."""
     if not any(effect_of(node) == "view" and node.op not in ALWAYS_SHARES for node in graph.nodes()):
         return {}
     views, sealed = once(graph, ViewAliases, lambda: ViewAliases(graph, shapes_of(graph))), db.sealed
@@ -138,7 +139,7 @@ def _roots_of_copies(graph: Graph, db: AliasDb) -> Mapping[Value, Value]:
 
 
 class _Walk:
-    """Numbers the moments of a graph, and takes note of who makes and who uses what."""
+    """Numbers the moments of a graph, and records definitions and uses."""
 
     def __init__(
         self, graph: Graph, db: AliasDb, roots: Mapping[Value, Value], is_told: Callable[[Node], bool]
@@ -147,15 +148,15 @@ class _Walk:
         self.sealed, self.inside = db.sealed, db.reach.inside
         class_of = self.sealed.class_of
         self.place_of = {value: class_of[element] for value, element in self.sealed.element_of.items()}
-        """The class of memories that each name is."""
+        """The class of memories of each name."""
         self.moments: list[Node] = []
         self.made_at: dict[Value, int] = {}
-        """When each value that has a memory of its own, or is a name for others, is bound."""
+        """The moment at which each value is bound, whether it has its own memory or is a name for others."""
         self.used_at: dict[Value, int] = {}
         self.loop_of: list[int] = []
-        """For each moment, the loop around it, by its number."""
+        """For each moment, the number of the loop around it."""
         self.loops: list[tuple[int, int, int, Node]] = []
-        """Of each loop the first and last moment, the loop around it, and its node."""
+        """For each loop, its first and last moment, the loop around it, and its node."""
         self._number_moments()
 
     # Time
@@ -218,10 +219,10 @@ class _Walk:
             if used_at.get(value, _NEVER) < now:
                 used_at[value] = now
 
-    # What names lead to
+    # Memories of names
 
     def found(self) -> Lifetimes:
-        """The memories with their lives."""
+        """The memories with their live ranges."""
         sealed, end = self.sealed, len(self.moments)
         used, first, last = dict[int, int](), dict[int, int](), dict[int, int]()
         used_as, roots, place_of, used_at = dict[Value, int](), self.roots, self.place_of, self.used_at
@@ -238,7 +239,7 @@ class _Walk:
                 used_as[roots[value]] = max(used_as.get(roots[value], _NEVER), use)
         from_above = self._from_above(used)
         first_below, last_below = dict[int, int](), dict[int, int]()
-        if self.loops:  # what else nobody asks for
+        if self.loops:  # needed for loops only
             first_below, last_below = self._spread(first, latest=False), self._spread(last, latest=True)
         given_back = [place for value in self.graph.outputs if (place := place_of.get(value)) is not None]
         kept = self._reached([*given_back, *sealed.outside])
@@ -280,9 +281,9 @@ class _Walk:
         return frozenset(self.graph.outputs)
 
     def _owners(self) -> list[tuple[Value, int | None]]:
-        """The first value in each memory that nodes make, and the class of that memory; None if it has no other name."""
+        """The first value in each memory that nodes create, and the class of that memory; None if it has no other name."""
         targets, owned, found = self.sealed.targets, set[int](), list[tuple[Value, int | None]]()
-        for value in self._given():  # memory that came from outside is nobody's
+        for value in self._given():  # memory from outside is not owned by the program
             place = self.place_of.get(value)
             if place is not None:
                 owned.add(place)
@@ -317,7 +318,7 @@ class _Walk:
         return size
 
     def _spread(self, starts: dict[int, int], *, latest: bool) -> dict[int, int]:
-        """For each class the latest, or earliest, of the moments of all classes that lead to it."""
+        """For each class, the latest, or earliest, of its moment and the moments of all classes that reach it."""
         found: dict[int, int] = {}
         for place in sorted(starts, key=starts.__getitem__, reverse=latest):
             if place not in found:
@@ -328,7 +329,7 @@ class _Walk:
         return found
 
     def _from_above(self, starts: dict[int, int]) -> dict[int, int]:
-        """For each class the latest of the moments of all other classes that lead to it."""
+        """For each class, the latest of the moments of all other classes that reach it."""
         found: dict[int, int] = {}
         for place in sorted(starts, key=starts.__getitem__, reverse=True):
             moment = starts[place]
@@ -340,7 +341,7 @@ class _Walk:
         return place in self.sealed.targets or place in self.inside
 
     def _below(self, places: Sequence[int]) -> set[int]:
-        """What other classes lead to, of these."""
+        """The classes that these reach by at least one step."""
         found = set[int]()
         self._flood(places, found.add, found)
         return found
@@ -351,7 +352,7 @@ class _Walk:
         return found
 
     def _flood(self, places: Sequence[int], note: Callable[[int], object], known: set[int] | dict[int, int]) -> None:
-        """Go down all edges and into all that is held, to where nobody has been."""
+        """Visit all unvisited classes along edges and into contents."""
         todo = list(places)
         while todo:
             here = todo.pop()
@@ -363,7 +364,7 @@ class _Walk:
     # Loops
 
     def _extended(self, birth: int, death: int) -> int:
-        """The last moment of the outermost loop that the last use is in and the memory was not made in, if there is one."""
+        """The last moment of the outermost loop that contains the last use but not the creation; else the last use."""
         if death >= len(self.loop_of):
             return death
         loop = self.loop_of[death]
@@ -375,7 +376,7 @@ class _Walk:
         return death
 
     def _rounds(self, place: int, loop: Node) -> int:
-        """How many memories of this kind there may be at once: two that are carried, or one for each round in a list."""
+        """The number of these memories that may be live at once: two if carried, or one per round if held in a list."""
         body = loop.blocks[0]
         carried = {found for value in (*body.params, *loop.outputs) if (found := self.place_of.get(value)) is not None}
         if place in self._leaves_of(carried):
@@ -385,7 +386,7 @@ class _Walk:
         return count if isinstance(count, int) and 2 <= count < 1 << 40 else 2
 
     def _leaves_of(self, places: Iterable[int]) -> set[int]:
-        """What these may be themselves, not what they hold."""
+        """The classes that these may be, without their contents."""
         found, todo = set(places), list(places)
         while todo:
             for there in self.sealed.targets.get(todo.pop(), ()):

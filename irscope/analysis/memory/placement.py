@@ -1,19 +1,19 @@
-"""Where memories of known lives lie, so that those needed at one moment have no byte in common.
+"""Places memories with known live ranges, so that those live at the same moment have no byte in common.
 
-Places are in blocks: the arenas, and the memories of results, which are blocks of their own (the caller keeps them and
-nothing else) and hold other things before the result is made.
+Places are in blocks: the arenas, and the memories of results, which are blocks of their own (the caller keeps only
+these) and may hold other memories before the result is created.
 
-**Best fit.** Placing so that the least space is needed is NP-hard (dynamic storage allocation). Several ways are tried,
-and the best one is kept. *By size*: the largest first, each into the smallest gap between what is placed already and
-needed at the same time (greedy by size, as TensorFlow Lite plans), or the largest product of size and life first;
-quadratic, because it looks at all placed ones for each. *In order of time*, forwards and backwards: what is made takes the
-smallest free gap that is large enough, and gives it back in the end, n log n. Above `_MOST_BY_SIZE` buffers there is only
-the last, forwards.
+**Best fit.** Placement in the least space is NP-hard (dynamic storage allocation). Several heuristics are tried,
+and the best result is kept. *By size*: the largest first, each into the smallest gap between buffers that are already placed and
+live at the same time (greedy by size, as TensorFlow Lite plans), or the largest product of size and live range first;
+quadratic, because each buffer is compared with all placed ones. *In order of time*, forwards and backwards: a new buffer takes
+the smallest free gap that is large enough, and frees it at its end, n log n. Above `_MOST_BY_SIZE` buffers only
+the last is tried, forwards.
 
-The sum of what is needed at one moment is a lower bound of any placement. Where it is reached, no other can be better.
+The sum of the bytes live at one moment is a lower bound of any placement. A placement that reaches it is optimal.
 
-**Arenas.** Between moments at which nothing that was placed is needed, one arena ends and the next may begin: each is
-allocated when it is first needed, and gone after its last use.
+**Arenas.** If no placed buffer is live at some moment, one arena ends there and the next may begin: each is
+allocated at its first use, and freed after its last.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from irscope.analysis.memory.live_ranges import Buffer
 __all__ = ["ALIGNMENT", "Block", "Place", "aligned", "height_of", "live_sums", "placed", "stacked"]
 
 ALIGNMENT: Final = 64
-"""Bytes: every place begins at a multiple, as kernels want it."""
+"""Bytes: every place begins at a multiple, as kernels require."""
 _MOST_BY_SIZE: Final = 4096
 _MOST_RESULTS: Final = 8
-"""Results in which other things may lie, the largest ones."""
+"""The number of results, the largest ones, whose memory may hold other buffers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Memory that is allocated at once."""
+    """Memory allocated in one piece."""
 
     index: int
     bytes: int
     birth: int
-    """The first moment at which something lies in it."""
+    """The first moment at which a buffer in it is live."""
     death: int
-    """The last one."""
+    """The last such moment."""
     result: Buffer | None = None
     """The result whose memory this is; None for an arena."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Where a buffer lies."""
+    """The place of a buffer in a block."""
 
     buffer: Buffer
     block: Block
@@ -62,7 +62,7 @@ class Place:
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """The first byte after it."""
         return self.offset + self.buffer.bytes
 
 
@@ -76,7 +76,7 @@ def aligned(size: int) -> int:
 
 
 def live_sums(lives: Iterable[tuple[int, int, int]], moments: int) -> np.ndarray[tuple[int], np.dtype[Any]]:
-    """For each moment, the bytes of all (bytes, birth, death) that are needed at it; a text may declare more than 64 bits count.
+    """For each moment, the total bytes of all live (bytes, birth, death); sums beyond 64 bits are exact.
 
     >>> live_sums([(10, 0, 1), (5, 1, 2)], 3).tolist()
     [10, 15, 5]
@@ -94,9 +94,9 @@ def live_sums(lives: Iterable[tuple[int, int, int]], moments: int) -> np.ndarray
 
 
 def placed(buffers: Sequence[Buffer], results: Sequence[Buffer]) -> tuple[list[Place], list[Block]]:
-    """Places for the buffers in arenas and in the memory of results, and for each result at the beginning of its own.
+    """Place the buffers in arenas and in the memory of results, and each result at the beginning of its own block.
 
-    Of several placements, with others in the memory of results and without, that with the smallest peak.
+    Several placements are tried, with and without buffers in the memory of results; the one with the smallest peak is kept.
     """
     best = _blocks(_in_arenas(buffers), results)
     hosts = sorted(results, key=lambda result: result.bytes, reverse=True)[:_MOST_RESULTS]
@@ -124,7 +124,7 @@ def _by_time(buffer: Buffer) -> tuple[int, ...]:
 
 
 def height_of(blocks: Iterable[Block]) -> int:
-    """The most bytes of blocks that are allocated at one moment."""
+    """The most bytes of blocks allocated at one moment."""
     found = list(blocks)
     end = max((block.death for block in found), default=0) + 1
     sums = live_sums([(block.bytes, block.birth, block.death) for block in found], end)
@@ -158,7 +158,7 @@ def _blocks(
 
 
 def _in_arenas(buffers: Sequence[Buffer]) -> list[Offsets]:
-    """One arena for each stretch of time in which something is needed."""
+    """One arena for each period of time in which some buffer is live."""
     found: list[Offsets] = []
     here: list[Buffer] = []
     until = -1
@@ -172,7 +172,7 @@ def _in_arenas(buffers: Sequence[Buffer]) -> list[Offsets]:
 
 
 def stacked(buffers: Sequence[Buffer]) -> Offsets:
-    """Where each lies in one arena, as low as the ways that are tried come."""
+    """The offset of each buffer in one arena, by the heuristic that needs the least space."""
     if not buffers:
         return {}
     end = max(buffer.death for buffer in buffers) + 1
@@ -207,8 +207,8 @@ def _greedy(buffers: Sequence[Buffer]) -> Offsets:
 def _in_results(
     buffers: Sequence[Buffer], hosts: Sequence[Buffer], *, hosts_first: bool
 ) -> tuple[list[tuple[Buffer, Buffer, int]], list[Buffer]]:
-    """What lies in the memory of which result, and where; and what is left for arenas: all that finds no gap in a result, or
-    that an arena has a gap for, if results come second."""
+    """The buffers placed in the memory of a result, with that result and the offset, and the buffers left for arenas: those
+    that fit into no result, or, if arenas come first, that fit into a gap of an arena."""
     spaces = [(host, _Space(len(buffers))) for host in hosts]
     arena = _Space(len(buffers))
     guests: list[tuple[Buffer, Buffer, int]] = []
@@ -229,16 +229,16 @@ def _in_results(
 
 
 class _Space:
-    """One stretch of addresses, and what has been placed in it so far."""
+    """One range of addresses, and the buffers placed in it so far."""
 
     def __init__(self, most: int) -> None:
         self._births, self._deaths, self._starts, self._ends = (np.zeros(most, np.int64) for _ in range(4))
         self._count = 0
         self.height = 0
-        """The first byte behind all."""
+        """The first byte after all placed buffers."""
 
     def take(self, buffer: Buffer, limit: int | None) -> int | None:
-        """The start of the smallest gap for a buffer, which has it from now on; None if it would reach beyond a limit."""
+        """Reserve the smallest gap for a buffer and return its offset; None if the buffer would end beyond the limit."""
         count, size = self._count, aligned(buffer.bytes)
         meets = (self._births[:count] <= buffer.death) & (self._deaths[:count] >= buffer.birth)
         starts, ends = self._starts[:count][meets], self._ends[:count][meets]
@@ -280,17 +280,17 @@ def _swept(lives: Iterable[tuple[int, int, Buffer]]) -> Offsets:
 
 
 class _Gaps:
-    """The free stretches below the highest address so far."""
+    """The free ranges below the highest address so far."""
 
     def __init__(self) -> None:
         self._top = 0
         self._by_size: list[tuple[int, int]] = []
         self._size_at: dict[int, int] = {}
         self._start_of: dict[int, int] = {}
-        """By the address behind it."""
+        """The start of a gap, by its end address."""
 
     def take(self, size: int) -> int:
-        """The start of the smallest gap that is large enough; of new space, with the gap before it, if there is none."""
+        """Reserve the smallest gap that is large enough, or new space including the gap before it; return its start."""
         if not size:
             return 0
         index = bisect_left(self._by_size, (size, -1))
@@ -307,7 +307,7 @@ class _Gaps:
         return offset
 
     def give(self, offset: int, size: int) -> None:
-        """A stretch is free again."""
+        """Free a range again."""
         if not size:
             return
         before, behind = self._start_of.get(offset), self._size_at.get(offset + size)

@@ -1,11 +1,11 @@
-"""A place for each memory that a program makes, the most bytes needed at once, and what would need fewer.
+"""The memory plan of a program: a place for each memory it allocates, the peak of bytes, and what would lower it.
 
 Sharing by plan is a relation of its own, beside "is a view of" and "may alias": two values in one place at different times
-are never needed together (`irscope.analysis.memory.live_ranges`), so that no access can tell. A plan says nothing of the
+are never live together (`irscope.analysis.memory.live_ranges`), so that no access can observe it. A plan says nothing about
 values, and changes no answer of the alias db.
 
-Arguments, parameters and constants are there before, and are not counted; nor is what a library takes while one of its
-ops runs.
+Arguments, parameters and constants exist before the run, and are not counted; nor is the workspace of a library while one of
+its ops runs.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
 __all__ = ["MemoryPlan", "memory_plan"]
 
 _MOST_CUTS: Final = 12
-"""Lengths of lives beyond which buffers get memory of their own, tried for the smallest peak."""
+"""How many thresholds are tried for the smallest peak; buffers with longer live ranges get memory of their own."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryPlan:
-    """Where the memories of one program lie, and when."""
+    """The places and live ranges of one program's memories."""
 
     graph: Graph
     lifetimes: Lifetimes
     places: tuple[Place, ...]
-    """Of all buffers but `own`, in the order in which they are made."""
+    """The places of all buffers except `own`, in the order of their creation."""
     blocks: tuple[Block, ...]
     """The arenas, and the memories of results."""
     own: tuple[Buffer, ...]
-    """Buffers that have no place: carried from one round of a loop to the next, made by who cannot be told where, or needed for
-    so long that an arena would be kept for them."""
+    """Buffers without a place: carried from one round of a loop to the next, created by nodes that cannot be told where, or
+    live for so long that they would keep an arena allocated."""
     in_place: Mapping[Value, Value] = field(default_factory=dict)
-    """For each result that a kernel writes in place of an operand that nobody needs afterwards, that operand."""
+    """Maps each result that a kernel writes in place of an operand, which is dead afterwards, to that operand."""
 
     @cached_property
     def peak(self) -> int:
@@ -60,23 +60,23 @@ class MemoryPlan:
 
     @cached_property
     def lower_bound(self) -> int:
-        """Bytes: the most that is needed at one moment, below which no placement gets in this order of the nodes."""
+        """Bytes: the most that is live at one moment, a lower bound for any placement in this order of the nodes."""
         return int(self.needed.max(initial=0))
 
     @property
     def gap(self) -> int:
-        """Bytes of the peak above the lower bound: alignment, and what the placement could not fill."""
+        """Bytes of the peak above the lower bound: alignment, and gaps that the placement could not fill."""
         return self.peak - self.lower_bound
 
     @cached_property
     def allocated(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Bytes at each moment."""
+        """Allocated bytes at each moment."""
         lives = [(block.bytes, block.birth, block.death) for block in self.blocks]
         return live_sums([*lives, *((b.bytes, b.birth, b.death) for b in self.own)], self._moments)
 
     @cached_property
     def needed(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Bytes at each moment of what is still to be read, or to be given back."""
+        """Live bytes at each moment: memory still to be read or returned."""
         return live_sums([(b.bytes, b.birth, b.death) for b in self.lifetimes.buffers], self._moments)
 
     @property
@@ -85,18 +85,18 @@ class MemoryPlan:
 
     @cached_property
     def peak_moment(self) -> int:
-        """The first moment at which the most is needed."""
+        """The first moment at which the most bytes are live."""
         return int(self.needed.argmax()) if self.needed.size else 0
 
     @property
     def peak_node(self) -> Node | None:
-        """The node that runs then; None where the program ends."""
+        """The node that runs at `peak_moment`; None if that is the end of the program."""
         moments = self.lifetimes.moments
         return moments[self.peak_moment] if self.peak_moment < len(moments) else None
 
     @cached_property
     def at_peak(self) -> tuple[Buffer, ...]:
-        """What makes the peak: all that is needed at `peak_moment`, the largest first."""
+        """The memories that make up the peak: all that are live at `peak_moment`, the largest first."""
         now = self.peak_moment
         found = [buffer for buffer in self.lifetimes.buffers if buffer.birth <= now <= buffer.death]
         return tuple(sorted(found, key=lambda buffer: (-buffer.bytes, buffer.birth)))
@@ -113,7 +113,7 @@ class MemoryPlan:
         return {place.buffer: place for place in self.places}
 
     def place(self, value: Value | str) -> Place | None:
-        """Where a value lies; None for one that has no place, or may be one of several memories. Raises UnknownName."""
+        """The place of a value; None if it has none, or may be one of several memories. Raises UnknownName."""
         buffer = self._buffer(value)
         return None if buffer is None else self._place_of.get(buffer)
 
@@ -123,7 +123,7 @@ class MemoryPlan:
     def same_storage(self, a: Value | str, b: Value | str) -> Verdict:
         """Whether two values have a byte in common by plan, and when each of them has it.
 
-        A view and its root do, too: they are one memory. Raises UnknownName for what is no value of the graph.
+        A view and its root do, too: they are one memory. Raises UnknownName for anything that is not a value of the graph.
         """
         left, right = self._buffer(a), self._buffer(b)
         names = [f"%{self.graph.names[self.graph.value(value)]}" for value in (a, b)]
@@ -135,7 +135,7 @@ class MemoryPlan:
         for result, operand in ((a, b), (b, a)):
             if self.in_place.get(self.graph.value(result)) is self.graph.value(operand):
                 name, of = self.graph.names[self.graph.value(result)], self.graph.names[self.graph.value(operand)]
-                return yes(f"%{name} is written in place of %{of}, whose last use that is", left.value)
+                return yes(f"%{name} is written in place of %{of}, whose last use this is", left.value)
         if left is right:
             return yes(f"both lie in the memory of %{self.graph.names[left.value]}", left.value)
         one, two = self._place_of.get(left), self._place_of.get(right)
@@ -146,11 +146,11 @@ class MemoryPlan:
             return no(f"{self._where(one)}, {self._where(two)}", left.value, right.value)
         first, then = sorted((left, right), key=lambda buffer: buffer.birth)
         until = self._moment_words(first.death)
-        told = (
+        reason = (
             f"%{self.graph.names[then.value]} is made after the last use of %{self.graph.names[first.value]}, {until}"
         )
         return yes(
-            f"they share bytes {start}–{end - 1} of {self._block_words(one.block)}: {told}", left.value, right.value
+            f"they share bytes {start}–{end - 1} of {self._block_words(one.block)}: {reason}", left.value, right.value
         )
 
     def _where(self, place: Place) -> str:
@@ -170,24 +170,23 @@ class MemoryPlan:
         made = ", ".join(f"%{self.graph.names[value]}" for value in node.outputs)
         return f"{node.op} ({made})" if made else node.op
 
-    # What would need less
+    # Lower peaks
 
     @cached_property
     def in_place_peak(self) -> int:
-        """Bytes: the lower bound if elementwise ops and kernels wrote into an operand of the same size that nobody needs any
-        more."""
+        """Bytes: the lower bound if elementwise ops and kernels wrote into a dead operand of the same size."""
         return in_place_of(self.lifetimes)
 
     @cached_property
     def reordered_peak(self) -> int:
-        """Bytes: the lower bound if the nodes of the top block came in an order, within their dependences, that frees memory
-        early; that of the program's own order where none was found that needs less. n log n."""
+        """Bytes: the lower bound if the nodes of the top block ran in an order, within their dependences, that frees memory
+        early; that of the program's own order if no better one was found. n log n."""
         return min(self.lower_bound, reordered_bound(self.lifetimes))
 
     # Tables
 
     def table(self) -> pd.DataFrame:
-        """One row a memory, in the order in which they are made: where and when it lies, and what lay there before.
+        """One row per memory, in order of creation: its place, its live range, and the values that had the place before.
 
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(256)):
@@ -224,7 +223,7 @@ class MemoryPlan:
         return pd.DataFrame(rows, columns=columns).astype({"offset (bytes)": "Int64"})
 
     def peak_table(self) -> pd.DataFrame:
-        """What makes the peak: one row a memory that is needed at that moment, the largest first."""
+        """The contributions to the peak: one row per memory that is live at that moment, the largest first."""
         with loading("pandas"):
             import pandas as pd
 
@@ -247,13 +246,13 @@ class MemoryPlan:
         return self._block_words(block).removeprefix("the ")
 
     def _before(self) -> Mapping[Buffer, Sequence[Value]]:
-        """For each buffer, the values that had the most recent turn at some of its bytes: all whose life ended last before."""
+        """For each buffer, the values that most recently used some of its bytes before it."""
         by_block: dict[Block, list[Place]] = {}
         for place in self.places:
             by_block.setdefault(place.block, []).append(place)
         found: dict[Buffer, list[Value]] = {}
         for places in by_block.values():
-            starts: list[tuple[int, int, Buffer]] = []  # stretches of addresses with who had them last, in order
+            starts: list[tuple[int, int, Buffer]] = []  # address ranges with their last buffers, in order
             for place in sorted(places, key=lambda place: place.buffer.birth):
                 starts, earlier = _taken(starts, place)
                 found[place.buffer] = [buffer.value for buffer in earlier]
@@ -268,14 +267,14 @@ class MemoryPlan:
 
 
     def _repr_html_(self) -> str:
-        """What makes the peak, in a notebook; with `%load_ext irscope` there is a picture of all in its place."""
+        """The peak table for a notebook; with `%load_ext irscope` a picture of the whole plan is shown instead."""
         return f"<p>{escape(repr(self))}</p>{self.peak_table().to_html(index=False)}"
 
 
 def _taken(
     stretches: list[tuple[int, int, Buffer]], place: Place
 ) -> tuple[list[tuple[int, int, Buffer]], list[Buffer]]:
-    """The stretches after a place has changed hands, and who had a part of it before."""
+    """The address ranges after a buffer took its place, and the buffers that had a part of it before."""
     start, end = place.offset, place.end
     kept: list[tuple[int, int, Buffer]] = []
     earlier: list[Buffer] = []
@@ -292,11 +291,11 @@ def _taken(
 
 
 def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, offers: Offers | None = None) -> MemoryPlan:
-    """Plan the memory of a Graph, or of what `fuse` gave: live ranges, places, the peak and what makes it.
+    """Plan the memory of a Graph, or of the result of `fuse`: live ranges, places, and the peak with its contributions.
 
-    `is_told` says of a node whether it can be told where to put what it makes; without it all can. Then the plan is one to run
-    by: it keeps apart what may be one memory even where the declared layouts say that it is not. `offers` says of a node and one
-    of its results over which operands it can write it (`irscope.analysis.memory.in_place`).
+    `is_told` says whether a node can be told where to put its results; by default all can. With it, the plan can be run by:
+    it keeps apart values that may alias even if the declared layouts say that they do not. `offers` returns the operands
+    over which a node can write one of its results (`irscope.analysis.memory.in_place`).
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(1024)):
@@ -320,33 +319,33 @@ def _plan(graph: Graph, is_told: Callable[[Node], bool] | None, offers: Offers |
         return _planned(graph, found, [b for b in found.buffers if not b.is_carried])
     plans = []
     for lives, in_place in (written_in_place(found, offers), (found, {})) if offers is not None else ((found, {}),):
-        told = [b for b in lives.buffers if not b.is_carried and is_told(b.maker)]
-        plans.append(replace(_with_least_peak(graph, lives, told), in_place=in_place))
+        placeable = [b for b in lives.buffers if not b.is_carried and is_told(b.maker)]
+        plans.append(replace(_with_least_peak(graph, lives, placeable), in_place=in_place))
     return min(plans, key=lambda plan: plan.peak)
 
 
-def _planned(graph: Graph, found: Lifetimes, told: Sequence[Buffer]) -> MemoryPlan:
+def _planned(graph: Graph, found: Lifetimes, placeable: Sequence[Buffer]) -> MemoryPlan:
     """The plan in which these buffers have places."""
-    results = [buffer for buffer in told if buffer.is_result]
-    places, blocks = placed([buffer for buffer in told if not buffer.is_result], results)
+    results = [buffer for buffer in placeable if buffer.is_result]
+    places, blocks = placed([buffer for buffer in placeable if not buffer.is_result], results)
     in_order = sorted(places, key=lambda place: place.buffer.birth)
-    with_place = set(told)
+    with_place = set(placeable)
     own = tuple(buffer for buffer in found.buffers if buffer not in with_place)
     return MemoryPlan(graph, found, tuple(in_order), tuple(blocks), own)
 
 
-def _with_least_peak(graph: Graph, found: Lifetimes, told: Sequence[Buffer]) -> MemoryPlan:
-    """The plan with the smallest peak among those that give long lives memory of their own, the one with most places first.
+def _with_least_peak(graph: Graph, found: Lifetimes, placeable: Sequence[Buffer]) -> MemoryPlan:
+    """The plan with the smallest peak among those that give long live ranges memory of their own, most places first.
 
-    An arena stays allocated while anything in it is needed. Where others make large memories of their own meanwhile, one
-    small value that lives long would keep all of it.
+    An arena stays allocated while anything in it is live. While other nodes allocate large memories of their own, one
+    small value with a long live range would keep all of the arena.
     """
-    best = _planned(graph, found, told)
-    lengths = sorted({buffer.death - buffer.birth for buffer in told if not buffer.is_result}, reverse=True)
+    best = _planned(graph, found, placeable)
+    lengths = sorted({buffer.death - buffer.birth for buffer in placeable if not buffer.is_result}, reverse=True)
     step = max(1, len(lengths) // _MOST_CUTS)
     for longest in (*lengths[step::step], -1):
         if best.peak <= best.lower_bound:
             break
-        rest = [b for b in told if b.is_result or b.death - b.birth <= longest]
+        rest = [b for b in placeable if b.is_result or b.death - b.birth <= longest]
         best = min(best, _planned(graph, found, rest), key=lambda plan: plan.peak)
     return best

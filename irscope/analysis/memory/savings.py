@@ -1,4 +1,4 @@
-"""How much less a program would need at once if results lay in place of operands, or if its nodes came in another order."""
+"""Lower bounds of a program's peak if results were written in place of operands, or if its nodes ran in another order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["in_place_of", "reordered_bound"]
 
 
 def in_place_of(lives: Lifetimes) -> int:
-    """The largest sum of what is needed at one moment, in bytes, if what is elementwise took over an operand's memory."""
+    """The most bytes live at one moment if elementwise results took over an operand's memory."""
     ends = {buffer: buffer.death for buffer in lives.buffers}
     for buffer in lives.buffers:
         if buffer.is_result or buffer.is_carried or not _is_elementwise(buffer.maker):
@@ -38,17 +38,17 @@ def _is_elementwise(node: Node) -> bool:
 
 
 def _alike(operand: Value, result: Value, taken: Buffer, made: Buffer) -> bool:
-    """Whether each element of the result can lie where that of the operand lay, and nothing else lies there."""
+    """Whether each element of the result can take the place of the operand's element, with equal sizes of memory."""
     a, b = operand.type, result.type
     same = isinstance(a, TensorType) and isinstance(b, TensorType) and a.shape == b.shape and a.strides == b.strides
     return same and taken.bytes == made.bytes and not taken.is_carried
 
 
 def reordered_bound(lives: Lifetimes) -> int:
-    """The largest sum of what is needed at one moment, in bytes, with the nodes of the top block in another order.
+    """The most bytes live at one moment with the nodes of the top block in another order.
 
-    Of the nodes that may come next, the one after which the least is needed comes first, the earlier of two equal ones. A
-    node counts with all that is in its blocks, and what these make as needed throughout.
+    Among the nodes that may come next, the one after which the fewest bytes are live is chosen, and the earlier of two equal
+    ones. A node counts with everything in its blocks, and memories created in them as live throughout.
     """
     graph = lives.graph
     nodes = graph.body.nodes
@@ -79,8 +79,8 @@ def reordered_bound(lives: Lifetimes) -> int:
             heappush(ready, (cost(place), place))
     done, now, peak = set[int](), 0, 0
     while ready:
-        told, place = heappop(ready)
-        if place in done or told != cost(place):  # it is there again, with what it costs by now
+        old_cost, place = heappop(ready)
+        if place in done or old_cost != cost(place):  # it was pushed again with its current cost
             continue
         done.add(place)
         now += sum(buffer.bytes for buffer in made[place])
@@ -101,7 +101,7 @@ def reordered_bound(lives: Lifetimes) -> int:
 
 
 def _top_of(lives: Lifetimes) -> Sequence[int]:
-    """For each moment, the position in the top block of the node that it is in."""
+    """For each moment, the position of its node, or of the node around it, in the top block."""
     place, found = 0, []
     nodes = lives.graph.body.nodes
     seen = 0
@@ -113,7 +113,7 @@ def _top_of(lives: Lifetimes) -> Sequence[int]:
 
 
 def _used(lives: Lifetimes, node: Node) -> dict[Buffer, None]:
-    """The memories that a node, with all that is in its blocks, gets at by a name that is no other's."""
+    """The memories that a node, with everything in its blocks, accesses by names that can be no other memory."""
     found = (lives.buffer_of(value) for value in _names(node))
     return {buffer: None for buffer in found if buffer is not None}
 

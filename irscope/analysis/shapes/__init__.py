@@ -1,4 +1,4 @@
-"""What is known of every value before the run?"""
+"""What is known about every value before the run?"""
 
 import lazy_loader
 

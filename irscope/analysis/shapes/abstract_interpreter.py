@@ -1,21 +1,21 @@
-"""One run of a program over what is known of its values instead of over the values.
+"""An abstract interpreter: one run of a program over facts about its values instead of the values.
 
-What makes it sound:
+It is sound for these reasons:
 
-* **Branches.** A condition that is known runs one branch. Otherwise both run, and the results are joined. A branch that
-  is sure to raise gives nothing to join.
-* **Loops.** While trip count and condition are known the body runs as often as it would. Otherwise what it carries is
-  joined with what it started from until nothing changes; three rounds, then only types are kept.
-* **Lists** are followed as objects: `append` changes the one `KnownList` that every name of the list holds. Where a
-  write is not certain to happen (an unknown branch or loop), and where the list written is not known, every list of
+* **Branches.** If the condition is known, one branch runs. Otherwise both run, and the results are joined. A branch that
+  always raises contributes nothing to the join.
+* **Loops.** While trip count and condition are known, the body runs as often as it would. Otherwise the carried facts are
+  joined with the initial ones until a fixpoint; after three rounds only types are kept.
+* **Lists** are followed as objects: `append` changes the one `KnownList` that every name of the list holds. If a
+  write is not certain to happen (an unknown branch or loop), or the written list is not known, every list of
   that type is forgotten, before and after. TorchScript's lists are invariant: a list of another type is another list.
 * **Tensors** keep type and shape under in-place ops. The few ops that change them (`resize_`, `t_`, `out=`) make every
   value that may be the same tensor object unknown from the start.
-* **The same value, met again** in a later round of a loop, gets the join of all its facts; that is what is reported.
+* **A value visited again** in a later round of a loop gets the join of all its facts; the join is reported.
 
-The work is bounded by a few visits a node: when the budget is spent, loops are no longer unrolled or refined.
+The work is bounded by a few visits per node: when the budget is spent, loops are no longer unrolled or refined.
 
-What one node does is in `irscope.analysis.shapes.transfer`.
+The effect of one node is in `irscope.analysis.shapes.transfer`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from irscope.ops.typing import Unknown
 __all__ = ["AbstractRun", "NodeSignature"]
 
 _UNROLL: Final = 1024
-"""The longest loop that runs round by round."""
+"""The longest loop that is unrolled."""
 
 _ROUNDS: Final = 3
 """How often a loop's carried facts are joined before only types are kept."""
 
 
 class AbstractRun(AbstractNodes):
-    """One run of a program, with its branches and loops: the facts now, and the facts over all visits."""
+    """One run of a program, with its branches and loops: the current facts, and their join over all visits."""
 
     def start(self, input_types: Mapping[Value, Type]) -> None:
         """Run the whole program."""
@@ -50,7 +50,7 @@ class AbstractRun(AbstractNodes):
         run(self._block(self.graph.body))
 
     def starts_from_its_types(self) -> bool:
-        """Whether what is known of the inputs is what a run begins with that is told nothing but their declared types."""
+        """Whether the facts about the inputs are those that a run starts with if it gets only their declared types."""
         facts = self.facts
         return all(facts[v] == settled(self._input_fact(v, {}), v.type) for v in self.graph.free_inputs)
 
@@ -64,7 +64,7 @@ class AbstractRun(AbstractNodes):
         return bound if isinstance(bound, bool | int | float | str) else Unknown(value.type)
 
     def _block(self, block: Block) -> Call:
-        """Run a block; its result says whether it always raises."""
+        """Run a block; returns whether it always raises."""
         self.reached.add(block)
         self._budget -= len(block.nodes)
         for node in block.nodes:
@@ -86,7 +86,7 @@ class AbstractRun(AbstractNodes):
         return self._group(node)
 
     def _group(self, node: Node) -> Call:
-        """A fusion group, or another node whose block's parameters stand for its inputs."""
+        """Run a fusion group or another node with blocks; those not understood make its results unknown."""
         if stands_for_its_block(node):
             block = node.blocks[0]
             for param, value in zip(block.params, node.inputs, strict=True):
@@ -112,7 +112,7 @@ class AbstractRun(AbstractNodes):
             raises = yield self._block(taken)
             return self._leave(node, [self._get_raw(value) for value in taken.returns], raises)
         sure = [_always_raises(block) for block in node.blocks]
-        if sure[0] != sure[1]:  # past this node, the branch that does not raise has run
+        if sure[0] != sure[1]:  # after this node, the branch that does not raise has run
             raising, other = node.blocks if sure[0] else node.blocks[::-1]
             self._enter(node)
             yield self._uncertain(raising)
@@ -137,7 +137,7 @@ class AbstractRun(AbstractNodes):
         return raises
 
     def _enter(self, node: Node) -> None:
-        """Before and after blocks that may or may not run: forget the lists that they write."""
+        """Forget the lists that a node's blocks write; called before and after blocks that may or may not run."""
         written = self._writes.get(node, NO_LISTS)
         if written is None or written:
             self.lists.forget(written)
@@ -149,7 +149,7 @@ class AbstractRun(AbstractNodes):
         return raises
 
     def _loop(self, node: Node) -> Call:
-        """`prim::Loop(limit, condition, *carried)`; its block maps `(i, *carried)` to `(condition, *carried)`."""
+        """Run a `prim::Loop(limit, condition, *carried)`, whose block maps `(i, *carried)` to `(condition, *carried)`."""
         (block,) = node.blocks
         limit, condition = self._get(node.inputs[0]), self._get(node.inputs[1])
         carried = [self._get_raw(value) for value in node.inputs[2:]]
@@ -172,7 +172,7 @@ class AbstractRun(AbstractNodes):
         return False
 
     def _continues(self, block: Block, trip: int, limit: Fact, condition: Fact) -> bool:
-        """Whether the next round is sure to run, and may be run here."""
+        """Whether the next round certainly runs, and the budget allows unrolling it."""
         if condition is not True or not isinstance(limit, int) or trip >= limit:
             return False
         return (
@@ -190,7 +190,7 @@ class AbstractRun(AbstractNodes):
                 self._set(param, fact)
 
     def _fixpoint(self, node: Node, block: Block, trip: int, carried: list[Fact]) -> Call:
-        """Join what the loop carries until nothing changes: true after any number of further rounds, also none."""
+        """Join the carried facts until a fixpoint: they then hold after any number of further rounds, including none."""
         trip_fact = Unknown(block.params[0].type)
         rounds = _ROUNDS if self._budget > 0 else 0
         while True:

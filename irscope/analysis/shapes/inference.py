@@ -1,7 +1,7 @@
-"""What is known of every value before the program runs: element types, shapes, strides, devices, and numbers.
+"""Infers facts about every value before the program runs: element types, shapes, strides, devices, and numbers.
 
-One abstract run of the program (`irscope.analysis.shapes.abstract_interpreter`) over the ops' type rules gives facts; this file says
-how to ask for them, and writes them into a graph's types.
+One abstract run of the program (`irscope.analysis.shapes.abstract_interpreter`) over the ops' type rules computes the facts; this
+module has the queries, and writes the facts into a graph's types.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["NodeSignature", "Shapes", "infer", "infer_after", "refine", "refined
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """The facts about one graph. They hold on every run with arguments of the types that were given."""
+    """The facts about one graph. They hold in every run with arguments of the given types."""
 
     graph: Graph
     unreached: frozenset[Block]
-    """Branches that never run, because their condition is known; of their values only the declared type is known."""
+    """Branches that never run, because their condition is known; only the declared types of their values are known."""
     _facts: Mapping[Value, Fact] = field(repr=False)
     _run: AbstractRun = field(repr=False)
 
     def type(self, value: Value | str) -> Type:
-        """The value's type, refined as far as is known; what a container holds is not refined."""
+        """The value's type, refined as far as is known; the contents of containers are not refined."""
         value = self.graph.value(value) if isinstance(value, str) else value
         fact = self._facts.get(value)
         if not isinstance(fact, TensorType):
@@ -52,29 +52,29 @@ class Shapes:
         return fact if isinstance(value.type, TensorType) else value.type
 
     def known(self, value: Value | str) -> Any:
-        """What a number, string, None, or a list or tuple of these always is, lists as tuples; or `NOT_CONSTANT`."""
+        """The constant that a number, string, None, or list or tuple of these always is, lists as tuples; or `NOT_CONSTANT`."""
         value = self.graph.value(value) if isinstance(value, str) else value
         fact = self._facts.get(value, NOT_CONSTANT)
         return fact if fact is NOT_CONSTANT else payload_of(fact, self._run.lists.is_current)
 
     @property
     def reshaped(self) -> frozenset[Value]:
-        """The values whose shape and strides may not be what the op that made them gave (`reshaped_objects`)."""
+        """The values whose shape and strides may differ from those their producer gave them (`reshaped_objects`)."""
         return self._run.reshaped
 
     @property
     def written_lists(self) -> frozenset[Type] | None:
-        """The types of list that some node may write; None: any. A list of another type stays as it is made."""
+        """The types of list that some node may write; None: any. A list of another type never changes."""
         return self._run.written
 
     def form(self, node: Node) -> NodeSignature | None:
-        """What a node shares with all nodes of its op, operand types, known operands and result types; None if there is
-        more to it. Questions that depend on nothing else need to be asked once a form."""
+        """A key shared by all nodes with the same op, operand types, known operands and result types; None if the facts
+        depend on more. A query that depends on nothing else needs to run only once per form."""
         return self._run.form_of.get(node)
 
     @property
     def unknown(self) -> tuple[tuple[Value, str], ...]:
-        """The tensors without a full type, and other values not known for a reason worth telling, in textual order."""
+        """The tensors without a full type, and other values unknown for a recorded reason, in textual order."""
         found: dict[Value, str] = {}
         for value in self.graph.values():
             fact = self._facts.get(value)
@@ -87,22 +87,22 @@ class Shapes:
     def _follows_from(self, value: Value, unknown: Mapping[Value, str]) -> str:
         producer = self.graph.producer.get(value)
         if producer is None:
-            return "its declared type does not say"
+            return "its declared type is incomplete"
         source = next((operand for operand in producer.inputs if operand in unknown), None)
         return (
-            "runs differ"
+            "it differs between runs"
             if producer.blocks
             else f"%{self.graph.names[source]} is not known"
             if source
-            else f"{producer.op} does not tell"
+            else f"{producer.op} does not determine it"
         )
 
 
 def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, strict: bool = False) -> Shapes:
-    """Everything that follows from the types of the inputs; those not given have their declared or bound types.
+    """Infer everything that follows from the types of the inputs, by default their declared or bound types.
 
-    With `strict` a shape error that every such run must meet raises ArgumentError; without it the result is unknown.
-    Never raises otherwise: what cannot be known is unknown, for a reason.
+    With `strict` a shape error that occurs in every such run raises ArgumentError; without it the result is unknown.
+    Never raises otherwise: anything that cannot be inferred is unknown, with a reason.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3, strides=[3, 1])):
@@ -118,7 +118,7 @@ def infer(graph: Graph, input_types: Mapping[Value, Type] | None = None, *, stri
 
 
 def infer_after(before: Shapes, graph: Graph) -> Shapes:
-    """`infer(graph)` for a graph that was made of another one, with less work for nodes that did not change."""
+    """`infer(graph)` for a graph derived from another one, with less work for nodes that did not change."""
     run = AbstractRun(graph, strict=False)
     run.take_over(before._run, before.graph)
     return _ran(run, {})
@@ -130,7 +130,7 @@ def _ran(run: AbstractRun, input_types: Mapping[Value, Type]) -> Shapes:
 
 
 def refine(graph: Graph, shapes: Shapes) -> Graph:
-    """The graph with the types that were found written into its tensors; ids, names, locations and bound values stay.
+    """The graph with the inferred types written into its tensors; ids, names, locations and bound values stay.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Float(2, 3)):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -155,8 +155,8 @@ def retyped(graph: Graph, types: Mapping[Value, Type]) -> Graph:
 
 
 def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
-    """The refined graph with what is known of it; None if that does not follow from its types, as where an input may be
-    None and was none here."""
+    """The refined graph with its facts; None if these do not follow from its types, as for an input that may be None
+    and was not."""
     after, values, nodes, blocks = _retyped(graph, shapes.type)
     if after is graph:
         return graph, shapes
@@ -170,7 +170,7 @@ def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
 def _retyped(
     graph: Graph, type_of: Callable[[Value], Type]
 ) -> tuple[Graph, dict[Value, Value], dict[Node, Node], dict[Block, Block]]:
-    """The graph with these types, and what is new in it by what it was before."""
+    """The graph with these types, and maps from the old values, nodes and blocks to the new ones."""
     values: dict[Value, Value] = {}
     for value in graph.values():
         type = type_of(value)
@@ -190,7 +190,7 @@ def _retyped(
 def _renewed_block(
     block: Block, values: Mapping[Value, Value], nodes: dict[Node, Node], blocks: Mapping[Block, Block]
 ) -> Block:
-    """The block over the new values; itself, and its nodes themselves, where nothing changed."""
+    """The block over the new values; unchanged blocks and nodes are returned as they are."""
 
     def new(old: tuple[Value, ...]) -> tuple[Value, ...]:
         return old if values.keys().isdisjoint(old) else tuple(values.get(value, value) for value in old)

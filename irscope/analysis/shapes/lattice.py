@@ -1,7 +1,7 @@
-"""What can be known of a value before the program runs, and how two such facts join.
+"""The lattice of facts about a value before the program runs, and the join of two facts.
 
 A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `BOTTOM` is the
-fact about a value that is never made. Facts are what type rules take and give (`irscope.ops.typing.type_rules`).
+fact about a value that is never defined. Type rules take and return facts (`irscope.ops.typing.type_rules`).
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ BOTTOM: Final = _Nothing()
 
 
 class KnownList(list[Fact]):
-    """One list that the program makes, element by element. It is the same object wherever the program can see it."""
+    """One list that the program creates, with a fact for each element; all names of the list share this object."""
 
     __slots__ = ("epoch", "is_flat", "is_lost", "is_written", "type")
 
     def __init__(self, items: Iterable[Fact], type: Type, epoch: int) -> None:
         super().__init__(items)
         self.type = type
-        """Its type, refinements forgotten; a list of another type is another list."""
+        """Its type without refinements; a list of another type is another list."""
         self.is_flat = isinstance(type, ListType) and _holds_nothing(type.element)
-        """Whether its items are no containers, by its type: then a read looks at none of them."""
+        """Whether by its type its items are not containers: then a read inspects none of them."""
         self.epoch = epoch
-        """How many clobbering writes to lists of its type there had been when it was made."""
+        """The number of clobbering writes to lists of its type before it was created."""
         self.is_written = False
         self.is_lost = False
-        """Whether something was written into it that is not known."""
+        """Whether something unknown was written into it."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -69,9 +69,9 @@ _MOST_PARTS: Final = 10_000
 
 
 def too_large(fact: Fact) -> str:
-    """Why a container is not followed part by part, or nothing: a tuple of two tuples of two tuples … doubles with each line.
+    """The reason why a container is too large to follow part by part, or "": nested pairs double with each level.
 
-    Parts count as often as they can be reached; a list that holds itself has no end.
+    Parts count as often as they can be reached; a list that holds itself counts as infinite.
 
     >>> t = 1
     >>> for _ in range(20):
@@ -94,18 +94,18 @@ _PLAIN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NUMBER, STR})
 
 
 def _count(fact: Fact, depth: int, known: dict[int, int]) -> int:
-    """The parts of a container at any depth, each object looked at once."""
+    """The number of parts of a container at any depth; each object is visited once."""
     if depth > _MOST_DEPTH:
         return _MOST_PARTS + 1
     if id(fact) not in known:
-        known[id(fact)] = _MOST_PARTS + 1  # as long as it is being counted: then it holds itself
+        known[id(fact)] = _MOST_PARTS + 1  # seen again while it is being counted, it holds itself
         inside = sum(_count(item, depth + 1, known) for item in fact if isinstance(item, list | tuple))
         known[id(fact)] = len(fact) + inside
     return known[id(fact)]
 
 
 def settled(fact: Fact, declared: Type) -> Fact:
-    """A rule's answer in the light of the declared type: unknown fields filled in, `Any` replaced.
+    """Combine a rule's result with the declared type: unknown fields are filled in, `Any` is replaced.
 
     >>> str(settled(TensorType("float32"), TensorType(None, (2, 3))))
     'Float(2, 3)'
@@ -144,7 +144,7 @@ def _filled(fact: TensorType, declared: TensorType) -> TensorType:
 
 
 def join(a: Fact, b: Fact, declared: Type) -> Fact:
-    """What holds of a value that is either the one or the other.
+    """The join of two facts: what holds for a value that either of them describes.
 
     >>> str(join(TensorType("float32", (2, 3)), TensorType("float32", (4, 3)), TensorType()))
     'Float(*, 3)'
@@ -187,7 +187,7 @@ def _joined_tensors(a: TensorType, b: TensorType) -> TensorType:
 
 
 def fact_of_payload(payload: Any, declared: Type) -> Fact:
-    """What a constant is known to be; tuples stand for lists where a list is declared (the caller wraps them)."""
+    """The fact about a constant; a tuple represents a list if a list is declared (the caller wraps it)."""
     if payload is None or isinstance(payload, bool | int | float | complex | str):
         return payload
     if isinstance(payload, TensorData):
@@ -214,7 +214,7 @@ def _part(declared: Type, index: int) -> Type:
 
 
 def payload_of(fact: Fact, is_current: Callable[[KnownList], bool]) -> Any:
-    """The value as a constant's payload, or NOT_CONSTANT; a list counts only if nothing ever wrote it."""
+    """The fact as a constant's payload, or NOT_CONSTANT; a list is constant only if nothing ever wrote it."""
     if isinstance(fact, KnownList) and (fact.is_written or not is_current(fact)):
         return NOT_CONSTANT
     if isinstance(fact, list | tuple):

@@ -1,6 +1,6 @@
-"""Which types of list each node may write, nested blocks included: what `irscope.analysis.shapes.abstract_interpreter` must forget.
+"""The types of list that each node may write, nested blocks included, which the abstract interpreter must forget.
 
-Coarser than the alias analysis, and needs nothing but schemas: which list, of those of the type, is not asked.
+This is coarser than the alias analysis, and needs only schemas: lists of one type are not distinguished.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WRITES: Final = frozenset({"in-place", "opaque"})
 
 
 def list_writes(graph: Graph) -> tuple[Mapping[Node, Written], Written]:
-    """The nodes that may write lists, of which one that is missing writes none; and what the whole program writes."""
+    """The list types written by each node that may write lists (other nodes are missing), and by the whole program."""
     found: dict[Node, Written] = {}
     inside: dict[Block, Written] = {}
     for block in reversed(list(graph.blocks())):
@@ -55,7 +55,7 @@ def list_writes(graph: Graph) -> tuple[Mapping[Node, Written], Written]:
 
 
 def stands_for_its_block(node: Node) -> bool:
-    """Whether a node has one block, whose parameters are its inputs, and whose results are its own: a group, say."""
+    """Whether a node, such as a group, has one block with a parameter for each input and a return for each output."""
     blocks = node.blocks
     return len(blocks) == 1 and (len(blocks[0].params), len(blocks[0].returns)) == (len(node.inputs), len(node.outputs))
 
@@ -76,7 +76,7 @@ def _merged(parts: list[Written]) -> Written:
 
 
 def _own(node: Node) -> Written:
-    """What a node writes that writes something."""
+    """The list types that a node without blocks, which has effects, may write."""
     if effect_of(node) == "opaque":
         return _NOTHING if node.op in KNOWN_SIDE_EFFECTS else None
     schema = schema_of(node)

@@ -1,10 +1,10 @@
-"""Which values may be a tensor object whose shape an op changes in place.
+"""Finds the values that may be a tensor object whose shape an op changes in place.
 
 `add_` writes elements; `resize_`, `t_`, `set_` and the `out=` forms change the object itself, and so every other name
-of it. Names are followed through ops that may give back their argument, branches, loops and containers, all in one
-union-find; a graph without such ops, which is nearly every graph, costs one look at each node. A caller may give one
-tensor for two arguments: where nobody promised that inputs are distinct, all free inputs are names of one object. (A bound
-parameter is none of them: `Graph.storages` says so, and calls that write look whether it holds.)
+of it. Names are followed through ops that may return their argument, branches, loops and containers, all in one
+union-find; a graph without such ops, which is nearly every graph, costs one visit per node. A caller may pass one
+tensor for two arguments: unless inputs are promised to be distinct, all free inputs are names of one object. (A bound
+parameter is not one of them: `Graph.storages` says so, and calls that write check this.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WRITES: Final = frozenset({"in-place", "opaque"})
 
 
 def reshaped_objects(graph: Graph) -> frozenset[Value]:
-    """The values whose shape and strides may not be what the op that made them gave."""
+    """The values whose shape and strides may differ from those their producer gave them."""
     seeds = [value for node in graph.nodes() if effect_of(node) in _WRITES for value in _changed(node)]
     if not seeds:
         return frozenset()
@@ -32,9 +32,10 @@ def reshaped_objects(graph: Graph) -> frozenset[Value]:
 
 
 class CallerVisible:
-    """The values that may be a tensor object of the caller's: one that was given, or one that is given back.
+    """The values that may be a tensor object visible to the caller: an argument or a result.
 
-    Two names of one memory are one for who reads and writes elements, and two for who has both and calls `t_` on one.
+    Two objects over one memory are the same to code that reads and writes elements, but a caller that has both can
+    distinguish them by calling `t_` on one.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -49,17 +50,17 @@ class CallerVisible:
         return {value for value in graph.values() if find(value) in roots}
 
     def identity_is_observable(self, node: Node, stays: Value) -> bool:
-        """Whether a caller could tell if the view that a node makes were another value, a view of just its elements."""
+        """Whether a caller could observe that a node's view was replaced by another value, a view of the same elements."""
         return node.op in MAYBE_ANOTHER_OBJECT and node.output in self._held and stays in self._held
 
     def become_one(self, gone: Value, stays: Value) -> None:
-        """Take note that a value stands for another from now on."""
+        """Record that a value replaces another from now on."""
         if gone in self._held:
             self._held.add(stays)
 
 
 def _classes(graph: Graph, seeds: Iterable[Value]) -> tuple[set[Value], Callable[[Value], Value]]:
-    """The representatives of these values, and what finds that of any."""
+    """The representatives of these values, and the function that finds the representative of any value."""
     parent: dict[Value, Value] = {}
 
     def find(value: Value) -> Value:
@@ -101,7 +102,7 @@ def _changed(node: Node) -> tuple[Value, ...]:
 
 
 def _same_object(node: Node) -> list[tuple[Value, Value]]:
-    """Pairs of names that may be one object. Pure ops make new ones; all others are taken to give back any argument."""
+    """Pairs of names that may be one object. Pure ops create new ones; all others are assumed to return any argument."""
     pairs: list[tuple[Value, Value]] = []
     if node.op == "prim::Loop":
         (block,) = node.blocks

@@ -1,8 +1,8 @@
-"""The lists that a program makes, followed as objects, and when they can no longer be trusted.
+"""Tracks the lists that a program creates as objects, and whether their contents are still known.
 
-A write through a name that is known to mean a list writes the one `KnownList`. A write through any other name may reach
+A write through a name that is known to be a certain list writes its one `KnownList`. A write through any other name may reach
 every list of its type, so all of them are forgotten: each type has an epoch, and a list of an older epoch is not
-current. Forgetting costs the same however many lists there are.
+current. Forgetting takes constant time, however many lists there are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["KnownLists"]
 
 
 class KnownLists:
-    """Makes lists, and knows which are current."""
+    """Creates lists, and knows which are current."""
 
     def __init__(self) -> None:
         self._epochs: dict[Type, int] = {}
@@ -26,14 +26,14 @@ class KnownLists:
         self._constants: dict[Node, KnownList] = {}
 
     def is_current(self, known: KnownList) -> bool:
-        """Whether no write that is not followed can have reached the list."""
+        """Whether no untracked write can have reached the list."""
         return not known.is_lost and known.epoch == self._epoch_of(known.type)
 
     def _epoch_of(self, type: Type) -> int:
         return self._epoch + self._epochs.get(type, 0)
 
     def forget(self, types: frozenset[Type] | None) -> None:
-        """Trust no list of these types any more; None: no list at all."""
+        """Invalidate all lists of these types; None: all lists."""
         if types is None:
             self._epoch += 1
             return
@@ -41,7 +41,7 @@ class KnownLists:
             self._epochs[type] = self._epochs.get(type, 0) + 1
 
     def make(self, items: Sequence[Fact], declared: Type) -> KnownList:
-        """A new list, with new lists inside where tuples stand for them."""
+        """Create a list; tuples inside that represent lists become new lists."""
         inner = declared.element if isinstance(declared, OptionalType) else declared
         type = erase_refinements(inner)
         element = inner.element if isinstance(inner, ListType) else None
@@ -50,19 +50,19 @@ class KnownLists:
         return KnownList(items, type, self._epoch_of(type))
 
     def constant(self, node: Node, items: Sequence[Fact], declared: Type) -> KnownList:
-        """The list of a constant: one object, however often it is read."""
+        """The list of a constant: the same object at every read."""
         if node not in self._constants:
             self._constants[node] = self.make(items, declared)
         return self._constants[node]
 
     def trusted(self, fact: Fact, declared: Type) -> Fact:
-        """A container without the lists in it that are not current; itself a list, it stays the same object."""
+        """A container in which lists that are not current are unknown; a current list stays the same object."""
         return self._trusted(fact, declared, {})
 
     def _trusted(self, fact: Fact, declared: Type, known: dict[int, Fact]) -> Fact:
-        """Each object is looked at once, however often it is held; what needs no change stays the object that it is."""
+        """`trusted` that visits each object once, however often it is held; unchanged objects stay the same objects."""
         if id(fact) not in known:
-            known[id(fact)] = fact  # while it is looked at: a list may hold itself
+            known[id(fact)] = fact  # during its visit: a list may hold itself
             known[id(fact)] = self._without_lost(fact, declared, known)
         return known[id(fact)]
 
@@ -83,7 +83,7 @@ class KnownLists:
         return fact
 
     def written(self, target: Fact, types: frozenset[Type] | None, *, applied: bool) -> None:
-        """A node wrote `target`, or any list of these types; `applied` when what it wrote is in the list already."""
+        """Record that a node wrote `target`, or any list of these types; `applied` if the list already has the change."""
         if types is not None and isinstance(target, KnownList):
             target.is_written = True
             target.is_lost = target.is_lost or not applied

@@ -1,8 +1,8 @@
-"""What single nodes do in an abstract run: their operands' facts go into the op's type rule, and what comes out is noted.
+"""Transfer functions of single nodes in an abstract run: the op's type rule maps the operands' facts to those of the results.
 
 **Nodes of one form** (the same op without attributes on operands of the same facts and declared types) have the same result, so the
-type rule is asked once a form. Equal facts are made the same object, and then told apart by identity. What is unknown has no
-identity of this kind, nor has a list, unless nothing in the program writes lists of its type.
+type rule runs once per form. Equal facts are interned, and then compared by identity. Unknown facts are not
+interned, nor are lists, unless nothing in the program writes lists of their type.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Run = TypeVar("Run", bound="AbstractNodes")
 NO_LISTS: Final[frozenset[Type]] = frozenset()
 
 _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
-"""What a type rule raises when it is given less than it can handle; the answer is then: unknown."""
+"""Exceptions of a type rule whose arguments are less known than it can handle; the result is then unknown."""
 
 
 class Token:
-    """What stands for a fact that cannot change and a declared type; it keeps them alive, as they are told apart by identity."""
+    """Represents an immutable fact and a declared type; it keeps them alive, since they are compared by identity."""
 
     __slots__ = ("fact", "type")
 
@@ -45,7 +45,7 @@ class Token:
 
 
 class NodeSignature:
-    """What nodes have in common that have the same op, and the same types and known numbers as operands and results."""
+    """The form shared by nodes with the same op and the same types and known numbers of operands and results."""
 
     __slots__ = ("token",)
 
@@ -54,7 +54,7 @@ class NodeSignature:
 
 
 class AbstractNodes:
-    """The state of one run, and what a node without blocks does to it."""
+    """The state of one run, and the effect of nodes without blocks on it."""
 
     def __init__(self, graph: Graph, *, strict: bool) -> None:
         self.graph = graph
@@ -67,25 +67,25 @@ class AbstractNodes:
         self._now: dict[Value, Fact] = {}
         self.lists = KnownLists()
         self._certain = True
-        """Whether the node at hand runs in every run."""
+        """Whether the current node runs in every run."""
         self._writes, self.written = list_writes(graph)
-        """What each node writes of lists, and what all of them do: a list of another type stays as it is made."""
+        """The types of list that each node writes, and those that any node writes: a list of another type never changes."""
         self.reshaped = reshaped_objects(graph)
-        """The tensors of which an op may change the shape."""
+        """The tensors whose shape an op may change."""
         self._budget = 16 * sum(1 for _ in graph.nodes()) + 50_000
         self.form_of: dict[Node, NodeSignature] = {}
         """The forms of the nodes that were visited once, and that have one."""
         self._forms: dict[tuple[object, ...], NodeSignature] = {}
         self._tokens: dict[object, Token] = {}
         self._token_of: dict[Value, Token] = {}
-        """What stands for the fact and the declared type of a value, if that fact cannot change."""
+        """The token of a value's fact and declared type, if that fact is immutable."""
         self._taken_over: set[Node] = set()
-        """The nodes of which the facts are known from the graph before."""
+        """The nodes whose facts are known from the previous graph."""
 
     def take_over(self, before: AbstractNodes, graph: Graph) -> None:
-        """Let inputs and nodes of the top block keep the facts that they had in `graph`, of which those of the run before
-        hold: the very same nodes, on operands of which that is true too. Lists of a type that either program writes are
-        followed from scratch; so is all if shapes are written."""
+        """Reuse the facts of a previous run over `graph` for inputs and nodes of the top block that are the same objects in
+        both graphs and whose operands keep their facts. Lists of a type that either program writes are
+        tracked from scratch, and so is everything if shapes are written."""
         if self.reshaped or before.reshaped or (self.graph.inputs, id(self.graph.bound)) != (graph.inputs, id(graph.bound)):
             return
         self._tokens = dict(before._tokens)
@@ -106,7 +106,7 @@ class AbstractNodes:
                     self.form_of[node] = before.form_of[node]
 
     def _keep(self, value: Value, before: AbstractNodes, same: set[Value]) -> None:
-        """Let a value keep its fact, if that is the same in both programs."""
+        """Let a value keep its fact, if the fact is the same in both programs."""
         token = before._token_of.get(value)
         if token is None or token.fact is not before.facts[value] or value in before.reasons or not self._is_fixed(token.fact):
             return
@@ -117,7 +117,7 @@ class AbstractNodes:
     def renewed(
         self: Run, graph: Graph, values: Mapping[Value, Value], nodes: Mapping[Node, Node], blocks: Mapping[Block, Block]
     ) -> Run:
-        """What was found, of the same program under other names; the types of these may say what was found."""
+        """The results for the same program with renewed values, whose types may contain the inferred facts."""
         run = copy(self)
         run.graph = graph
         run.facts = {values.get(value, value): fact for value, fact in self.facts.items()}
@@ -131,7 +131,7 @@ class AbstractNodes:
                 run._token_of[value] = run._token(token.fact, value.type)
         return run
 
-    # the facts now
+    # the current facts
 
     def _set(self, value: Value, fact: Fact) -> None:
         kind = fact.__class__
@@ -153,7 +153,7 @@ class AbstractNodes:
         self.facts[value] = fact if before is BOTTOM else join(before, fact, value.type)
 
     def _token(self, fact: Fact, declared: Type) -> Token:
-        """The one of these two, whose fact stands for all that are equal."""
+        """The interned token for a fact and a declared type, whose fact represents all equal ones."""
         key = (id(declared), _contents(fact))
         token = self._tokens.get(key)
         if token is None:
@@ -161,7 +161,7 @@ class AbstractNodes:
         return token
 
     def _is_fixed(self, fact: Fact) -> bool:
-        """Whether a fact cannot change: it is a tensor's type or a number, or a list of such that nothing writes."""
+        """Whether a fact is immutable: a tensor's type or a number, or a list of these that nothing writes."""
         if not isinstance(fact, KnownList):
             return fact.__class__ in _FIXED
         if not fact.is_flat or fact.epoch or self.written is None or fact.type in self.written:
@@ -177,13 +177,13 @@ class AbstractNodes:
         return fact
 
     def _get_raw(self, value: Value) -> Fact:
-        """As `_get`, but of a value that is never made: nothing."""
+        """As `_get`, but BOTTOM for a value that is never defined."""
         return BOTTOM if self._now.get(value, BOTTOM) is BOTTOM and value in self._now else self._get(value)
 
     # one node
 
     def _node(self, node: Node) -> None:
-        """Go by the form of a node, if one like it was met before."""
+        """Reuse the result of the node's form if it is known, or visit the node."""
         if node in self._taken_over:
             return
         if node.op == "prim::Constant":
@@ -212,7 +212,7 @@ class AbstractNodes:
             self.form_of[node] = form
 
     def _note_form(self, node: Node, output: Value, key: tuple[object, ...]) -> None:
-        """Remember what came of a node, unless more came of it than a fact, or less."""
+        """Cache the result of a node for its form, if the result is exactly one immutable fact."""
         token = self._token_of.get(output)
         if token is None or self.facts.get(output) is not token.fact or output in self.reasons or node in self._writes:
             return
@@ -248,7 +248,7 @@ class AbstractNodes:
         self._store(node, op, operands, named, result)
 
     def _outgrown(self, operands: Sequence[Fact]) -> bool:
-        """Whether the list that was written is not followed any more: it holds itself, or too much."""
+        """Whether the written list is no longer tracked because it holds itself, or too much."""
         written = operands[0] if operands else None
         if not isinstance(written, KnownList) or not too_large(written):
             return False
@@ -282,7 +282,7 @@ class AbstractNodes:
         results = result if len(outputs) != 1 or node.op in UNPACKS else (result,)
         if not isinstance(results, list | tuple) or len(results) != len(outputs):
             given = len(results) if isinstance(results, list | tuple) else 1
-            self._give_up(node, f"{node.op} gives {given} values here, and {len(outputs)} are named")
+            self._give_up(node, f"{node.op} returns {given} values here, but the node has {len(outputs)} results")
             return
         is_placed = any(isinstance(fact, TensorType) or type(fact) is list for fact in results)
         device = _common_device(operands) if is_placed and named.get("device") is None else None
@@ -290,7 +290,7 @@ class AbstractNodes:
             self._set(output, self._placed(fact, device, output.type))
 
     def _placed(self, fact: Fact, device: str | None, declared: Type) -> Fact:
-        """A result with the device of the operands, and a list that the op makes as a list of this run."""
+        """A result with the device of the operands; a list that the op creates becomes a list of this run."""
         if isinstance(fact, TensorType):
             return fact if device is None or fact.device is not None else fact.with_(device=device)
         if type(fact) is list:
@@ -324,7 +324,7 @@ class AbstractNodes:
 
 
 class _NoAnswer:
-    """What stands for the result of a rule that had none."""
+    """Represents a missing result of a type rule, with the reason."""
 
     def __init__(self, because: str) -> None:
         self.because = because
@@ -332,11 +332,11 @@ class _NoAnswer:
 
 _NUMBERS: Final = frozenset({bool, int, float, str, type(None)})
 _FIXED: Final = _NUMBERS | {TensorType}
-"""Facts that cannot change, and that are therefore as good as their identity."""
+"""Classes of immutable facts, which can be interned."""
 
 
 def _contents(fact: Fact) -> object:
-    """What equal facts that cannot change have in common: `1`, `1.0` and `True` differ, and so do zeros of either sign."""
+    """A key that is the same for equal immutable facts: `1`, `1.0` and `True` differ, and so do zeros of either sign."""
     kind = fact.__class__
     if kind is TensorType:
         return fact

@@ -1,4 +1,4 @@
-"""Which buffer does each tensor lie in, and at which of its bytes?"""
+"""Which buffer is each tensor in, and at which of its bytes?"""
 
 import lazy_loader
 

@@ -1,10 +1,10 @@
-"""The program as it would be if an argument lay otherwise: channels last where it lies row by row, or in any order of its axes.
+"""The program for another layout of an argument: channels last instead of row by row, or any order of its axes.
 
-The types of the arguments are changed, and those of all that may follow from them no longer tell strides: loaded programs have
-written down how everything lay in the run that they were made of. What then follows from the ops' type rules is all that is claimed.
+The types of the arguments are changed, and the types of all values that may depend on them lose their strides: loaded programs
+record the layouts of the run that they were exported from. Only what then follows from the ops' type rules is claimed.
 
-**What may follow** is every result of a node that reads such a value, directly or in a block. Where a tensor could get round that, in a
-list that some node writes or through an op that nobody knows, no result's type tells strides.
+**Dependent values** are all results of nodes that use such a value, directly or in a block. If a tensor could bypass this, in a
+list that some node writes or through an unknown op, the types of all results lose their strides.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Layouts: TypeAlias = Mapping[Value, Demand | Sequence[int] | str] | Mapping[str,
 
 
 def demands_of(graph: Graph, given: Layouts, shapes: Shapes) -> dict[Value, Demand]:
-    """The layout that is meant for each of these values. Raises ArgumentError where not even the number of axes is known."""
+    """The demanded layout of each of these values. Raises ArgumentError if not even the number of axes is known."""
     found: dict[Value, Demand] = {}
     for name, demand in given.items():
         value = graph.value(name)
@@ -42,9 +42,9 @@ def demands_of(graph: Graph, given: Layouts, shapes: Shapes) -> dict[Value, Dema
 
 
 def with_strides_of(graph: Graph, demands: Mapping[Value, Demand]) -> tuple[Graph, Shapes]:
-    """The graph of which these inputs lie so, with the types that follow, and what is known of it; ids and names stay.
+    """The graph with these layouts of inputs and the types that follow, and its inferred shapes; ids and names stay.
 
-    Raises ArgumentError for what is no input, or a parameter, which lies as it does.
+    Raises ArgumentError for a value that is not an input, or for a parameter, whose layout is fixed.
     """
     for value in demands:
         name = f"%{graph.names[value]}"
@@ -56,9 +56,9 @@ def with_strides_of(graph: Graph, demands: Mapping[Value, Demand]) -> tuple[Grap
 
 
 def with_new_strides(graph: Graph, types: Mapping[Value, Type], *, strict: bool = False) -> tuple[Graph, Shapes]:
-    """The graph with these types, and those that follow from them in place of what was written down, and what is known of it.
+    """The graph with these types, and those inferred from them instead of the recorded ones, and its inferred shapes.
 
-    With `strict` raises ArgumentError for a shape error that every run must meet then.
+    With `strict` raises ArgumentError for a shape error that then occurs in every run.
     """
     lost = {value: _without_strides(value.type) for value in following(graph, types.keys())}
     before = retyped(graph, lost | dict(types))
@@ -83,7 +83,7 @@ def _without_strides(type: Type) -> Type:
 
 
 def following(graph: Graph, sources: Collection[Value]) -> list[Value]:
-    """All values that may lie otherwise if these do, in textual order; these are among them unless they are inputs."""
+    """All values whose layout may change with that of these, in textual order; these are included unless they are inputs."""
     follows = set(sources)
     for node in graph.body.nodes:
         if not node.blocks and follows.isdisjoint(node.inputs):
@@ -98,7 +98,7 @@ def following(graph: Graph, sources: Collection[Value]) -> list[Value]:
 
 
 def _inside(node: Node) -> Iterator[tuple[Node, list[Value], list[Value]]]:
-    """A node and all in its blocks, each with what it reads, or its blocks give back, and what it binds."""
+    """A node and all nodes in its blocks, each with the values that it or its blocks' returns use, and those it binds."""
     todo = [node]
     while todo:
         here = todo.pop()
@@ -108,7 +108,7 @@ def _inside(node: Node) -> Iterator[tuple[Node, list[Value], list[Value]]]:
 
 
 def _hides(node: Node) -> bool:
-    """Whether what it is given may come out of another node that does not read it."""
+    """Whether an operand may come out of another node that does not use it."""
     if node.blocks:
         return False
     effect = effect_of(node)

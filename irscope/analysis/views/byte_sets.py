@@ -1,21 +1,22 @@
-"""Sets of bytes of one buffer: runs of equal width at places that are evenly apart, along any number of directions.
+"""Sets of bytes of one buffer: runs of equal width at evenly spaced places, along any number of directions.
 
-A set is `{start + i1*step1 + … + ik*stepk + b}` over `0 <= ij < countj` and `0 <= b < width`: what a strided tensor covers. It is
-kept in a normal form: steps positive and falling, no direction with one place, directions that fill each other's gaps
-joined. Sets that are equal and whose directions do not overlap have the same form.
+A set is `{start + i1*step1 + … + ik*stepk + b}` over `0 <= ij < countj` and `0 <= b < width`: the bytes of a strided tensor. It is
+kept in a normal form: steps positive and decreasing, no direction with one place, directions that fill each other's gaps
+joined. Equal sets whose directions do not overlap have the same form.
 
 **Whether two sets share a byte** is decided exactly in nearly all cases. They do if some integers solve
-`-width_a < start_b - start_a + Σ cj*sj < width_b`, where the sj are the different steps of both sets and each cj, the difference
-of the two places along that step, ranges over all integers between bounds. The search takes the largest step first; of its
-multiples only those few matter that the smaller steps can make up for, and none where the greatest common divisor of the
-smaller steps forbids it. That is the whole set of candidates, so "none found" is a proof that the sets are disjoint. Steps
+`-width_a < start_b - start_a + Σ cj*sj < width_b`, where the sj are the distinct steps of both sets and each cj, the difference
+of the two places along that step, ranges over all integers between bounds. The search takes the largest step first; only those few
+of its multiples matter that the smaller steps can compensate, and none if the greatest common divisor of the
+smaller steps rules it out. These are all candidates, so "none found" is a proof that the sets are disjoint. Steps
 that are multiples of each other, as those of tensors without overlap are, leave two or three candidates each; the search gives
 up after `_MOST_TRIES`, and then nothing is claimed.
 
-**Numbers with names** (`SymbolicBytes`) are compared by what holds for all that the names may stand for. Let G divide the steps of some
-directions of both sets, and let each set with its other directions lie within its first so many bytes, its reach. If the starts are
-at least the reach of the first set apart, and no more than G less that of the second, no byte is in both: between two bytes in one
-place there would be a whole number of G, and there is more than 0 and less than G. Each step of the two sets is tried as G.
+**Symbolic numbers** (`SymbolicBytes`) are compared by what holds for all values of their names. Let G divide the steps of some
+directions of both sets, and let the reach of a set be the number of bytes that it spans with its other directions. If the starts are
+apart by at least the reach of the first set, and by no more than G less the reach of the second, no byte is in both: for a common byte,
+the starts plus the positions within the reaches would have to differ by a multiple of G, but this difference is more than 0 and less
+than G. Each step of the two sets is tried as G.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _MOST_TRIES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ByteSet:
-    """Some bytes of a buffer, counted from its first; made by `byte_set`.
+    """A set of bytes of a buffer, counted from its first; created by `byte_set`.
 
     >>> b = byte_set(16, 4, (3, 2), (20, 8))
     >>> print(b)
@@ -44,13 +45,13 @@ class ByteSet:
     """
 
     start: int
-    """The first byte; 0 of an empty set."""
+    """The first byte; 0 for an empty set."""
     width: int
-    """How many bytes lie side by side at each place; 0 of an empty set."""
+    """The number of adjacent bytes at each place; 0 for an empty set."""
     counts: tuple[int, ...] = ()
-    """How many places there are along each direction, the direction of the largest step first; each at least 2."""
+    """The number of places along each direction, the direction of the largest step first; each at least 2."""
     steps: tuple[int, ...] = ()
-    """How many bytes places are apart along each direction."""
+    """The distance in bytes between places along each direction."""
 
     @property
     def stop(self) -> int:
@@ -59,7 +60,7 @@ class ByteSet:
 
     @property
     def is_interval(self) -> bool:
-        """Whether they lie side by side without a gap; so does nothing at all."""
+        """Whether the bytes are adjacent without a gap; true for the empty set."""
         return not self.counts
 
     @property
@@ -68,7 +69,7 @@ class ByteSet:
 
     @property
     def size(self) -> int | None:
-        """How many bytes they are; None where places overlap in a way that is not worth counting."""
+        """The number of bytes; None if places overlap, since that is not worth counting."""
         reach = self.width
         for count, step in zip(reversed(self.counts), reversed(self.steps), strict=True):
             if step < reach:
@@ -77,14 +78,14 @@ class ByteSet:
         return self.width * prod(self.counts)
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """The first byte of each run and one past its last; runs overlap where places do."""
+        """The first byte of each run and one past its last; runs overlap if places do."""
         places = [self.start] if self.width else []
         for count, step in zip(self.counts, self.steps, strict=True):
             places = [place + index * step for place in places for index in range(count)]
         return ((place, place + self.width) for place in places)
 
     def moved(self, by: int) -> ByteSet:
-        """The same bytes, further on."""
+        """The same set, shifted by a number of bytes."""
         return self if not self.width else ByteSet(self.start + by, self.width, self.counts, self.steps)
 
     def __contains__(self, byte: object) -> bool:
@@ -103,7 +104,7 @@ NOTHING: Final = ByteSet(0, 0)
 
 
 def byte_set(start: int, width: int, counts: Iterable[int], steps: Iterable[int]) -> ByteSet:
-    """The bytes of elements of this width, from their number and distance in bytes along each axis, in normal form.
+    """The bytes of elements of this width, given their count and distance in bytes along each axis, in normal form.
 
     >>> byte_set(0, 4, (2, 3), (12, 4)), byte_set(8, 4, (2, 5), (16, 0))
     (ByteSet(start=0, width=24, counts=(), steps=()), ByteSet(start=8, width=4, counts=(2,), steps=(16,)))
@@ -129,7 +130,7 @@ def _normal(start: int, width: int, axes: list[tuple[int, int]]) -> ByteSet:
         if not joined and step <= width:  # runs that touch or overlap are one run
             width += (count - 1) * step
         elif joined and step % joined[-1][0] == 0 and step <= joined[-1][0] * joined[-1][1]:
-            below, places = joined[-1]  # the smaller step goes on where the larger one comes down
+            below, places = joined[-1]  # the places of the larger step continue those of the smaller one
             joined[-1] = below, places + (count - 1) * (step // below)
         else:
             joined.append((step, count))
@@ -137,7 +138,7 @@ def _normal(start: int, width: int, axes: list[tuple[int, int]]) -> ByteSet:
 
 
 def are_disjoint(a: ByteSet, b: ByteSet) -> bool | None:
-    """Whether two sets of bytes of one buffer have none in common; None if that would take too long to find out.
+    """Whether two sets of bytes of one buffer are disjoint; None if the search would take too long.
 
     >>> left, right = byte_set(0, 4, (5, 3), (40, 4)), byte_set(12, 4, (5, 7), (40, 4))
     >>> are_disjoint(left, right), are_disjoint(left, right.moved(-4)), are_disjoint(left, NOTHING)
@@ -164,7 +165,7 @@ def _has_no_solution(
     """Whether no `distance + Σ c*step` lies strictly between `-width_b` and `width_a`."""
     depth = len(steps)
     low, high, common = [0] * (depth + 1), [0] * (depth + 1), [0] * (depth + 1)
-    for index in range(depth - 1, -1, -1):  # what the steps from here on can add up to
+    for index in range(depth - 1, -1, -1):  # the range of sums of the steps from here on
         low[index] = low[index + 1] + bounds[index][0] * steps[index]
         high[index] = high[index + 1] + bounds[index][1] * steps[index]
         common[index] = gcd(common[index + 1], steps[index])
@@ -189,28 +190,28 @@ def _has_no_solution(
 
 
 def _hits(here: int, least: int, most: int, common: int) -> bool:
-    """Whether some multiple of `common` brings `here` between the bounds."""
+    """Whether adding some multiple of `common` to `here` gives a number within the bounds."""
     return (most - here) // common >= -((here - least) // common)
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolicBytes:
-    """Bytes of a buffer of which a number has a name, made by `symbolic_bytes`; what is known of any is the same as of `ByteSet`."""
+    """A set of bytes with symbolic numbers, created by `symbolic_bytes`; the fields are as in `ByteSet`."""
 
     start: Num
     width: Num
     counts: tuple[Num, ...]
-    """How many places there are along each direction, none at all where one is 0; the slowest axis first."""
+    """The number of places along each direction, the slowest axis first; if one is 0, the set is empty."""
     steps: tuple[Num, ...]
 
     @property
     def reach(self) -> Num:
-        """From the first byte to one past the last, if there is any, and no step is negative."""
+        """The distance from the first byte to one past the last, unless the set is empty or a step is negative."""
         return _reach(self.width, zip(self.counts, self.steps, strict=True))
 
     @property
     def is_interval(self) -> bool:
-        """Whether they lie side by side without a gap, whatever the names stand for."""
+        """Whether the bytes are adjacent without a gap, for all values of the names."""
         return not self.counts
 
     def __str__(self) -> str:
@@ -219,7 +220,7 @@ class SymbolicBytes:
 
 
 def symbolic_bytes(start: Num, width: Num, axes: Iterable[tuple[Num, Num]]) -> SymbolicBytes:
-    """The bytes of elements of this width, from their number and distance in bytes along each axis, the slowest first.
+    """The bytes of elements of this width, given their count and distance in bytes along each axis, the slowest first.
 
     >>> from irscope.ops.view_steps import Extent
     >>> n = Extent.of("n")
@@ -248,7 +249,7 @@ def _reach(width: Num, directions: Iterable[tuple[Num, Num]]) -> Num:
 
 
 def are_apart(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes) -> bool:
-    """Whether two sets of bytes of one buffer have none in common, whatever the names among their numbers stand for.
+    """Whether two sets of bytes of one buffer are provably disjoint for all values of their symbolic numbers.
 
     >>> from irscope.ops.view_steps import Extent
     >>> n, c = Extent.of("n"), Extent.of("c")
@@ -262,7 +263,7 @@ def are_apart(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes) -> bool:
 
 
 def _fit_beside(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes, by: Num | None) -> bool:
-    """Whether the second set begins where the first is over, and is over where the first comes again, `by` bytes on."""
+    """Whether the second set begins after the first ends, and ends before the first repeats, `by` bytes on."""
     reaches: list[Num] = []
     for each in (a, b):
         rest = [(n, step) for n, step in zip(each.counts, each.steps, strict=True) if by is None or quotient(step, by) is None]

@@ -1,4 +1,4 @@
-"""A layout that a value must have, whoever wants it: a caller, a kernel, a person."""
+"""A layout that a value must have, demanded by a caller, a kernel or a user."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Demand", "as_demand"]
 class Demand:
     """The order of the axes in memory, the slowest first, and a flag for each in that order.
 
-    A flag is True (an index further along is just past all that the axes after it cover), False (it may be further away), or None
-    (of an axis of one index, or whose indices are the same elements). Demands look one way: dense does where gaps may be.
+    A flag is True (the next index is just past everything that the axes after it cover), False (it may be further away), or None
+    (the axis has one index, or all its indices are the same elements). A demand that allows gaps is also met without them.
     """
 
     order: tuple[int, ...]
     contiguity: tuple[bool | None, ...]
 
     def is_met(self, layout: Layout) -> bool:
-        """Whether a layout is as demanded; axes of one index never matter.
+        """Whether a layout meets the demand; axes of one index never matter.
 
         >>> Demand((0, 1), (False, True)).is_met(Layout((2, 3), (3, 1), 0, None)), Demand((1, 0), (True, True)).is_met(
         ...     Layout((2, 3), (3, 1), 0, None)
@@ -47,14 +47,14 @@ class Demand:
         return True
 
     def layout(self, like: Layout) -> Layout:
-        """The dense layout of these extents that meets it."""
+        """The dense layout with the extents of `like` that meets the demand."""
         strides = row_major([like.shape[axis] for axis in self.order])
         back = tuple(strides[self.order.index(axis)] for axis in range(len(self.order)))
         return Layout(like.shape, back, 0, like.dtype)
 
 
 def as_demand(given: Demand | Sequence[int] | str, rank: int) -> Demand:
-    """A demand from an order of the axes, or from `"rows"`, `"columns"` or `"channels_last"`; dense, if nothing else is said.
+    """A demand for a dense layout from an order of the axes or `"rows"`, `"columns"` or `"channels_last"`; a `Demand` as it is.
 
     >>> as_demand("channels_last", 4).order, as_demand("columns", 3).order
     ((0, 2, 3, 1), (2, 1, 0))

@@ -1,4 +1,4 @@
-"""Why a value is a view or a copy, in words, and the least that would have to be true of its operand for a copy to be a view."""
+"""Explains why a step copies, and the least change of the operand's strides that would make the copy a view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["StrideDemand", "failure_words", "stride_demands"]
 
 
 class StrideDemand(NamedTuple):
-    """One axis of the operand that lies otherwise than it would have to."""
+    """One axis of the operand whose stride would have to be another."""
 
     axis: int
     stride: Num
@@ -25,7 +25,7 @@ class StrideDemand(NamedTuple):
 
 
 def stride_demands(failure: Failure) -> tuple[StrideDemand, ...]:
-    """What would make the step a view, the innermost axis first, the others as they would be once that is so.
+    """The strides that would make the step a view, the innermost axis first; outer ones assume the inner ones changed.
 
     >>> failure = Failure(Regroup((12,), True), Layout((3, 4), (5, 1), 0, None), Failed(""))
     >>> print(*stride_demands(failure))
@@ -61,23 +61,23 @@ def _dense(layout: Layout, step: Dense, wanted: list[Num]) -> list[tuple[int, in
 
 
 def failure_words(failure: Failure, operand: str, op: str) -> str:
-    """Why the step is no view of the operand, as the end of a sentence."""
+    """Why the step is not a view of the operand, as the end of a sentence."""
     layout, step = failure.before, failure.step
     if isinstance(failure.outcome, Failed):
         return f"{op} fails on {operand}: {failure.outcome.because}"
     if layout.strides is None:
-        return f"how {operand} lies is known only at run time"
+        return f"the layout of {operand} is known only at run time"
     demands = stride_demands(failure)
-    told = "; ".join(map(str, demands))
+    needs = "; ".join(map(str, demands))
     if isinstance(step, Regroup):
         pairs = [pair for pair in _merged(layout, step) if gap_between(layout.shape, layout.strides, *pair)]
         axes = _axes(sorted({axis for pair in pairs for axis in pair}))
         still = [axis for axis in {axis for pair in pairs for axis in pair} if layout.strides[axis] == 0]
         repeated = f", and axis {still[0]} repeats what it has" if still else ""
-        return f"{op} puts {axes} of {operand} together{repeated}; it needs rows dense: {told}"
+        return f"{op} puts {axes} of {operand} together{repeated}; it needs rows dense: {needs}"
     if isinstance(step, Dense):
         what = "row by row" if step.memory_format == 0 else "channels last"
-        return f"{operand} does not lie {what}: {told}" if told else f"torch does not take {operand} for one that lies {what}"
+        return f"{operand} is not laid out {what}: {needs}" if needs else f"torch does not regard {operand} as laid out {what}"
     return f"{op} makes a copy of {operand}"
 
 

@@ -1,4 +1,4 @@
-"""What is known of operands and of declared types while a program is walked: numbers, lists of numbers, layouts of tensors."""
+"""Facts about operands and declared types during a walk over a program: numbers, lists of numbers, layouts of tensors."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ __all__ = ["Facts", "has_numbers", "is_complex", "is_tensor"]
 
 
 class Facts:
-    """What is known so far."""
+    """The facts known so far."""
 
     def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool, unmarked: bool) -> None:
         self.graph = graph
         self.shapes = shapes
         self._rows = rows or bool(graph.functional)
-        """Whether what was there before the run lies row by row where nothing else is said."""
+        """Whether tensors that exist before the run are laid out row by row unless their types say otherwise."""
         self.unmarked = unmarked
-        """Whether what was there before the run is marked neither as a conjugate nor as negated."""
+        """Whether no tensor that exists before the run is marked as a conjugate or as negated."""
         self.of: dict[Value, Placement] = {}
         self._known: dict[Value, Any] = {}
         self._numbers: dict[Value, Any] = {}
         """Whole numbers that are tensors, as traces have them."""
         self.negated: set[Value] = set()
-        """Tensors that torch may have marked as negated, parts of conjugates: an op that declares no view computes them first."""
+        """Tensors that torch may have marked as negated (parts of conjugates); an op that declares no view computes them first."""
         self.plain: set[Value] = set()
         """Complex tensors that are certainly not marked as conjugates."""
         self.conjugated: set[Value] = set()
-        """Those that certainly are."""
+        """Complex tensors that certainly are marked as conjugates."""
         self.not_as_typed: Collection[Value] = ()
-        """Values that may lie otherwise than their types say, as another layout is demanded of what they are computed from."""
+        """Values whose layout may differ from their types, because another layout is demanded of a value they depend on."""
         self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
         self._layouts: dict[Layout, Layout] = {}
         self.reshaped = shapes.reshaped
         self._written_lists = shapes.written_lists
 
     def declared(self, value: Value, offset: Num | None) -> Layout | None:
-        """The layout that the type tells; of a program without memory, rows lie one behind the other."""
+        """The layout that the type declares; if `_rows` is set, values that no node produces default to row by row."""
         type = self.shapes.type(value)
         if isinstance(type, OptionalType):
             type = type.element
@@ -75,7 +75,7 @@ class Facts:
         return found
 
     def shared(self, layout: Layout) -> Layout:
-        """The one object for all equal layouts."""
+        """The interned layout, one object for all equal ones."""
         return self._layouts.setdefault(layout, layout)
 
     def _extents(self, value: Value, shape: tuple[Dim, ...]) -> tuple[Num, ...]:
@@ -87,7 +87,7 @@ class Facts:
         )
 
     def note_number(self, node: Node) -> None:
-        """Take note of whole numbers, by name where they are not known."""
+        """Record integers that a node computes, by name if they are not known."""
         if len(node.outputs) > 1:
             items = self.argument(node.inputs[0]) if node.op in UNPACKS else NOT_CONSTANT
             if isinstance(items, tuple) and len(items) == len(node.outputs):
@@ -104,7 +104,7 @@ class Facts:
             self._known[output] = found
 
     def is_trusted(self, value: Value) -> bool:
-        """Whether it holds for good what it was made of: it is no list that some op may write."""
+        """Whether a value keeps its initial contents: it is not a list that some op may write."""
         if not isinstance(value.type, ListType):
             return True
         return self._written_lists is not None and erase_refinements(value.type) not in self._written_lists
@@ -125,7 +125,7 @@ class Facts:
         }
 
     def argument(self, value: Value) -> Any:
-        """What is known of an operand: a number, a list of numbers, a tensor by its layout; else NOT_CONSTANT."""
+        """The known value of an operand: a number, a list of numbers, a tensor by its layout; else NOT_CONSTANT."""
         known = self._known
         if value in known:
             return known[value]
@@ -143,7 +143,7 @@ class Facts:
         return found
 
     def tensors_of(self, node: Node) -> Iterator[Value]:
-        """The tensors that it computes from, those in lists that it is given among them."""
+        """The tensors that a node computes from, including those in its list operands."""
         for value in node.inputs:
             if is_tensor(value.type):
                 yield value
@@ -179,5 +179,5 @@ def is_complex(layout: Layout) -> bool:
 
 
 def is_tensor(type: Type) -> bool:
-    """Whether it is a tensor, or may be none."""
+    """Whether a type is a tensor or an optional tensor."""
     return type.__class__ is TensorType or (isinstance(type, OptionalType) and isinstance(type.element, TensorType))

@@ -1,9 +1,9 @@
-"""How the results of ops lie that compute: by their types, by the rules of their types, or by what always holds of such ops.
+"""Layouts of results in fresh memory: from their types, from type rules, or from what always holds for such ops.
 
-Where extents have names, what holds of torch 2.13 whatever the extents: an elementwise op over operands that all lie row by
-row gives a result that does, and over one dense operand a result of the same strides (`TensorIterator`); some ops always
-allocate row by row, others do if their operands lie so. An axis of one index may have any stride, in either answer; no
-conclusion rests on it.
+With symbolic extents, only what holds in torch 2.13 for all extents is used: an elementwise op over operands that are all laid out
+row by row has a result that is, and over one dense operand a result of the same strides (`TensorIterator`); some ops always
+allocate row by row, others do if their operands are laid out so. An axis of one index may have any stride in each case; no
+conclusion relies on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["FreshLayouts"]
 
 
 class FreshLayouts:
-    """Tells the layouts of results in memory of their own."""
+    """Computes the layouts of results in fresh memory."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -50,8 +50,8 @@ class FreshLayouts:
         return self._facts.shared(_computed_layout(node, declared, operands))
 
     def _unless_marked(self, node: Node, shape: tuple[Num, ...], strides: tuple[Num, ...]) -> tuple[Num, ...]:
-        """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
-        as negated: torch computes it first, in memory of its own."""
+        """The strides of a result, except for axes of one index whose stride differs if an operand is marked as a conjugate or
+        as negated: torch computes such an operand first, in memory of its own."""
         operands = list(self._facts.tensors_of(node))
         if not any(map(self._may_be_marked, operands)):
             return strides
@@ -70,14 +70,14 @@ class FreshLayouts:
         return value in self._facts.negated or (layout is not None and is_complex(layout) and value not in self._facts.plain)
 
     def _computed_fact(self, value: Value) -> Any:
-        """What a type rule is given of an operand that torch computes first."""
+        """The fact passed to a type rule for an operand that torch computes first."""
         found = self._fact(value)
         if isinstance(found, TensorType) and found.strides is not None and self._may_be_marked(value):
             return replace(found, strides=like_strides(found.shape, found.strides))  # type: ignore[arg-type]
         return found
 
     def _by_type_rule(self, node: Node, fact: Callable[[Value], Any]) -> TensorType | None:
-        """What the op's type rule says of operands of which more is known here than type rules told."""
+        """The result of the op's type rule with the more precise facts known here; None without static shape and strides."""
         op, schema = op_of(node), schema_of(node)
         if op is None or op.type_rule is None or schema is None or len(node.outputs) != 1 or schema.is_vararg:
             return None
@@ -90,7 +90,7 @@ class FreshLayouts:
         return found if isinstance(found, TensorType) and static_shape(found) is not None and found.strides is not None else None
 
     def _fact(self, value: Value) -> Any:
-        """What a type rule is given of an operand."""
+        """The fact passed to a type rule for an operand."""
         layout = self._facts.of[value].layout if value in self._facts.of else None
         if layout is not None:
             return TensorType(layout.dtype, layout.shape, layout.strides, self._facts.device_of(value))  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ class FreshLayouts:
 
 
 def _computed_layout(node: Node, declared: Layout, operands: Sequence[Layout | None]) -> Layout:
-    """The layout of a fresh result, from what its type tells and the layouts of the tensors that it is computed from."""
+    """The layout of a fresh result, from its type and the layouts of the tensors that it is computed from."""
     op = op_of(node)
     if op is not None and op.category == "pointwise" and not op.operand_axes:
         return _elementwise(declared, operands)
@@ -111,7 +111,7 @@ def _computed_layout(node: Node, declared: Layout, operands: Sequence[Layout | N
 
 
 def _lies_by_rows(layout: Layout) -> bool:
-    """Whether it lies row by row without gaps, whatever its names stand for."""
+    """Whether it is laid out row by row without gaps, for all values of its names."""
     return layout.strides is not None and lies_in_order(layout.shape, layout.strides, range(len(layout.shape)))
 
 
@@ -136,7 +136,7 @@ def _is_dense(layout: Layout) -> bool:
 
 
 def _broadcast(declared: tuple[Num, ...], shapes: Sequence[tuple[Num, ...]]) -> tuple[Num, ...]:
-    """The extents of the result, those that the type does not tell from the operands where these agree."""
+    """The extents of the result; those that its type leaves open are taken from the operands if these agree."""
     result = list(declared)
     for back in range(1, len(declared) + 1):
         if isinstance(declared[-back], int):

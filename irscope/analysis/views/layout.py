@@ -1,8 +1,8 @@
-"""How a tensor lies in its buffer: where it begins, how far its elements are apart, and in which order of the axes.
+"""The layout of a tensor in its buffer: its offset, its strides, and the memory order of its axes.
 
 Strides count elements, the offset counts bytes from the first element of the root. Any of these numbers may be an
-`Extent`: a name, or a sum of products of names, for what is known only at run time. The order of the axes and one flag for
-each follow from the strides; flags are what stays true when the sizes change.
+`Extent`: a name, or a sum of products of names, for numbers known only at run time. The order of the axes and one flag for
+each follow from the strides; flags stay true when the sizes change.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from irscope.ops.view_steps import Num, is_at_least
 __all__ = ["Flag", "Layout", "flags_of", "make_layout"]
 
 Flag = Literal["contiguous", "gap", "broadcast", "expanded"]
-"""contiguous: an index further along the axis is just past all that the axes after it cover. gap: it may be further away.
-broadcast: the axis has one index. expanded: all its indices are the same elements."""
+"""contiguous: the next index along the axis is just past everything that the axes after it cover. gap: it may be further
+away. broadcast: the axis has one index. expanded: all its indices are the same elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the elements of a tensor lie in the buffer of its root.
+    """The positions of a tensor's elements in the buffer of its root.
 
     >>> layout = Layout((2, 3), (1, 2), 0, "float32")
     >>> print(layout)
@@ -37,30 +37,30 @@ class Layout:
     shape: tuple[Num, ...]
     """Extents, outermost first."""
     strides: tuple[Num, ...] | None
-    """Steps in elements, one an axis; None where they are not known."""
+    """Steps in elements, one per axis; None if they are not known."""
     offset: Num | None
-    """Bytes from the root's first element to this tensor's; None where that is not known."""
+    """Bytes from the root's first element to this tensor's; None if that is not known."""
     dtype: str | None
 
     @property
     def item_size(self) -> int | None:
-        """The bytes of an element; None of a type that is not known, or whose elements have no addresses."""
+        """The bytes of an element; None for an unknown type, or one whose elements have no addresses."""
         return STORED_SIZE.get(self.dtype or "")
 
     @property
     def is_known(self) -> bool:
-        """Whether every number is one before the run."""
+        """Whether every number is known before the run."""
         numbers = (self.offset, *self.shape, *(self.strides if self.strides is not None else (None,)))
         return all(isinstance(number, int) for number in numbers)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The axes in memory order, the slowest first; axes of one index, and expanded ones, keep their places."""
+        """The axes in memory order, the slowest first; axes of one index, and expanded ones, keep their positions."""
         return _order(self.shape, self.strides) if self.strides is not None else tuple(range(len(self.shape)))
 
     @property
     def flags(self) -> tuple[Flag, ...]:
-        """One for each axis, in memory order."""
+        """One flag for each axis, in memory order."""
         return () if self.strides is None else flags_of(self.shape, self.strides, self.order)
 
     @property
@@ -70,7 +70,7 @@ class Layout:
 
     @property
     def bytes(self) -> ByteSet | None:
-        """The bytes of the root that its elements cover; None where that is known only at run time."""
+        """The bytes of the root that its elements cover; None if they are known only at run time."""
         if 0 in self.shape:
             return byte_set(0, 0, (), ())
         shape, strides, offset, item = _whole(self.shape), _whole(self.strides or ()), self.offset, self.item_size
@@ -80,7 +80,7 @@ class Layout:
 
     @property
     def symbolic_bytes(self) -> SymbolicBytes | None:
-        """The same where numbers have names; None where strides, or where it begins, are not known at all."""
+        """The same with symbolic numbers; None if the strides or the offset are not known at all."""
         item, strides, offset = self.item_size, self.strides, self.offset
         if strides is None or offset is None or item is None or len(strides) != len(self.shape):
             return None
@@ -94,7 +94,7 @@ class Layout:
         if self.order != tuple(range(len(self.shape))):
             parts.append(f"axes in memory order {' '.join(map(str, self.order))}")
         if self.offset != 0:
-            parts.append("where it begins is not known" if self.offset is None else f"from byte {self.offset}")
+            parts.append("offset not known" if self.offset is None else f"from byte {self.offset}")
         return ", ".join(parts)
 
 
@@ -112,7 +112,7 @@ def is_still(size: Num, stride: Num) -> bool:
 
 def _order(shape: Sequence[Num], strides: Sequence[Num]) -> tuple[int, ...]:
     moving = [axis for axis in range(len(shape)) if not is_still(shape[axis], strides[axis])]
-    for end in range(1, len(moving)):  # by insertion: of two steps with names it may not be known which is larger
+    for end in range(1, len(moving)):  # insertion sort: it may not be known which of two symbolic steps is larger
         here = end
         while here and _is_slower(shape, strides, moving[here], moving[here - 1]):
             moving[here - 1], moving[here] = moving[here], moving[here - 1]
@@ -122,19 +122,19 @@ def _order(shape: Sequence[Num], strides: Sequence[Num]) -> tuple[int, ...]:
 
 
 def _is_slower(shape: Sequence[Num], strides: Sequence[Num], a: int, b: int) -> bool:
-    """Whether axis a, which stands after b, is certain to have the larger step; of equal ones the longer axis is outside."""
+    """Whether axis a, which comes after b, certainly has the larger step; equal steps keep their order."""
     if strides[a] == strides[b]:
         return False
     return is_at_least(strides[a], strides[b], _one)
 
 
 def _one(name: str) -> int:
-    """An axis that has no index at all makes every order right."""
+    """The lower bound of a symbolic extent: if it were 0, every order of the axes would be right."""
     return 1
 
 
 def flags_of(shape: Sequence[Num], strides: Sequence[Num], order: Sequence[int]) -> tuple[Flag, ...]:
-    """What stays true of each axis, in memory order, when the numbers change.
+    """The flag of each axis, in memory order, which stays true when the numbers change.
 
     >>> flags_of((2, 3, 4), (15, 5, 1), (0, 1, 2)), flags_of((4, 5, 6), (5, 1, 0), (0, 1, 2))
     (('contiguous', 'gap', 'contiguous'), ('contiguous', 'contiguous', 'expanded'))

@@ -1,4 +1,4 @@
-"""What is known of where one tensor lies."""
+"""The placement of one tensor: its buffer and its layout in it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Failure", "Kind", "Origin", "Placement"]
 Kind = Literal["view", "copy", "input"]
 
 Origin = Literal["made", "given", "open"]
-"""made: a node of the graph allocates the buffer. given: it was there before the run. open: it may be any, also another
-one each time."""
+"""made: a node of the graph allocates the buffer. given: it existed before the run. open: it may be any buffer, even a
+different one each time."""
 
 
 class Failure(NamedTuple):
-    """The step of a view op that could not be one, or need not be."""
+    """The step of a view op that is not a view, or need not be one."""
 
     step: Step
     before: Layout
@@ -27,19 +27,19 @@ class Failure(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where a tensor lies: a value, or an item of a list, which has no name yet."""
+    """The buffer and layout of a tensor: a value, or an item of a list, which has no name yet."""
 
     kind: Kind
-    """`view` also of what lies in a buffer of which nobody knows which it is; `copy` also of what may be a view."""
+    """`view` includes tensors in an unknown buffer; `copy` includes tensors that may be a view."""
     root: Value | None
     """The value that its offset counts from: an input, the result of the node that allocates the buffer, or else the first
-    value of which it is not known where it lies. None of an item that would be its own root."""
+    value whose buffer is not known. None for an item that would be its own root."""
     origin: Origin
-    """Of the root's buffer."""
+    """The origin of the root's buffer."""
     layout: Layout | None
-    """None where not even the number of axes is known."""
+    """The layout; None if not even the number of axes is known."""
     source: Value | None = None
-    """The operand that it is a view of, or a copy, or either; None of what is computed."""
+    """The operand that it is a view or a copy of; None if its elements are computed."""
     in_place: bool = False
     """Whether it is the operand itself, after a write."""
     is_decided: bool = True

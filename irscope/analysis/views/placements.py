@@ -1,19 +1,19 @@
-"""One walk over a program that says of each tensor in which buffer it lies, and how.
+"""Computes the buffer and the layout of every tensor in one walk over a program.
 
-* **A view op** of which the steps are known puts its result where the steps lead from its operand's layout.
-* **An in-place op** gives back its operand.
-* **An op that shares memory by its schema**, and of which no more is known, leaves open where the result lies.
-* **Every other op** with a schema makes new buffers; where none tells of results (`prim::ConstantChunk`) it is open where
-  they lie.
-* **An if** gives what both branches give, where that is the same buffer; a carried value of a loop that every round hands on is
-  what it was before the loop; of others it is open where they lie.
-* **A group** is its block on its operands. Anything else with a block, and an op that nobody knows, leaves all open.
+* **A view op** with known steps places its result by applying the steps to its operand's layout.
+* **An in-place op** returns its operand.
+* **An op that shares memory by its schema**, without further knowledge, leaves the placement of its result open.
+* **Every other op** with a schema allocates new buffers; if no schema describes the results (`prim::ConstantChunk`), their
+  placement is open.
+* **An if** has the placement of both branches, if that is the same buffer; a carried value of a loop that every round passes on
+  keeps its placement from before the loop; others are open.
+* **A group** is its block applied to its operands. Any other node with a block, and an unknown op, leaves everything open.
 * **Containers.** The items of tuples are followed, and those of lists whose type no node of the program writes.
 * **Tensors whose shape or storage some op changes** (`resize_`, `t_`, `set_`, `out=`) are left open under all their names.
 
-"Open" is safe: it answers every question about sharing with "maybe". So is a layout that is not known.
+"Open" is safe: it answers every question about sharing with "maybe". So is an unknown layout.
 
-What an op does to a layout is worked out once for each layout and arguments, so that equal layouts are mostly one object.
+The effect of an op on a layout is computed once for each layout and arguments, so that equal layouts are mostly one object.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from irscope.ops.view_steps import Extent, Num, is_lowered
 __all__ = ["Placements"]
 
 Items = tuple[Placement, ...]
-"""What a list or tuple holds."""
+"""The items of a list or tuple."""
 
 
 _OPEN: Final = Placement("view", None, "open", None, is_decided=False)
 
 
 class Placements:
-    """Where every tensor of a graph lies."""
+    """The placement of every tensor of a graph."""
 
     def __init__(
         self, graph: Graph, shapes: Shapes, *, demands: Mapping[Value, Demand] | None = None, rows: bool = False, by_flags: bool = False,
@@ -72,11 +72,11 @@ class Placements:
         self.of: Mapping[Value, Placement] = self._facts.of
         self._demands = demands or {}
         self.assumed = assumed or {}
-        """How inputs are taken to lie whose types cannot say it, as extents have names."""
+        """Assumed layouts of inputs whose types cannot state them, because their extents are symbolic."""
         self._by_flags = by_flags
-        """Whether of what was there before only the order of the axes and their flags are believed."""
+        """Whether only the order of the axes and their flags are trusted for tensors that exist before the run."""
         self.wanders: set[Value] = set()
-        """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
+        """Values in loops whose placement is open: in each round they may be elsewhere in the same buffer."""
         self._items: dict[Value, Items] = {}
         self._facts.not_as_typed = set(following(graph, self._demands.keys())) - self._demands.keys() if self._demands else ()
         self._loops = 0
@@ -117,7 +117,7 @@ class Placements:
         self._facts.of[value] = placement
 
     def _demanded(self, value: Value, placement: Placement) -> Placement:
-        """Where a value lies of which the layout is demanded: in its own buffer, if it does not lie so already."""
+        """The placement of a value with a demanded layout: its own buffer, unless it has that layout already."""
         demand, layout = self._demands[value], placement.layout
         if layout is None or placement.kind == "input" or len(layout.shape) != len(demand.order) or demand.is_met(layout):
             return placement
@@ -148,7 +148,7 @@ class Placements:
             if is_tensor(value.type):
                 layout = self._fresh.computed(node, value)
                 if layout is not None and is_complex(layout) and category_of(node) == "pointwise":
-                    self._facts.plain.add(value)  # others may end in a view of what they made, as `mH` does
+                    self._facts.plain.add(value)  # others may end in a view of their result, as `mH` does
                 self._put(value, Placement("copy", value, "made", layout))
 
     # Nodes without blocks
@@ -220,11 +220,11 @@ class Placements:
             self._open(node.outputs)
 
     def _other(self, node: Node) -> None:
-        """An op without steps: its schema says whether results are operands, share with them, or are new."""
+        """Place the results of an op without steps: its schema says whether they are operands, share with them, or are new."""
         schema, effect = schema_of(node), effect_of(node)
         if schema is None or schema.is_varret or (effect == "opaque" and node.op not in KNOWN_SIDE_EFFECTS):
             self._open(node.outputs)
-        elif effect == "pure" and all(_is_told(result.type) for result in schema.returns):
+        elif effect == "pure" and all(_is_specific(result.type) for result in schema.returns):
             self._made(node)
         else:
             self._by_schema(node, schema)
@@ -234,7 +234,7 @@ class Placements:
             result = schema.returns[index] if index < len(schema.returns) else None
             if not is_tensor(value.type):
                 continue
-            if result is None or not _is_told(result.type):
+            if result is None or not _is_specific(result.type):
                 self._open((value,))
             elif result.alias is None:
                 self._put(value, Placement("copy", value, "made", self._fresh.computed(node, value)))
@@ -268,7 +268,7 @@ class Placements:
             self._follow_conjugation(node, source, is_view=results[0].is_view)
 
     def _follow_conjugation(self, node: Node, source: Value, *, is_view: bool) -> None:
-        """A view of what is certainly marked is, too; a conjugate of it is not."""
+        """Track conjugate marks: a view of a marked tensor is marked, its conjugate is not."""
         (value,) = node.outputs
         turns = node.op in _CONJUGATES
         if source in (self._facts.conjugated if turns else self._facts.plain):
@@ -277,7 +277,7 @@ class Placements:
             self._facts.conjugated.add(value)
 
     def _without_layout(self, node: Node) -> None:
-        """A view op of which only the schema is known: a view of all or of a part, if it is not a copy."""
+        """Place the result of a view op with unknown steps: a view of all or of a part, if it is not a copy."""
         schema = schema_of(node)
         source = node.inputs[0] if node.inputs else None
         operand = None if source is None else self.of.get(source)
@@ -308,7 +308,7 @@ class Placements:
                 self._open(block.params)
 
     def _is_handed_on(self, value: Value, param: Value) -> bool:
-        """Whether a carried value is the very tensor that the round began with, after writes at most."""
+        """Whether a carried value is the tensor that the round began with, possibly after writes."""
         while value is not param:
             node = self.graph.producer.get(value)
             schema = None if node is None or node.blocks else schema_of(node)
@@ -340,7 +340,7 @@ class Placements:
             self._open(node.outputs)
 
     def _join(self, output: Value, given: list[Value]) -> None:
-        """Where the value lies that is either the one or the other."""
+        """Place a value that is one of several: in their buffer, if it is the same."""
         if len(given) == 1:
             self._pass_on(given[0], output)
             return
@@ -363,7 +363,7 @@ _DECLARE_NO_VIEW: Final = frozenset({"aten::unsafe_chunk", "aten::unsafe_split",
 
 
 def by_flags(layout: Layout, name: str) -> Layout:
-    """A layout of which only the order of the axes and their flags are known: a gap is a number with a name."""
+    """The layout with only the order of the axes and their flags kept: a gap becomes a symbolic number."""
     if layout.strides is None:
         return layout
     strides, past = list(layout.strides), cast(Num, 1)
@@ -374,8 +374,8 @@ def by_flags(layout: Layout, name: str) -> Layout:
     return make_layout(layout.shape, loose(layout.shape, strides), layout.offset, layout.dtype)
 
 
-def _is_told(type: Type) -> bool:
-    """Whether a schema tells what a result is. One that says `Any` or `t` may well give back an operand, or a part of one."""
+def _is_specific(type: Type) -> bool:
+    """Whether a result type determines the result. An op that returns `Any` or `t` may return an operand, or a part of one."""
     return not (isinstance(type, PrimitiveType) and type.name in ("Any", "t"))
 
 
@@ -384,7 +384,7 @@ def _may_hold(type: Type) -> bool:
 
 
 def _written_operand(node: Node, schema: OpSchema, sets: frozenset[str]) -> Value | None:
-    """The operand that the op writes and gives back."""
+    """The operand that the op writes and returns."""
     for argument, value in zip(schema.arguments, node.inputs, strict=False):
         alias = argument.alias
         if alias is not None and alias.is_write and alias.before & sets and is_tensor(value.type):

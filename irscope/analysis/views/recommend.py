@@ -1,9 +1,9 @@
-"""Which buffers had better be laid out otherwise, so that what is copied today were views.
+"""Recommends other layouts for buffers, so that copies become views.
 
-For each buffer that the program allocates, and of which some copy is made only because of the order of its axes, every order is
-tried: the views and copies that lead on from it are gone through again, and the bytes that are copied are counted. All orders of
-up to five axes; of more, rows, and the orders of the operands of the copies. What a buffer must look like (`demands`) is left as it is, and
-so are inputs, which are the caller's.
+For each buffer that the program allocates, and from which some copy exists only because of the order of its axes, other orders are
+tried: the views and copies derived from it are computed again, and the copied bytes are counted. Up to five axes, all orders are
+tried; for more, row by row and channels last. Demanded layouts (`demands`) are kept, and
+so are inputs, which belong to the caller.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Recommendation", "recommendations"]
 
 _MOST_AXES: Final = 5
 _MOST_VALUES: Final = 200
-"""Buffers with more views and copies than this are not gone through: 120 times."""
+"""Buffers with more views and copies than this are skipped, since these are computed up to 120 times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Recommendation:
     order: tuple[int, ...]
     """Its axes in memory order, the slowest first."""
     saves: int
-    """How many bytes are no longer copied, less those that are copied then and are not now."""
+    """The number of bytes no longer copied, less those newly copied."""
     views: tuple[Value, ...]
     """The copies that become views."""
     copies: tuple[Value, ...]
@@ -46,7 +46,7 @@ class Recommendation:
 def recommendations(placements: Placements, demanded: Mapping[Value, object]) -> list[Recommendation]:
     """The best order for each buffer that has a better one, the most bytes first."""
     graph, of = placements.graph, placements.of
-    after = _led_to(placements)
+    after = _derived(placements)
     roots: dict[Value, None] = {}
     for placement in of.values():
         if placement.kind == "copy" and placement.failure is not None and placement.is_decided and placement.source is not None:
@@ -63,8 +63,8 @@ def _is_plain(placement: Placement) -> bool:
     return placement.layout is not None and placement.layout.is_known and placement.layout.item_size is not None
 
 
-def _led_to(placements: Placements) -> Mapping[Value, list[Value]]:
-    """What view ops, copying or not, make of each value."""
+def _derived(placements: Placements) -> Mapping[Value, list[Value]]:
+    """The results of view ops, copying or not, on each value."""
     found: dict[Value, list[Value]] = {}
     for value, placement in placements.of.items():
         if placement.source is not None and not placement.in_place:
@@ -102,7 +102,7 @@ def _orders(layout: Layout) -> Iterator[tuple[int, ...]]:
 
 
 def _copied(placements: Placements, root: Value, layout: Layout, after: Mapping[Value, list[Value]]) -> Iterator[tuple[Value, int]]:
-    """How many bytes each view op on the way copies if the root lies so: 0 of a view."""
+    """The bytes that each view op derived from the root copies for this layout of the root: 0 for a view."""
     pending = [(root, layout)]
     while pending:
         here, lies = pending.pop()
@@ -121,7 +121,7 @@ def _copied(placements: Placements, root: Value, layout: Layout, after: Mapping[
 
 
 def _view_op(graph: Graph, value: Value) -> tuple[Node | None, int]:
-    """The node that cuts or views, through the unpacking of its list, and which of its results the value is."""
+    """The view op that produces a value, possibly through the unpacking of a list, and the index of its result."""
     node = graph.producer.get(value)
     if node is None or node.op != "prim::ListUnpack":
         return node, 0

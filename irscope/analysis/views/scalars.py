@@ -1,7 +1,7 @@
-"""Whole numbers that a program computes with before it knows them: sizes of tensors, and sums and products of these.
+"""Symbolic integers: sizes of tensors that are not known before the run, and sums and products of these.
 
-A number has a name if nothing better is known: `size(%x, 0)` for an extent, which is at least 0; `~%n` for others, of which
-not even the sign is known. The same question gets the same name, so that two sizes computed twice are seen to be one.
+A number has a name if nothing better is known: `size(%x, 0)` for an extent, which is at least 0; `~%n` for others, of
+unknown sign. The same computation gets the same name, so that a size computed twice is recognised as one number.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from irscope.ops.view_steps import Extent, Num, is_at_least, product, quotient
 __all__ = ["number_of"]
 
 Known = Callable[[int], Any]
-"""What is known of an operand, by its position: a number, a tuple, an object with `shape`, or NOT_CONSTANT."""
+"""Maps the position of an operand to its known value: a number, a tuple, an object with `shape`, or NOT_CONSTANT."""
 
 
 def number_of(node: Node, operand: Known, name: str) -> Any:
-    """The number, or tuple of numbers, that a node gives; a number of its own if the op is not one of the few here, and
-    NOT_CONSTANT if it is a list of which nothing is known.
+    """The number, or tuple of numbers, that a node computes; a new name if the op is not one of the few here, and
+    NOT_CONSTANT for a list of which nothing is known.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%a : int, %b : int):\\n  %c : int = aten::mul(%a, %b)\\n  return (%c)")
@@ -40,7 +40,7 @@ def number_of(node: Node, operand: Known, name: str) -> Any:
 
 
 class _NotKnown(Exception):
-    """An operand is not known well enough."""
+    """Raised when an operand is not known well enough."""
 
 
 def _num(given: Any) -> Num:
@@ -150,5 +150,5 @@ _RULES: Final[Mapping[str, Callable[[Known, int], Any]]] = {
 
 
 def is_whole_list(type: object) -> bool:
-    """Whether it is the type of a list of whole numbers."""
+    """Whether a type is a list of integers."""
     return isinstance(type, ListType) and type.element == INT

@@ -1,8 +1,8 @@
-"""What each step of a view does to a layout, exactly as torch 2.13 does it, and when it needs a copy.
+"""Applies each step of a view to a layout, exactly as torch 2.13 does, and decides when the step needs a copy.
 
-A step of known numbers has one of two outcomes, the layout of the view or a copy. With names among the numbers there is a
+A step of known numbers has one of two outcomes, the layout of the view or a copy. With symbolic numbers there is a
 third: it depends on the run (`Undecided`). A view is claimed only if the sums of products that must be equal *are* the same
-sum, so that it is one for all sizes.
+sum, so that it is a view for all sizes.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ __all__ = [
 
 
 ANY_STRIDE: Final = Extent.of("~any")
-"""The stride of an axis of one index, where torch's rule for it depends on numbers that are not known."""
+"""The stride of an axis of one index if torch's rule for it depends on unknown numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The step gives memory of its own, of this layout."""
+    """The step copies into memory of its own, with this layout."""
 
     layout: Layout
 
@@ -67,12 +67,12 @@ class Undecided:
     """Whether the step copies depends on numbers that are known only at run time."""
 
     layout: Layout
-    """What is known of the result either way."""
+    """The layout that the result has either way, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The step cannot be done."""
+    """The step is invalid for the layout."""
 
     because: str
 
@@ -81,7 +81,7 @@ Outcome = Layout | Copied | Undecided | Failed
 
 
 def apply(step: Step, layout: Layout, base: Num | None) -> Outcome:
-    """The layout after one step; `base` is where the root's first element lies in its storage, in bytes.
+    """The layout after one step; `base` is the offset of the root's first element in its storage, in bytes.
 
     >>> apply(Regroup((6,), True), Layout((2, 3), (1, 2), 0, "float32"), 0)
     Copied(layout=Layout(shape=(6,), strides=(1,), offset=0, dtype='float32'))
@@ -90,7 +90,7 @@ def apply(step: Step, layout: Layout, base: Num | None) -> Outcome:
 
 
 def row_major(shape: Sequence[Num]) -> tuple[Num, ...]:
-    """The strides of a tensor laid out row by row, its extents numbers or names.
+    """The strides of a tensor laid out row by row; its extents may be symbolic.
 
     >>> from irscope.ops.view_steps import Extent
     >>> row_major((Extent.of("n"), 3, Extent.of("m")))
@@ -111,7 +111,7 @@ def _is_whole(*numbers: Num | None) -> bool:
 
 
 def _further(layout: Layout, elements: Num | None) -> Num | None:
-    """The offset that many elements on."""
+    """The offset after a number of elements."""
     if elements is None or layout.offset is None or layout.item_size is None:
         return layout.offset if elements == 0 else None
     return layout.offset + elements * layout.item_size
@@ -160,7 +160,7 @@ def _cut(step: Cut, layout: Layout, base: Num | None) -> Outcome:
             by = None if step.start is None else step.start * strides[axis]
         if step.step != 1:
             strides = (*strides[:axis], strides[axis] * step.step, *strides[axis + 1 :])
-    if strides is not None and step.length in (0, 1) and not _is_whole(shape[axis]):  # it may be of an axis of any stride
+    if strides is not None and step.length in (0, 1) and not _is_whole(shape[axis]):  # the axis may have any stride
         strides = (*strides[:axis], ANY_STRIDE, *strides[axis + 1 :])
     cut = (*shape[:axis], step.length, *shape[axis + 1 :])
     return make_layout(cut, strides, _further(layout, by), layout.dtype)
@@ -188,7 +188,7 @@ def _expand(step: Expand, layout: Layout, base: Num | None) -> Outcome:
         step_here = layout.strides[old] if old >= 0 else target[axis + 1] * strides[axis + 1]
         if before == target[axis]:
             strides[axis] = step_here
-        elif before != 1:  # an extent that is known only at run time: it may be 1, and repeat
+        elif before != 1:  # an extent known only at run time: it may be 1, and repeat
             return make_layout(target, None, layout.offset, layout.dtype)
     return make_layout(target, tuple(strides), layout.offset, layout.dtype)
 
@@ -206,7 +206,7 @@ def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
         return Copied(Layout(target, row_major(target), 0, layout.dtype))
     if shape == target:
         return make_layout(shape, None if strides is None else loose(shape, strides), layout.offset, layout.dtype)
-    if 0 in shape or 0 in target:  # of a tensor without elements, the strides stay if the shape does
+    if 0 in shape or 0 in target:  # a tensor without elements keeps its strides if it keeps its shape
         lies = row_major(target) if _is_whole(*shape, *target) else (ANY_STRIDE,) * len(target)
         return make_layout(target, lies, layout.offset, layout.dtype)
     found = None if strides is None else regrouped(shape, strides, target)
@@ -216,10 +216,10 @@ def _regroup(step: Regroup, layout: Layout, base: Num | None) -> Outcome:
 
 
 def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num]) -> tuple[Num, ...] | None:
-    """The strides of the same elements under other extents if they are a view whatever the names stand for; None otherwise.
+    """The strides of the same elements under other extents if that is a view for all values of the names; None otherwise.
 
-    Axes fall into groups, old and new, of as many elements each (`groups_of`). The old ones of a group must follow each other
-    without a gap, which they do if each stride is the extent times the stride of the next.
+    Old and new axes are divided into groups with equal numbers of elements (`groups_of`). The old axes of a group must follow
+    each other without a gap, which they do if each stride is the extent times the stride of the next.
 
     >>> from irscope.ops.view_steps import Extent
     >>> n = Extent.of("n")
@@ -240,20 +240,20 @@ def regrouped(shape: Sequence[Num], strides: Sequence[Num], target: Sequence[Num
 
 
 def loose(shape: Sequence[Num], strides: Sequence[Num]) -> tuple[Num, ...]:
-    """These strides, but for axes of extent 1, which may have any."""
+    """These strides, except for axes of extent 1, which may have any."""
     return tuple([ANY_STRIDE if size == 1 else stride for size, stride in zip(shape, strides, strict=True)])
 
 
 def gap_between(shape: Sequence[Num], strides: Sequence[Num], outer: int, inner: int) -> bool:
-    """Whether it may take more than the whole of the inner axis to get to the next index of the outer one."""
+    """Whether the stride of the outer axis may differ from the span of the inner one."""
     return strides[outer] != strides[inner] * shape[inner]
 
 
 def groups_of(shape: Sequence[Num], target: Sequence[Num]) -> list[tuple[list[int], list[int]]]:
-    """Old and new axes that have the same elements between them, in groups as small as is known; axes of extent 1 are in none.
+    """Groups of old and new axes with the same elements, as small as can be determined; axes of extent 1 are in none.
 
-    That there are as many elements under both shapes is taken for granted: a regrouping of others fails. So what is left
-    between axes that agree from the front and from the back agrees too.
+    Both shapes are assumed to have the same number of elements, since regrouping fails otherwise. So the axes that remain
+    between those matched from the front and from the back match too.
 
     >>> groups_of((6, 4, 5), (3, 8, 5)), groups_of((2, 1, 3), (1, 6))
     ([([0, 1], [0, 1]), ([2], [2])], [([0, 2], [1])])
@@ -275,7 +275,7 @@ def groups_of(shape: Sequence[Num], target: Sequence[Num]) -> list[tuple[list[in
 
 
 def _group_size(shape: Sequence[Num], target: Sequence[Num], old: list[int], new: list[int]) -> tuple[int, int] | None:
-    """How many of the last old and new axes make the smallest group; None if the sizes cannot be compared."""
+    """The numbers of last old and new axes that form the smallest group; None if the sizes cannot be compared."""
     if not old or not new:
         return None
     have, want, a, b = shape[old[-1]], target[new[-1]], 1, 1
@@ -361,7 +361,7 @@ def _of_larger_elements(layout: Layout, dtype: str, ratio: int) -> Outcome:
 
 
 def _divided(shape: Sequence[Num], strides: Sequence[Num], by: int) -> tuple[Num, ...] | None:
-    """The strides counted in elements so many times larger; None if one is not known to be a multiple."""
+    """The strides counted in elements `by` times larger; None if one is not known to be a multiple."""
     result: list[Num] = []
     for size, stride in zip(shape, strides, strict=True):
         whole = ANY_STRIDE if size == 1 and not _is_whole(stride) else quotient(stride, by)
@@ -382,7 +382,7 @@ def _paired(step: Paired, layout: Layout, base: Num | None) -> Outcome:
 def _joined(step: Joined, layout: Layout, base: Num | None) -> Outcome:
     shape, strides = layout.shape, layout.strides
     if not shape or (shape[-1] != 2 and _is_whole(shape[-1])):
-        return Failed("pairs along the last axis make complex numbers")
+        return Failed("the last axis must have extent 2 to form complex numbers")
     if strides is None:
         return make_layout(shape[:-1], None, layout.offset, step.dtype)
     if _is_whole(*shape, *strides):
@@ -421,7 +421,7 @@ def memory_order(memory_format: int, rank: int) -> tuple[int, ...]:
 def _dense_by_names(step: Dense, layout: Layout) -> Outcome:
     shape, strides = layout.shape, layout.strides
     order = memory_order(step.memory_format, len(shape))
-    if 0 in shape:  # a tensor without elements lies row by row whatever its strides
+    if 0 in shape:  # a tensor without elements is row by row whatever its strides
         return layout if step.memory_format == 0 and not step.suggested else Undecided(Layout(shape, None, None, layout.dtype))
     if strides is not None and not step.suggested and lies_in_order(shape, strides, order):
         return layout
@@ -431,7 +431,7 @@ def _dense_by_names(step: Dense, layout: Layout) -> Outcome:
 
 
 def lies_in_order(shape: Sequence[Num], strides: Sequence[Num], order: Sequence[int]) -> bool:
-    """Whether elements fill their span with the axes in this memory order, whatever the names stand for."""
+    """Whether elements fill their span with the axes in this memory order, for all values of the names."""
     past: Num = 1
     for axis in reversed(order):
         if shape[axis] != 1:

@@ -1,18 +1,18 @@
-"""Which tensors of a program lie in one buffer, where in it, and what made a copy necessary: the questions that people ask.
+"""Queries about views: which tensors share a buffer, at which bytes, and why a copy is necessary.
 
-**Why "no overlap" is right.** Two values are told apart in three ways, and each is a proof.
+**Why "no overlap" is sound.** Two values are proved disjoint in one of three ways.
 
-1. *Other buffers.* One lies in a buffer that a node of this graph allocated (`made`), and the other in one that another node
-   allocated or that was there before the run (`given`). An allocation gives memory that nobody else has.
-   Two given buffers are told apart only if the graph promises that its inputs are distinct.
-2. *No byte in common.* Both lie in one buffer at places that are known before the run, and the two sets of bytes are disjoint
-   (`byte_sets`). Inside a loop this holds from round to round as well: a root that a round allocates is another buffer in
-   the next one, a root from outside is the same with the same places, and where a root is itself another thing each round
-   (`Placements.wanders`) nothing is concluded. Where numbers have names nothing is concluded in programs with loops.
+1. *Different buffers.* One is in a buffer that a node of this graph allocated (`made`), and the other in one that another node
+   allocated or that existed before the run (`given`). An allocation returns memory that nothing else has.
+   Two given buffers are distinguished only if the graph promises that its inputs are distinct.
+2. *No byte in common.* Both are in one buffer at places that are known before the run, and the two sets of bytes are disjoint
+   (`byte_sets`). Inside a loop this holds across rounds as well: a root that a round allocates is another buffer in
+   the next one, a root from outside is the same with the same places, and if a root itself differs from round to round
+   (`Placements.wanders`) nothing is concluded. With symbolic numbers nothing is concluded in programs with loops.
 3. *No byte at all.* A tensor with an extent of 0 covers none.
 
-Where something lies is taken from torch's own stride rules (`irscope.ops.typing.strides`), step by step; what is not known, is
-open, and answers "maybe". A view is claimed only where each step is one for all sizes that the program can meet.
+Placements are computed by torch's own stride rules (`irscope.ops.typing.strides`), step by step; an unknown placement is
+open, and answers "maybe". A view is claimed only if each step is one for all sizes that the program can have.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ __all__ = ["ViewAliases"]
 _MOST_ROWS: Final = 50
 
 _MOST_STEPS: Final = 12
-"""Views of a chain that are told by name."""
+"""The most views of a chain that are named."""
 
 
 class ViewAliases:
-    """Where every tensor of a graph lies, by torch's own rules. Values are asked for by themselves or by their names.
+    """The buffer and layout of every tensor of a graph, by torch's own rules. Values are given as values or by their names.
 
     `demands` are layouts that values must have, by name: the axes in memory order, `"rows"`, `"columns"`, `"channels_last"`, or a
-    `Demand`; a view that lies otherwise is a copy then. `layouts`, told in the same words, are for arguments: what would be if they lay so.
-    `graph` is then the program with the types that follow, and values of the given one stand for those of it. `rows` takes inputs of
-    unknown strides to lie row by row, as programs of languages without memory (ONNX, StableHLO) are taken to anyway. `unmarked` says
-    that no complex input is a conjugate, which torch has as a mark on the tensor: it lays out what it computes from a marked one otherwise.
+    `Demand`; a view with another layout then becomes a copy. `layouts`, in the same form, assume other layouts of arguments:
+    `graph` is then the program with the types that follow, and values of the given graph are mapped to its values. `rows` assumes that
+    inputs of unknown strides are laid out row by row, as is always assumed for languages without memory (ONNX, StableHLO). `unmarked`
+    says that no complex input is a conjugate, which torch marks on the tensor: results computed from a marked one have other layouts.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
@@ -94,7 +94,7 @@ class ViewAliases:
         self.rows, self.unmarked = rows, unmarked
         self._shapes = shapes or infer(graph)
         self._now: Mapping[int, Value] = {}
-        """Of values of the given graph, by their ids, what they are in that of the assumed layouts."""
+        """Maps the ids of values of the given graph to the values of the graph with the assumed layouts."""
         assumed: Mapping[int, Demand] = {}
         if layouts:
             found = demands_of(graph, layouts, self._shapes)
@@ -108,14 +108,14 @@ class ViewAliases:
         )
 
     def placement(self, value: Value | str) -> Placement:
-        """All that is known of where a value lies. Raises UnknownName, and ArgumentError for what is no tensor."""
+        """The placement of a value, as far as it is known. Raises UnknownName, and ArgumentError for a value that is not a tensor."""
         found = self._placements.of.get(value) if isinstance(value, Value) else None
         if found is not None:
             return found
         value = self._value(value)
         found = self._placements.of.get(value)
         if found is None:
-            what = f"%{self.graph.names[value]} is no tensor but {value.type}, and lies in no buffer"
+            what = f"%{self.graph.names[value]} is not a tensor but {value.type}, and has no buffer"
             raise ArgumentError(what, hint="ask for the tensors that it holds")
         return found
 
@@ -135,38 +135,38 @@ class ViewAliases:
     def _name(self, value: Value) -> str:
         return f"%{self.graph.names[value]}"
 
-    # Where one value lies
+    # One value
 
     def kind(self, value: Value | str) -> Kind:
-        """`view`: it lies in the buffer of another value. `copy`: it has a buffer of its own, as far as is known
-        (`is_decided`). `input`: it was there before the run."""
+        """`view`: it is in the buffer of another value. `copy`: it has a buffer of its own, as far as is known
+        (`is_decided`). `input`: it existed before the run."""
         return self.placement(value).kind
 
     def is_decided(self, value: Value | str) -> bool:
-        """Whether every run agrees with `kind`. Of what is not decided, it is known only at run time where it lies: a
-        `reshape` of unknown strides may be a copy, and what comes out of a container may be anything."""
+        """Whether every run agrees with `kind`. Otherwise the placement is known only at run time: a
+        `reshape` of unknown strides may be a copy, and an item of a container may be anything."""
         return self.placement(value).is_decided
 
     def root(self, value: Value | str) -> Value | None:
-        """The value whose buffer it lies in, itself if it has one of its own; None where that is known only at run time."""
+        """The value whose buffer it is in, itself if it has one of its own; None if that is known only at run time."""
         value = self._value(value)
         placement = self.placement(value)
         return None if placement.kind == "view" and placement.root is value else placement.root
 
     def decided_root(self, value: Value) -> Value | None:
-        """The root of a value of which every run agrees where it lies; else None."""
+        """The root of a value, if every run agrees on it; else None."""
         placement = self.placement(value)
         if not placement.is_decided or (placement.kind == "view" and placement.root is value):
             return None
         return placement.root
 
     def layout(self, value: Value | str) -> Layout | None:
-        """How it lies in the buffer of its root; None where not even the number of axes is known."""
+        """The layout of a value in the buffer of its root; None if not even the number of axes is known."""
         return self.placement(value).layout
 
     def bytes(self, value: Value | str) -> ByteSet | SymbolicBytes | None:
-        """The bytes that it covers, counted from the first one of its root: with names in it where extents or strides have names;
-        None where strides, or where it begins, are not known at all.
+        """The bytes that it covers, counted from the first one of its root; symbolic if extents or strides are symbolic, and
+        None if the strides or the offset are not known at all.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Float(n, 6)):
@@ -207,7 +207,7 @@ class ViewAliases:
         return tuple(reversed(found))
 
     def _last_steps(self, value: Value) -> tuple[Value, ...]:
-        """The chain, of a long one the root and the last views: telling of each value in turn stays linear."""
+        """The chain, shortened to the root and the last views, so that explaining every value stays linear."""
         found: list[Value] = [value]
         while len(found) < _MOST_STEPS:
             placement = self.placement(found[-1])
@@ -218,13 +218,13 @@ class ViewAliases:
         return tuple(reversed(found if root is None or root is found[-1] else [*found, root]))
 
     def in_place_of(self, value: Value | str) -> Value | None:
-        """The value whose place it takes: what an in-place op gives back is its operand, with other elements."""
+        """The operand that an in-place op wrote and returned as this value; None for other values."""
         placement = self.placement(value)
         return placement.source if placement.in_place else None
 
     def static_kind(self, value: Value | str) -> Kind:
-        """The kind by what stays true when sizes change: of inputs only the order of the axes in memory and a flag for each are
-        believed, as nvFuser's analysis has them; `copy` also where that leaves it open. `explain` tells why the two differ."""
+        """The kind that stays true when sizes change: only the memory order of an input's axes and a flag for each are
+        trusted, as in nvFuser's analysis; `copy` if that leaves it open. `explain` says why it differs from `kind`."""
         value = self._value(value)
         self.placement(value)
         found = self._by_flags.of[value]
@@ -238,8 +238,8 @@ class ViewAliases:
         )  # fmt: skip
 
     def explain(self, value: Value | str) -> Verdict:
-        """Whether it lies in the buffer of another value, and why; of a copy, which step failed and the least that would make it
-        a view. The witness of a view is its chain; that of a copy, its operand and each stride that would have to be another.
+        """Whether a value is in the buffer of another value, and why; for a copy, which step failed and the least change that
+        would make it a view. The witness of a view is its chain; that of a copy, its operand and each stride that would have to differ.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Float(3, 4, strides=[5, 1])):
@@ -252,14 +252,14 @@ class ViewAliases:
         value = self._value(value)
         placement = self.placement(value)
         if placement.kind == "input":
-            return no(f"{self._name(value)} was there before the run", value)
-        told = self._view_words(value, placement) if placement.kind == "view" else self._copy_words(value, placement)
+            return no(f"{self._name(value)} existed before the run", value)
+        words = self._view_words(value, placement) if placement.kind == "view" else self._copy_words(value, placement)
         if self.static_kind(value) != placement.kind and placement.is_decided:
-            told += self._difference_words(value)
+            words += self._difference_words(value)
         if placement.kind == "view":
-            return yes(told, *self._last_steps(value))
+            return yes(words, *self._last_steps(value))
         demands = stride_demands(placement.failure) if placement.failure else ()
-        return no(told, *([] if placement.source is None else [placement.source]), *demands)
+        return no(words, *([] if placement.source is None else [placement.source]), *demands)
 
     def _op(self, value: Value) -> str:
         producer = self.graph.producer.get(value)
@@ -268,30 +268,30 @@ class ViewAliases:
     def _view_words(self, value: Value, placement: Placement) -> str:
         root = self.root(value)
         if placement.in_place and placement.source is not None:
-            return f"{self._op(value)} writes {self._name(placement.source)} and gives it back"
+            return f"{self._op(value)} writes {self._name(placement.source)} and returns it"
         if root is None:
-            return f"in whose buffer {self._name(value)} lies is known only at run time"
+            return f"the buffer of {self._name(value)} is known only at run time"
         steps = self._last_steps(value)
         names = " → ".join(map(self._name, steps))
         if len(steps) > _MOST_STEPS:
             names = names.replace(" → ", " → … → ", 1)
-        told = f"it lies in the buffer of {self._name(root)} ({names})"
-        return told if placement.is_decided else f"{told}, unless one of these steps copies at run time"
+        words = f"it lies in the buffer of {self._name(root)} ({names})"
+        return words if placement.is_decided else f"{words}, unless one of these steps copies at run time"
 
     def _copy_words(self, value: Value, placement: Placement) -> str:
         op, source = self._op(value), placement.source
         if value in self.demands and source is not None:
-            return f"{self._name(value)} must lie with the axes in the order {self.demands[value].order}, and {self._name(source)} does not"
+            return f"{self._name(value)} must have the memory order {self.demands[value].order}, and {self._name(source)} does not"
         if placement.failure is not None and source is not None:
             words = failure_words(placement.failure, self._name(source), op)
             return words if placement.is_decided else f"whether {op} copies is known only at run time: {words}"
         could = self.could_be_view(value)
-        return could.because if could else f"{op} gives new memory"
+        return could.because if could else f"{op} allocates new memory"
 
     def _difference_words(self, value: Value) -> str:
         placement, found = self.placement(value), self._by_flags.of[value]
         here: Value | None = value
-        while here is not None and found.failure is None and found.kind == "view":  # the step before that made the difference
+        while here is not None and found.failure is None and found.kind == "view":  # find the earlier step that made the difference
             here = found.source
             found = self._by_flags.of[here] if here is not None else found
         if found.failure is None or placement.failure is not None:
@@ -300,8 +300,8 @@ class ViewAliases:
         return f"; by the flags alone it would be a copy, because they do not promise this ({needs})"
 
     def could_be_view(self, value: Value | str) -> Verdict:
-        """Whether a value that torch copies could have been a view of the same elements: a padding by less than nothing, and parts
-        that are joined again as they lay side by side.
+        """Whether a value that torch copies could have been a view of the same elements: a negative padding, or a concatenation
+        of parts that are adjacent already.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
@@ -323,7 +323,7 @@ class ViewAliases:
     # Two values
 
     def overlaps(self, a: Value | str, b: Value | str) -> Verdict:
-        """Whether two values may share a byte, by where they lie; "no" is certain. The witness has both values and, where they lie
+        """Whether two values may share a byte, by their placements; "no" is certain. The witness has both values and, if they are
         in one buffer, the bytes of each."""
         a, b = self._value(a), self._value(b)
         one, other = self.placement(a), self.placement(b)
@@ -334,10 +334,10 @@ class ViewAliases:
             return self._in_one_buffer(a, b, one, other)
         if "open" in (one.origin, other.origin):
             value = a if one.origin == "open" else b
-            return yes(f"where {self._name(value)} lies is known only at run time", a, b)
+            return yes(f"the place of {self._name(value)} is known only at run time", a, b)
         if one.origin == "given" == other.origin and not (self.graph.distinct_inputs or self.graph.functional):
             roots = self._roots_words(one, other)
-            return yes(f"{roots} were there before the run, and may share memory", a, b)
+            return yes(f"{roots} existed before the run, and may share memory", a, b)
         return no(f"they lie in two buffers: {self._whose(a, one)}, {self._whose(b, other)}", a, b)
 
     def _in_one_buffer(self, a: Value, b: Value, one: Placement, other: Placement) -> Verdict:
@@ -351,16 +351,16 @@ class ViewAliases:
             return yes(f"both lie {where}, at bytes that are known only at run time", a, b)
         if isinstance(first, ByteSet) and isinstance(second, ByteSet):
             disjoint = are_disjoint(first, second)
-        elif self._placements.has_loops:  # where a name may stand for another number in each round
-            return yes(f"both lie {where}, and at which bytes may change from round to round", a, b)
+        elif self._placements.has_loops:  # a name may be another number in each round
+            return yes(f"both lie {where}, at bytes that may change from round to round", a, b)
         else:
             disjoint = are_apart(first, second)
-        told = f"{where}, {self._name(a)} covers {first} and {self._name(b)} {second}"
+        words = f"{where}, {self._name(a)} covers {first} and {self._name(b)} {second}"
         if disjoint:
-            return no(told, a, b, first, second)
+            return no(words, a, b, first, second)
         if disjoint is None:
-            told += ", and whether these have a byte in common takes too long to find out"
-        return yes(told, a, b, first, second)
+            words += ", and whether these have a byte in common takes too long to find out"
+        return yes(words, a, b, first, second)
 
     def _roots_words(self, one: Placement, other: Placement) -> str:
         assert one.root is not None
@@ -371,17 +371,17 @@ class ViewAliases:
         assert placement.root is not None
         root = self._name(placement.root)
         if placement.origin == "given":
-            what = f"{root}, which was there before the run"
+            what = f"{root}, which existed before the run"
         else:
-            what = f"that which {self.graph.producer[placement.root].op} allocates"
+            what = f"the one that {self.graph.producer[placement.root].op} allocates"
         return f"{self._name(value)} in {what}" + ("" if placement.root is value or placement.origin == "given" else f" for {root}")
 
     # Layouts that would be better
 
     def recommend(self) -> list[Recommendation]:
-        """For each buffer that the program allocates, the order of its axes with which the most copied bytes would be views, if it
-        is better than the one that it has; the most bytes first. Never against a demand. The pass `recommend-layouts` does it
-        where torch has an op for it.
+        """For each buffer that the program allocates, the order of its axes that turns the most copied bytes into views, if it
+        is better than the current one; the most bytes first. Demands are always kept. The pass `recommend-layouts` applies
+        recommendations for which torch has an op.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Float(2, 8, 4, 4, strides=[128, 16, 4, 1])):
@@ -398,7 +398,7 @@ class ViewAliases:
 
     @property
     def copied_bytes(self) -> int:
-        """How many bytes view ops, casts and clones copy, of tensors whose size is known."""
+        """The number of bytes that view ops, casts and clones copy, for tensors of known size."""
         total = 0
         for placement in self._placements.of.values():
             layout = placement.layout
@@ -410,7 +410,7 @@ class ViewAliases:
     # All values
 
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
-        """One row a tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
+        """One row per tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
         with loading("pandas"):
             import pandas as pd
 
@@ -434,11 +434,11 @@ class ViewAliases:
         }
 
     def _repr_html_(self) -> str:
-        """The first rows of the table, in a notebook; with `%load_ext irscope` there are pictures in their place."""
+        """The first rows of the table, for a notebook; with `%load_ext irscope` pictures are shown instead."""
         shown = self.table(list(islice(self.tensors(), _MOST_ROWS)))
         return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False)}"
 
     def __repr__(self) -> str:
         kinds = [placement.kind for placement in self._placements.of.values()]
-        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("input", "view", "copy"))
-        return f"<ViewAliases of {self.graph.name!r}: {told}>"
+        counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("input", "view", "copy"))
+        return f"<ViewAliases of {self.graph.name!r}: {counts}>"

@@ -1,4 +1,4 @@
-"""What view ops make of the layouts of their operands, each worked out once for each layout and arguments."""
+"""Applies view ops to the layouts of their operands, once for each op, layout and arguments."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, could_be_
 __all__ = ["Result", "ViewOps", "after", "placed"]
 
 _TAKES_ANOTHER: Final = frozenset({"aten::expand_as", "aten::reshape_as", "aten::view_as", "aten::to", "aten::type_as", "aten::as_strided"})
-"""Ops of which the result depends on more than one layout and known numbers."""
+"""Ops whose result depends on more than one layout and known numbers."""
 _ASKS_DEVICE: Final = frozenset({"aten::to", "aten::type_as", "aten::cpu"})
 _BY_STORAGE: Final = frozenset({"aten::as_strided"})
 
 
 class Result(NamedTuple):
-    """What a view op does to one layout."""
+    """The effect of a view op on one layout."""
 
     layout: Layout | None
     is_view: bool
@@ -30,13 +30,13 @@ class Result(NamedTuple):
 
 
 class ViewOps:
-    """Asks `lower` for steps and follows them."""
+    """Lowers view ops to steps with `lower`, and applies the steps."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._results: dict[tuple[Any, ...], tuple[Result, ...] | str | None] = {}
         self._kept: list[object] = []
-        """What keys of `_results` name by identity."""
+        """Objects that keys of `_results` refer to by identity, kept alive."""
 
     def results_of(self, node: Node, operand: Placement) -> tuple[Result, ...] | str | None:
         layout = operand.layout
@@ -82,13 +82,13 @@ class ViewOps:
         return tuple([after(each, layout, base) for each in lowered if not isinstance(each, str)])
 
     def _base(self, operand: Placement) -> Num | None:
-        """Where the root's first element lies in its storage, in bytes."""
+        """The offset of the root's first element in its storage, in bytes."""
         if operand.origin == "made":
             return 0
         return None if operand.origin == "open" else Extent.of(f"first_byte(%{self._facts.graph.names[operand.root]})")  # type: ignore[index]
 
     def possible_view(self, value: Value) -> tuple[Value, Layout] | None:
-        """The value of which a copy could be a view, and how it would lie in the buffer of that one's root; None of most."""
+        """The value that a copy could be a view of, and its layout in the buffer of that value's root; None for most."""
         node = self._facts.graph.producer.get(value)
         if node is None or not node.inputs:
             return None
@@ -102,7 +102,7 @@ class ViewOps:
         return None if result is None or result.layout is None else (node.inputs[0], result.layout)
 
     def _side_by_side(self, node: Node) -> tuple[Value, Layout] | None:
-        """Where parts that are joined lie one behind the other already, along the very axis that they are joined along."""
+        """The view that replaces a concatenation of parts already adjacent along the concatenated axis; None if there is none."""
         parts = list(self._facts.tensors_of(node))
         axis, placements = self._facts.argument(node.inputs[1]) if len(node.inputs) > 1 else 0, [self._facts.of.get(part) for part in parts]
         layouts = [placement.layout for placement in placements if placement is not None and placement.layout is not None]
@@ -124,7 +124,7 @@ class ViewOps:
 
 
 def after(lowered: Steps, layout: Layout, base: Num | None) -> Result:
-    """What a list of steps makes of a layout."""
+    """The result of applying a list of steps to a layout."""
     is_view, is_decided, failure = True, True, None
     here: Layout = layout
     for step in lowered:
@@ -154,7 +154,7 @@ def placed(result: Result, operand: Placement, source: Value) -> Placement:
 
 
 def _past(layout: Layout, axis: int, length: int) -> Num | None:
-    """Where the element lies that is so many indices along an axis."""
+    """The offset of the element that is `length` indices along an axis."""
     if layout.strides is None or layout.offset is None or layout.item_size is None:
         return None
     return layout.offset + layout.strides[axis] * length * layout.item_size

@@ -1,7 +1,7 @@
-"""How a constant is written inside `[value=…]`: numbers, strings, small tensors, containers; read and printed.
+"""Reads and prints constants inside `[value=…]`: numbers, strings, small tensors, containers.
 
-TorchScript prints some constants so that they cannot be read back: large tensors (`<Tensor>`), objects, non-ASCII
-bytes. The first are kept as sizes without elements, the second as `Opaque` text, the third are understood. Numbers that
+TorchScript prints some constants in forms that cannot be read back directly: large tensors (`<Tensor>`), objects, non-ASCII
+bytes. The first are kept as sizes without elements, the second as `Opaque` text, and the third are decoded. Numbers that
 we print are exact.
 """
 
@@ -53,7 +53,7 @@ _MAX_DIGITS = 400
 def read_constant(cursor: Cursor, type: Type | None, *, key: str = "value") -> Any:
     """The payload that starts at the cursor.
 
-    `type` is that of the value that the node makes, if it makes one: the text `0` is 0, 0.0 or False by it. Under
+    `type` is that of the node's result, if it has one: it decides whether the text `0` is 0, 0.0 or False. Under
     another key than `value`, a word is a type (`types=[int, Float(2)]`).
     """
     return typed(_read(cursor, type, key), type) if key == "value" else _read(cursor, None, key)
@@ -103,7 +103,7 @@ def _number(cursor: Cursor, found: re.Match[str]) -> int | float | complex:
 
 
 def _element_types(type: Type | None) -> tuple[Type, ...]:
-    """The types of what a list or tuple holds; the last one repeats."""
+    """The types of the items of a list or tuple; the last one repeats."""
     match type:
         case OptionalType(element):
             return _element_types(element)
@@ -168,7 +168,7 @@ def _read_word(cursor: Cursor, type: Type | None, key: str) -> Any:
 
 
 def _read_opaque(cursor: Cursor) -> Opaque:
-    """Any text up to the comma or bracket that ends it, brackets and strings inside it balanced."""
+    """Read any text up to the comma or bracket that ends it; brackets and strings inside it are balanced."""
     text = cursor.balanced()
     if not text:
         cursor.fail("a constant")
@@ -176,7 +176,7 @@ def _read_opaque(cursor: Cursor) -> Opaque:
 
 
 def typed(payload: Any, type: Type | None) -> Any:
-    """The payload as its type wants it: TorchScript prints a float `3e16` without a point and a bool as 0 or 1.
+    """The payload converted to its type: TorchScript prints a float `3e16` without a point and a bool as 0 or 1.
 
     >>> typed(1, BOOL), typed((1, 2.5), ListType(FLOAT))
     (True, (1.0, 2.5))
@@ -199,7 +199,7 @@ def typed(payload: Any, type: Type | None) -> Any:
 
 
 def constant_text(payload: Any, type: Type | None = None, *, nested: bool = False) -> str:
-    """The payload as TorchScript prints it, exact where torch rounds.
+    """The payload as TorchScript prints it, but with exact numbers where torch rounds.
 
     >>> constant_text(1.0), constant_text(True, BOOL), constant_text((1, 2)), constant_text((), ListType(FLOAT))
     ('1.', '1', '[1, 2]', 'annotate(List[float], [])')
@@ -226,7 +226,7 @@ def constant_text(payload: Any, type: Type | None = None, *, nested: bool = Fals
             return _dict_text(payload, type)
         case None | Type():
             return str(payload)
-    return f"<{payload.__class__.__name__}>"  # an object that has no text of its own, such as a Graph
+    return f"<{payload.__class__.__name__}>"  # an object without a text form, such as a Graph
 
 
 def _float_text(number: float) -> str:

@@ -1,4 +1,4 @@
-"""A few lines of a program around a place, with the place marked: the *where* of every error about a graph."""
+"""Prints a few lines of a program around marked places: the *where* of every error about a graph."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _CONTEXT = 2
 
 
 class _Names(dict[Value, str]):
-    """Names that also exist for values that the graph does not define: a broken graph must print, too."""
+    """Names with a default for values that the graph does not define: a broken graph must print, too."""
 
     def __missing__(self, value: Value) -> str:
         return value.name or f"#{value.id}"
 
 
 def excerpt(graph: Graph, marks: Mapping[Node | Block, str], *, context: int = _CONTEXT) -> str:
-    """The lines of the marked nodes and of the ends of the marked blocks, each with `>` and its note, and those around.
+    """The lines of marked nodes and of the ends of marked blocks, each with `>` and its note, and the lines around them.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")

@@ -1,4 +1,4 @@
-"""A place in a text that moves forward by pattern, and turns every surprise into a ParseError with a caret."""
+"""A cursor that advances through a text by patterns, and raises ParseError with a caret for anything unexpected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irscope.errors import ParseError
 __all__ = ["KEY", "NAME", "Cursor", "quote", "unquote"]
 
 NAME = r"[\w./]+(?:::[\w./]+)*"
-"""The name of a value: torch's dotted names, and the looser ones of ONNX (`onnx::Conv_12`, `/conv/Conv_output_0`)."""
+"""The name of a value: torch's dotted names, and the freer ones of ONNX (`onnx::Conv_12`, `/conv/Conv_output_0`)."""
 
 KEY = re.compile(r"[\w.]+")
 """The name of an attribute; any other is written in quotes."""
@@ -27,7 +27,7 @@ _UNSAFE = re.compile(r'[\\"]|[^ -~]')
 
 
 class Cursor:
-    """Reads a text from left to right; spaces, newlines and `# comments` between words mean nothing to it.
+    """Reads a text from left to right; ignores spaces, newlines and `# comments` between words.
 
     >>> cursor = Cursor("int ]")
     >>> cursor.take("int"), cursor.take("[")
@@ -42,7 +42,7 @@ class Cursor:
     __slots__ = ("depth", "file", "pos", "text")
 
     MAX_DEPTH = 100
-    """How deep types and constants may nest; blocks may nest without a limit."""
+    """The maximal nesting depth of types and constants; blocks may nest without a limit."""
 
     def __init__(self, text: str, pos: int = 0, *, file: str = "") -> None:
         self.text = text
@@ -51,7 +51,7 @@ class Cursor:
         self.depth = 0
 
     def skip(self) -> int:
-        """Passes over spaces and comments; gives the new position."""
+        """Skips spaces and comments; returns the new position."""
         found = _SPACE.match(self.text, self.pos)
         assert found is not None  # the pattern matches the empty text
         self.pos = found.end()
@@ -62,26 +62,26 @@ class Cursor:
         return self.text.startswith(literal, self.skip())
 
     def take(self, literal: str) -> bool:
-        """Passes over `literal` if it comes next."""
+        """Consumes `literal` if it comes next; returns whether it did."""
         if not self.text.startswith(literal, self.skip()):
             return False
         self.pos += len(literal)
         return True
 
     def expect(self, literal: str, *alternatives: str) -> None:
-        """Passes over `literal`, or fails naming it and what else would have been right."""
+        """Consumes `literal`, or raises ParseError that names it and the alternatives."""
         if not self.take(literal):
             self.fail(" or ".join(f"{word!r}" for word in (literal, *alternatives)))
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Passes over what the pattern matches here, if it does."""
+        """Consumes and returns the pattern's match here, if there is one."""
         found = pattern.match(self.text, self.skip())
         if found is not None:
             self.pos = found.end()
         return found
 
     def demand(self, pattern: re.Pattern[str], what: str) -> str:
-        """The text that the pattern matches here, or a failure that expected `what`."""
+        """The text that the pattern matches here; raises ParseError that expected `what` otherwise."""
         found = self.match(pattern)
         if found is None:
             self.fail(what)
@@ -95,7 +95,7 @@ class Cursor:
         return unquote(found.group())
 
     def balanced(self) -> str:
-        """Any text up to the comma, `)`, `]` or `}` that ends it; strings and brackets inside it belong to it."""
+        """Any text up to the comma, `)`, `]` or `}` that ends it, including balanced brackets and strings."""
         start = self.skip()
         opened = 0
         for found in _BRACKET.finditer(self.text, start):
@@ -111,13 +111,13 @@ class Cursor:
         return self.fail("a closing bracket")
 
     def enter(self) -> None:
-        """One level deeper in a type or constant; fails when that is too deep."""
+        """Enters one more level of a type or constant; raises ParseError if that is too deep."""
         self.depth += 1
         if self.depth > self.MAX_DEPTH:
             self.wrong(f"types and constants nest at most {self.MAX_DEPTH} deep")
 
     def fail(self, expected: str, *, found: str | None = None) -> NoReturn:
-        """Raises ParseError at this place: what was expected, and the word that stands there."""
+        """Raises ParseError at this place: what was expected, and the word found there."""
         if found is None:
             word = _WORD.match(self.text, self.skip())
             shown = word.group() if word is not None else ""
@@ -125,7 +125,7 @@ class Cursor:
         self.wrong(f"expected {expected}, found {found}")
 
     def wrong(self, what: str, pos: int | None = None, *, hint: str = "") -> NoReturn:
-        """Raises ParseError with this sentence, at `pos` or here."""
+        """Raises ParseError with the message `what`, at `pos` or here."""
         place = self.pos if pos is None else pos
         start = self.text.rfind("\n", 0, place) + 1
         end = self.text.find("\n", place)
@@ -140,7 +140,7 @@ class Cursor:
 
 
 def _window(source_line: str, column: int) -> tuple[str, int]:
-    """The part of a long line that shows the column, and how many characters were left out before it."""
+    """The part of a long line that contains the column, and the number of characters left out before it."""
     if len(source_line) <= 160:
         return source_line, 0
     start = max(0, column - 80)
@@ -148,7 +148,7 @@ def _window(source_line: str, column: int) -> tuple[str, int]:
 
 
 def quote(text: str) -> str:
-    r"""A string as TorchScript prints it, but with letters beyond ASCII as they are.
+    r"""A string as TorchScript prints it, but with printable non-ASCII characters as they are.
 
     >>> print(quote('a\n"b" \x01 é'))
     "a\n\"b\" \001 é"
@@ -168,7 +168,7 @@ def _quoted(found: re.Match[str]) -> str:
 
 
 def unquote(literal: str) -> str:
-    r"""What a quoted string says, with torch's own spelling of bytes beyond ASCII understood.
+    r"""The text of a quoted string, including torch's own escapes of non-ASCII bytes.
 
     Torch prints such a byte as a negative number in octal, each digit counted down from `0`: `é` is `\0)+\/.)`.
 
@@ -183,7 +183,7 @@ def unquote(literal: str) -> str:
         return escaped
     try:
         return escaped.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a lone surrogate stood in the text itself
+    except UnicodeEncodeError:  # the text itself contains a lone surrogate
         return escaped
 
 

@@ -1,4 +1,4 @@
-'''How a module reads as text: its symbols and constants written as nodes are, its graphs as graphs are.
+'''Prints and parses the text of a module: its symbols and constants are written like nodes, its graphs like graphs.
 
     module "jit_f" = module::attributes[x=1]():
     symbol "F" = flow::executable.export[visibility="public", function_ref="@F"]()
@@ -10,7 +10,7 @@
     end
     end
 
-A symbol with a graph of its own ends in a colon, and that graph follows. Lines that begin a part stand at the left
+A symbol with a graph of its own ends in a colon, followed by that graph. Lines that begin a part start at the left
 margin, and no line of a graph begins like one.
 '''
 
@@ -36,7 +36,7 @@ _MAX_DEPTH: Final = 256
 
 
 def is_module_text(text: str) -> bool:
-    """Whether a text is that of a module rather than of a graph.
+    """Whether a text is a module rather than a graph.
 
     >>> is_module_text('module "m" = module::attributes():\\nend'), is_module_text("graph():\\n  return ()")
     (True, False)
@@ -90,19 +90,19 @@ def _constant_line(payload: Any) -> str:
 
 
 def parse_module(text: str, *, file: str = "") -> Module:
-    """The module that a text spells. Raises ParseError with the line.
+    """The module that a text describes. Raises ParseError with the line.
 
     >>> m = parse_module('module "m" = module::attributes():\\ngraph "f":\\ngraph(%x : Tensor):\\n  return (%x)\\nend')
     >>> m, list(m.graphs)
     (<Module 'm': 1 graph>, ['f'])
     """
     if not isinstance(text, str):
-        raise ArgumentError(f"parse_module takes text, not {type(text).__name__}", hint="print_module makes it")
+        raise ArgumentError(f"parse_module takes text, not {type(text).__name__}", hint="print_module writes it")
     return _Reader(text, file).read()
 
 
 class _Open:
-    """A module whose end is not yet read."""
+    """A module whose end has not been read yet."""
 
     def __init__(self, name: str, attrs: Mapping[str, Any]) -> None:
         self.name, self.attrs = name, attrs
@@ -116,7 +116,7 @@ class _Open:
 
 
 class _Reader:
-    """Cuts the text at the lines that begin a part."""
+    """Parses the text, which it splits at the lines that begin a part."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -182,7 +182,7 @@ class _Reader:
         return Graph(graph.body, name)
 
     def node(self, text: str, line: int) -> Node:
-        """A node of no operands, written as in a graph."""
+        """A node without operands, written as in a graph."""
         try:
             return next(parse(f"graph():\n  {text.removeprefix('= ')}\n  return ()").nodes())
         except (ParseError, StopIteration) as error:

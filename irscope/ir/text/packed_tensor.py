@@ -1,7 +1,7 @@
-"""Constant tensors of many elements as a short text: `<Tensor CPULongType{20} eNpjYKAO…>`.
+"""A short text for constant tensors of many elements: `<Tensor CPULongType{20} eNpjYKAO…>`.
 
-Between the type and the end stand the elements, row by row, each with its lowest byte first, packed by zlib and written
-in the letters of base64 that are safe in addresses. That keeps every bit. It is for tensors that we made ourselves:
+After the type come the elements, row by row, each with its lowest byte first, compressed by zlib and encoded
+in URL-safe base64. That keeps every bit. It is used for tensors that irscope created itself:
 those of a frontend print as the frontend prints them, which for many elements is `<Tensor>`, so that a model with its
 weights stays a text of some pages.
 """
@@ -20,14 +20,14 @@ import numpy as np
 __all__ = ["MAX_PACKED", "PACKED", "packed", "unpacked"]
 
 MAX_PACKED: Final = 1 << 12
-"""Elements that are written at most; more are not read either, whatever a text claims."""
+"""The most elements that are written; more are not read either, whatever a text claims."""
 
 PACKED: Final = re.compile(r"<Tensor ([A-Z]\w*?)Type\{([\d,]*)\} ([\w\-=]+)>")
 """A packed tensor: device and element type, extents, elements."""
 
 
 def packed(array: np.ndarray[Any, Any]) -> str:
-    """The elements as letters.
+    """The elements encoded as letters.
 
     >>> len(packed(np.zeros(1000))) < 99, unpacked(packed(np.arange(3)), (3,), np.dtype("int64"))
     (True, array([0, 1, 2]))
@@ -37,7 +37,7 @@ def packed(array: np.ndarray[Any, Any]) -> str:
 
 
 def unpacked(letters: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
-    """The array that `packed` wrote; None where the letters are not those of one of this shape and type."""
+    """The array that `packed` encoded; None if the letters do not encode an array of this shape and type."""
     size = prod(shape) * dtype.itemsize
     if prod(shape) > MAX_PACKED:
         return None

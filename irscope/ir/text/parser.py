@@ -1,12 +1,12 @@
-"""How a program is read from TorchScript's text.
+"""Parses a program from TorchScript's text.
 
     graph  = "graph(" params "):" statements "return (" names ")" { "with" op "=" graph }
     node   = [ results "=" ] op [ "[" attributes "]" ] "(" names ")" { block }
     block  = "block0(" params "):" statements "-> (" names ")"
 
-Almost every line of a large program has one shape, `%a : Type = ns::op[value=1](%b, %c) # file.py:1:2`; one regular
-expression reads it whole. What does not fit, or names what is not defined, is read again by a cursor that says what is
-wrong. Indentation means nothing. Blocks are kept on a list of open frames, so that they nest without a limit.
+Almost every line of a large program has one form, `%a : Type = ns::op[value=1](%b, %c) # file.py:1:2`; one regular
+expression matches it whole. A line that does not match, or uses an undefined name, is read again by a cursor that reports
+the error. Indentation is ignored. Blocks are kept on a list of open frames, so that they nest without a limit.
 
 A name is visible to the end of its block. Torch prints the graph of a fusion group after the graph that uses it
 (`prim::FusionGroup_0(%a)` … `with prim::FusionGroup_0 = graph(%b : Tensor)`): here it becomes the block of the node.
@@ -44,7 +44,7 @@ _OPERANDS = re.compile(rf"[ ]*\(((?:%{NAME}(?:, %{NAME})*+)?+)\)")
 _NAME = re.compile(rf"%({NAME})")
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)*")
 _PYTHON_ARGUMENTS = re.compile(rf"\(([^\n]*)\)(?=\((?:%{NAME}(?:, %{NAME})*+)?+\))")
-"""Torch prints them without quotes, so that only the operands after them tell where they end."""
+"""Torch prints the arguments of a Python op without quotes, so that only the operands after them show where they end."""
 _BLOCK = re.compile(r"block\d*\(")
 _RETURN = re.compile(r"return\b")
 _WITH = re.compile(r"with\s+([A-Za-z_][\w.]*(?:::[\w.]+)*)\s*=")
@@ -57,7 +57,7 @@ _RENAME = "each value has one definition; rename one of them"
 
 
 def parse(text: str, *, file: str = "") -> Graph:
-    """The graph that a text spells; `str(graph)` is the other direction.
+    """The graph that a text describes; `str(graph)` is the inverse.
 
     >>> g = parse('''
     ... graph(%x : Float(2, 3)):
@@ -77,7 +77,7 @@ def parse(text: str, *, file: str = "") -> Graph:
 
 
 class _Frame:
-    """A block whose end is not yet read."""
+    """A block whose end has not been read yet."""
 
     __slots__ = ("blocks", "nodes", "opened_at", "owner", "params")
 
@@ -87,11 +87,11 @@ class _Frame:
         self.opened_at = opened_at
         self.nodes: list[Node] = []
         self.blocks: list[Block] = []
-        """The finished blocks of the last node, while more may follow."""
+        """The finished blocks of the last node, to which more may be added."""
 
 
 class _Reader:
-    """Reads one program; `visible` maps names to values at the place reached."""
+    """Reads one program; `visible` maps names to values at the current place."""
 
     def __init__(self, text: str, file: str) -> None:
         self.cursor = Cursor(text, file=file)
@@ -103,7 +103,7 @@ class _Reader:
         """Nodes of the graph being read whose op ends in a number: `prim::FusionGroup_0`."""
 
     def program(self) -> Graph:
-        """The main graph with the groups that follow it."""
+        """Read the main graph and the groups that follow it."""
         main, waiting = self.graph(), [_by_op(self.references)]
         while waiting:
             found = self.cursor.match(_WITH)
@@ -134,7 +134,7 @@ class _Reader:
         return make_block(body.id, body.params, body.nodes, body.returns[: len(owner.outputs)])
 
     def graph(self) -> Block:
-        """One `graph(…): … return (…)`."""
+        """Read one `graph(…): … return (…)`."""
         cursor = self.cursor
         cursor.demand(_GRAPH, "'graph('")
         cursor.expect("(")
@@ -156,7 +156,7 @@ class _Reader:
                 self.node(frames)
 
     def lines(self, nodes: list[Node]) -> None:
-        """Reads lines of the usual shape for as long as they come, and leaves the cursor before the first other one."""
+        """Read lines of the usual form, and leave the cursor before the first other line."""
         visible, locations, constants = self.visible, self.locations, self.constants
         match, pos, text, has_groups = _LINE.match, self.cursor.pos, self.cursor.text, self.has_groups
         append = nodes.append
@@ -171,7 +171,7 @@ class _Reader:
                 inputs = tuple([visible[word] for word in operands[1:].split(", %")]) if operands else ()
                 type = parse_type(type_text) if name is not None else TENSOR
             except (KeyError, ParseError):
-                break  # the cursor reads the line again and tells what is wrong
+                break  # the cursor reads the line again and reports the error
             if constant is None:
                 attrs: Mapping[str, Any] = EMPTY
             else:
@@ -189,7 +189,7 @@ class _Reader:
         self.cursor.pos = pos
 
     def open(self, frames: list[_Frame]) -> None:
-        """Enters a block of the node read last; its results are not visible inside."""
+        """Enter a block of the node read last; the node's results are not visible inside."""
         frame = frames[-1]
         opened_at = self.cursor.pos
         owner = frame.nodes[-1]
@@ -201,7 +201,7 @@ class _Reader:
         frames.append(_Frame(owner, params, opened_at))
 
     def close(self, frames: list[_Frame]) -> None:
-        """Ends the innermost block; with the last one of a node, the node is complete."""
+        """End the innermost block; the last block of a node completes the node."""
         cursor = self.cursor
         cursor.expect("->")
         returns = self.operands()
@@ -223,7 +223,7 @@ class _Reader:
             self.declare(value, cursor.pos)
 
     def node(self, frames: list[_Frame]) -> None:
-        """One node of any shape."""
+        """Read one node of any form."""
         cursor = self.cursor
         inside = len(frames) > 1
         results = self.results(inside)
@@ -249,7 +249,7 @@ class _Reader:
         frames[-1].nodes.append(node)
 
     def results(self, inside: bool) -> list[Value]:
-        """`%a : Tensor, %b : int =`, or nothing; torch prints ` = ` also before a node with no result."""
+        """Read `%a : Tensor, %b : int =`, or nothing; torch prints ` = ` even before a node with no result."""
         cursor = self.cursor
         results: list[Value] = []
         if cursor.take("="):
@@ -263,7 +263,7 @@ class _Reader:
         return results
 
     def declaration(self) -> Value:
-        """`%a : Tensor`; a name without a type is a Tensor."""
+        """Read `%a : Tensor`; a name without a type is a Tensor."""
         cursor = self.cursor
         start = cursor.skip()
         found = cursor.match(_NAME)
@@ -280,7 +280,7 @@ class _Reader:
         self.visible[value.name] = value
 
     def params(self) -> tuple[Value, ...]:
-        """Declarations up to the closing bracket, visible from here on."""
+        """Read declarations up to the closing bracket; they are visible from here on."""
         cursor = self.cursor
         params: list[Value] = []
         while not cursor.at(")"):
@@ -293,7 +293,7 @@ class _Reader:
         return tuple(params)
 
     def operands(self) -> tuple[Value, ...]:
-        """`(%a, %b)`."""
+        """Read `(%a, %b)`."""
         cursor = self.cursor
         plain = _OPERANDS.match(cursor.text, cursor.pos)
         if plain is not None:
@@ -320,7 +320,7 @@ class _Reader:
         return tuple(read)
 
     def attributes(self, results: list[Value]) -> dict[str, Any]:
-        """`[value=1, name="x"]`, or nothing."""
+        """Read `[value=1, name="x"]`, or nothing."""
         cursor = self.cursor
         attrs: dict[str, Any] = {}
         if not cursor.take("["):
@@ -339,7 +339,7 @@ class _Reader:
         return attrs
 
     def remark(self) -> tuple[str, Location | None]:
-        """What stands after a node on its line: `, scope: a.b # file.py:1:2`."""
+        """Read the rest of a node's line: `, scope: a.b # file.py:1:2`."""
         cursor = self.cursor
         scope = _SCOPE.match(cursor.text, cursor.pos)
         if scope is not None:
@@ -350,7 +350,7 @@ class _Reader:
         return scope.group(1).strip() if scope else "", self.location(tail.group(1)) if tail else None
 
     def location(self, comment: str) -> Location | None:
-        """The place that a comment names, the same record each time; other comments mean nothing."""
+        """The location that a comment names, the same record each time; None for other comments."""
         if comment not in self.locations:
             found = _LOCATION.fullmatch(comment)
             place = Location(found.group(1), int(found.group(2)), int(found.group(3))) if found else None
@@ -363,7 +363,7 @@ def _by_op(nodes: list[Node]) -> dict[str, Node]:
 
 
 def _complete(node: Node, *blocks: Block) -> None:
-    """Gives a node its blocks. Nobody else has seen it yet, so that it may still change."""
+    """Set the blocks of a node. It has not been published yet, so that it may still change."""
     object.__setattr__(node, "blocks", blocks)
 
 

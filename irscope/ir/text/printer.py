@@ -1,7 +1,7 @@
-"""How a program is written: TorchScript's text, which `irscope.ir.text.parser` reads back to the same structure.
+"""Prints a program as TorchScript's text, which `irscope.ir.text.parser` reads back to the same structure.
 
-What differs from torch: a node without results is written without ` = `, the body of a group stands under its node,
-numbers have all their digits, and lines are indented by at most `MAX_INDENT`, lest a deep program be nothing but spaces.
+It differs from torch in four ways: a node without results has no ` = `, the body of a group is printed under its node,
+numbers have all their digits, and lines are indented by at most `MAX_INDENT`, so that a deep program is not mostly spaces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from irscope.ir.types import Type
 __all__ = ["MAX_INDENT", "assign_names", "keeps_given_names", "print_first_lines", "print_graph", "print_node", "type_text"]
 
 MAX_INDENT: Final = 128
-"""Spaces; deeper blocks are written at this indentation."""
+"""Spaces; deeper blocks are printed at this indentation."""
 
 _NAME = rf"(?:\d+|(?!(?:{'|'.join(keyword.kwlist)})\b)[A-Za-z_][\w.]*+(?<!\.))"
 _LEGAL = re.compile(rf"{_NAME}(?:\n{_NAME})*+", re.ASCII)
@@ -55,7 +55,7 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
 
 
 def print_first_lines(graph: Graph, count: int) -> list[str]:
-    """The first lines of what `print_graph` gives without locations; what comes after them costs nothing.
+    """The first lines of `print_graph` without locations; later lines are not computed.
 
     >>> from irscope.ir.text.parser import parse
     >>> print_first_lines(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"), 2)
@@ -75,16 +75,16 @@ def _lines(graph: Graph, names: Mapping[Value, str] | None, locations: bool, mos
 
 
 _Place = tuple[Block, Iterator[Node], str, Iterator[tuple[int, Block]]]
-"""A block being written: its nodes still to come, its indentation, and the blocks of the same node that follow it."""
+"""A block being printed: its remaining nodes, its indentation, and the blocks of the same node that follow it."""
 
 
 class _Writer:
-    """Writes lines of one graph; the texts of types and locations are kept by the identity of their records, which is
-    found faster than their hash."""
+    """Writes lines of one graph; the texts of types and locations are cached by the identity of their records, which is
+    faster than by their hash."""
 
     def __init__(self, names: Mapping[Value, str] | None, locations: bool) -> None:
         self.names = names
-        """None: each value has its own name, which is found faster than in a mapping."""
+        """Names by value; None if each value has its own name, which is faster than a mapping."""
         self.locations = locations
         self.texts: dict[int, str] = {}
         self.constants: dict[tuple[int, int, str], str] = {}
@@ -133,7 +133,7 @@ class _Writer:
             nodes = iter(block.nodes)
 
     def lines(self, nodes: Iterator[Node], pad: str, lines: list[str]) -> Node | None:
-        """Writes nodes up to and with the first one that has blocks, and gives that one."""
+        """Writes nodes up to and including the first one that has blocks, and returns that one."""
         names, remarks, texts, append = self.names, self.locations, self.texts, lines.append
         type: Type | None = None
         type_text = ""
@@ -162,7 +162,7 @@ class _Writer:
         return None
 
     def line(self, node: Node) -> str:
-        """A node of any shape."""
+        """The line of a node of any form."""
         outputs = node.outputs
         attrs = "" if node.attrs is EMPTY and node.op[0] != "^" else self.attributes(node)
         operands = self.operands(node.inputs) if node.inputs else ""
@@ -198,8 +198,8 @@ class _Writer:
 
 
 def assign_names(graph: Graph) -> dict[Value, str]:
-    """A name for each value, without `%`: its own where no earlier value has it, `x.1` where one has, the smallest free
-    number where it has none. All are names that TorchScript reads.
+    """A name for each value, without `%`: its own if no earlier value has it, `x.1` if one has, the smallest free
+    number if it has none. All are names that TorchScript reads.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor, %7 : Tensor, %in : Tensor):\\n  return (%x)")
@@ -219,19 +219,19 @@ def assign_names(graph: Graph) -> dict[Value, str]:
 
 
 def keeps_given_names(graph: Graph) -> bool:
-    """Whether all names can be printed as they were given: legal, and no two the same."""
+    """Whether all names can be printed as given: legal and distinct."""
     given = [value.name for value in _values(graph)]
     return len(set(given)) == len(given) and _are_legal(given)
 
 
 def _are_legal(names: Collection[str]) -> bool:
-    """Whether TorchScript reads all of these names: asked at once, which is faster than one by one."""
+    """Whether TorchScript reads all of these names, checked at once, which is faster than one by one."""
     lines = "\n".join(names)
     return len(names) == lines.count("\n") + 1 and _LEGAL.fullmatch(lines) is not None
 
 
 def _values(graph: Graph) -> list[Value]:
-    """All values in textual order, as `Graph.values`, without the cost of a generator in a generator."""
+    """All values in textual order, as `Graph.values`, without the cost of nested generators."""
     values = list(graph.body.params)
     stack = [iter(graph.body.nodes)]
     while stack:
@@ -249,7 +249,7 @@ def _values(graph: Graph) -> list[Value]:
 
 
 def _legal(name: str) -> str:
-    """The name with what TorchScript would not read replaced."""
+    """The name with everything replaced that TorchScript would not read."""
     if name.isdecimal() and name.isascii():
         return name
     name = _ILLEGAL.sub("_", name).rstrip(".")
@@ -262,7 +262,7 @@ def _legal(name: str) -> str:
 
 
 def _resolve(values: list[Value], wanted: list[str]) -> dict[Value, str]:
-    """Names for values of which some want the same name or none; a name that is wanted once is given at once."""
+    """Unique names for values, some of which have the same wanted name or none; a name wanted once is kept."""
     names = dict(zip(values, wanted, strict=True))
     taken = set(wanted)
     owners = {""}

@@ -1,7 +1,7 @@
-"""How a constant tensor is written: `{0.5}` for one element, ` 1  2 [ CPUFloatType{2} ]` for few, `<Tensor>` for many, or
-packed (`packed_tensor`) if they are known and are no frontend's.
+"""Reads and prints constant tensors: `{0.5}` for one element, ` 1  2 [ CPUFloatType{2} ]` for few, `<Tensor>` for many, or
+packed (`packed_tensor`) if the elements are known and do not belong to a frontend.
 
-torch rounds to four digits; what we print has as many as the elements need. `{0.5}` says neither dtype nor shape: they
+torch rounds to four digits; we print as many as the elements need. `{0.5}` states neither dtype nor shape: they
 are those of the value's type, and without such a type the constant stays a text.
 """
 
@@ -21,7 +21,7 @@ from irscope.ir.types import DTYPES, TensorType, Type
 __all__ = ["MAX_SHOWN", "TENSOR_START", "is_scalar_like", "read_braced", "read_packed", "read_tensor", "tensor_text"]
 
 MAX_SHOWN = 10
-"""Tensors of more elements are not shown element by element, as in torch."""
+"""Tensors with more elements are not printed element by element, as in torch."""
 
 _REAL = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|inf|nan)"
 _BODY = rf"(?:\s|{_REAL}(?![\w.])|\(\d+(?:,\d+)*,\.,\.\)\s*=|\*|Columns\s+\d+\s+(?:to|and)\s+\d+|\([^()\[\]\n]*\))*+"
@@ -43,7 +43,7 @@ def is_scalar_like(cursor: Cursor) -> bool:
 
 
 def read_braced(cursor: Cursor, type: Type | None) -> TensorData | Opaque:
-    """`{0.5}`: the only element of a tensor, whose dtype and shape its value's type tells."""
+    """Read `{0.5}`: the only element of a tensor, whose dtype and shape come from its value's type."""
     found = cursor.match(_BRACED)
     assert found is not None  # is_scalar_like said so
     if not isinstance(type, TensorType) or type.dtype is None or type.numel != 1 or type.shape is None:
@@ -55,7 +55,7 @@ def read_braced(cursor: Cursor, type: Type | None) -> TensorData | Opaque:
 
 
 def read_tensor(cursor: Cursor) -> TensorData | Opaque:
-    """` 0.1  2 [ CPUFloatType{2} ]`; of a layout or dtype that is not known here, only the text is kept."""
+    """Read ` 0.1  2 [ CPUFloatType{2} ]`; for an unknown layout or dtype, only the text is kept."""
     start = cursor.skip()
     found = cursor.match(TENSOR_START)
     assert found is not None  # the caller matched it
@@ -70,7 +70,7 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     scale = _SCALE.match(body)
     factor = float(scale.group(1)) if scale else 1
     words = _LABEL.sub(" ", body[scale.end() :] if scale else body).split()
-    is_complex = dtype.startswith("complex")  # of which torch prints the real parts alone
+    is_complex = dtype.startswith("complex")  # torch prints only the real parts of these
     is_split = "Columns" in body and any(size != 1 for size in shape[:-1])  # then the rows are not in order
     if is_complex or is_split or any("(" in word or "*" in word for word in words):
         return TensorData(dtype, shape, None, _DEVICES[prefix])
@@ -79,7 +79,7 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
 
 
 def read_packed(cursor: Cursor) -> TensorData:
-    """`<Tensor CPULongType{20} eNpj…>`."""
+    """Read `<Tensor CPULongType{20} eNpj…>`."""
     start = cursor.skip()
     found = cursor.match(PACKED)
     assert found is not None  # the caller matched it
@@ -99,14 +99,14 @@ def read_packed(cursor: Cursor) -> TensorData:
 
 
 def _number(text: str) -> int | float:
-    """A number as torch prints it: without a point where all are whole, -0.0 too."""
+    """A number as torch prints it: without a point if all elements are whole, even -0.0."""
     if text == "-0":
         return -0.0
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 30 else float(text)
 
 
 def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, ...], device: str) -> TensorData | None:
-    """The tensor of these elements; None when they do not fit its dtype; a failure when they are too many or few."""
+    """The tensor of these elements; None if they do not fit its dtype. Raises ParseError if there are too many or too few."""
     count = 1
     for size in shape:
         count *= size
@@ -115,7 +115,7 @@ def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, .
     try:
         if dtype in _BIT_PATTERNS:
             array = _to_bfloat16(quietly(np.array, elements, np.float32).reshape(shape))
-        else:  # a number that is too large is infinite, as where torch reads it
+        else:  # a number that is too large becomes infinite, as in torch
             array = quietly(np.array, elements, _own_type(dtype)).reshape(shape)
     except (TypeError, ValueError, OverflowError):
         return None
@@ -123,7 +123,7 @@ def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, .
 
 
 def _own_type(dtype: str) -> np.dtype[Any]:
-    """What NumPy itself holds such elements in. Raises TypeError for a type that it knows only while `ml_dtypes` is loaded."""
+    """NumPy's own dtype for such elements. Raises TypeError for a type that NumPy knows only while `ml_dtypes` is loaded."""
     found = np.dtype(_BIT_PATTERNS.get(dtype, dtype))
     if found.isbuiltin != 1:
         raise TypeError(f"NumPy has no {dtype}")
@@ -138,7 +138,7 @@ def _to_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def tensor_text(tensor: TensorData, type: Type | None) -> str:
-    """The tensor as a text that reads back to the same elements, or `<Tensor>` when there are many of a frontend's."""
+    """The tensor as a text that reads back to the same elements, or `<Tensor>` for a frontend's tensor with many elements."""
     array = tensor.array
     if array is None or tensor.dtype not in _DTYPE_OF.values() or not _is_plain(tensor):
         return "<Tensor>"
@@ -157,7 +157,7 @@ def tensor_text(tensor: TensorData, type: Type | None) -> str:
 
 
 def _has_other_nans(dtype: str, array: np.ndarray[Any, Any]) -> bool:
-    """Whether some element is a NaN of other bits than the one that `nan` reads back to."""
+    """Whether some element is a NaN with other bits than the NaN that `nan` reads back to."""
     if dtype == "bfloat16":
         return bool(np.any(((array & 0x7FFF) > 0x7F80) & (array != 0x7FC0)))
     if array.dtype.kind != "f":
@@ -178,7 +178,7 @@ def _type_word(tensor: TensorData) -> str:
 
 
 def _is_plain(tensor: TensorData) -> bool:
-    """Whether NumPy holds the elements as the dtype says."""
+    """Whether the array's dtype is the one that represents the tensor's dtype, and NumPy's own."""
     expected = str(np.dtype(_BIT_PATTERNS[tensor.dtype])) if tensor.dtype in _BIT_PATTERNS else tensor.dtype
     return tensor.array is not None and str(tensor.array.dtype) == expected and tensor.array.dtype.isbuiltin == 1
 

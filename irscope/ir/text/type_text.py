@@ -1,6 +1,6 @@
-"""How a type is written: TorchScript's printed types, and Python's spelling of them, read into records.
+"""Parses types: TorchScript's printed form and Python's annotations.
 
-`str(type)` is the other direction; `annotation` writes the spelling that stands inside `annotate(…)`.
+`str(type)` is the inverse of the former; `annotation` writes the latter, which is used inside `annotate(…)`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CONTAINERS: dict[str, Callable[[Type], Type]] = {
 
 @lru_cache(maxsize=4096)
 def parse_type(text: str) -> Type:
-    """The type that a text spells, as TorchScript prints it or as Python annotates it.
+    """The type that a text describes, as TorchScript prints it or as a Python annotation.
 
     >>> parse_type("Float(2, *, strides=[3, 1], device=cpu)").strides
     (3, 1)
@@ -65,12 +65,12 @@ def parse_type(text: str) -> Type:
 
 
 def read_type(cursor: Cursor) -> Type:
-    """The type that starts at the cursor; recursive over the depth of the type, which the cursor limits."""
+    """Read the type that starts at the cursor; recurses to the depth of the type, which the cursor limits."""
     return _read(cursor)[0]
 
 
 def _read(cursor: Cursor) -> tuple[Type, int]:
-    """A type and its height, so that `int[][][]…` is refused as `List[List[…]]` is."""
+    """Read a type and its height, so that `int[][][]…` is refused as `List[List[…]]` is."""
     cursor.enter()
     type, height = _read_base(cursor)
     while True:
@@ -109,7 +109,7 @@ def _read_base(cursor: Cursor) -> tuple[Type, int]:
 
 
 def _read_dialect_type(cursor: Cursor) -> Type:
-    """A type of another language, kept as it is written: `!hal.buffer_view`, `!memref<4x?xf32>`."""
+    """Read a type of another dialect, kept as text: `!hal.buffer_view`, `!memref<4x?xf32>`."""
     start = cursor.skip()
     cursor.demand(_DIALECT_TYPE, "the name of a type after '!'")
     opened = 0
@@ -135,7 +135,7 @@ def _word_type(word: str) -> Type:
 
 
 def _read_row(cursor: Cursor, end: str) -> tuple[tuple[Type, ...], int]:
-    """Types between commas, up to and with the closing bracket; and the height of a type around them."""
+    """Read types between commas up to and including the closing bracket, with the height of a type around them."""
     elements, tallest = [], 0
     if cursor.take(end):
         return (), 1
@@ -150,7 +150,7 @@ def _read_row(cursor: Cursor, end: str) -> tuple[tuple[Type, ...], int]:
 
 
 def _read_container(cursor: Cursor, word: str) -> tuple[Type, int]:
-    """`Dict(str, int)` as TorchScript prints it, or `Dict[str, int]` as Python does."""
+    """Read `Dict(str, int)` as TorchScript prints it, or `Dict[str, int]` as Python does."""
     start = cursor.pos
     if cursor.take("["):
         elements, height = _read_row(cursor, "]")
@@ -168,7 +168,7 @@ def _read_container(cursor: Cursor, word: str) -> tuple[Type, int]:
 
 
 def _read_named_tuple(cursor: Cursor) -> tuple[Type, int]:
-    """`NamedTuple(a : Tensor, b : int)`; the whole text is its name, for torch prints no other."""
+    """Read `NamedTuple(a : Tensor, b : int)`; the whole text is its name, because torch prints no other."""
     fields, elements, tallest = [], [], 0
     while not cursor.at(")"):
         field = cursor.demand(_FIELD_NAME, "the name of a field")
@@ -184,7 +184,7 @@ def _read_named_tuple(cursor: Cursor) -> tuple[Type, int]:
 
 
 def _read_tensor(cursor: Cursor, word: str) -> Type:
-    """A tensor type: `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`, `Tensor`, `FloatTensor`, `Float()`."""
+    """Read a tensor type: `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`, `Tensor`, `FloatTensor`, `Float()`."""
     shape: list[Dim] = []
     fields: dict[str, str | tuple[int, ...]] = {}
     inside = cursor.take("(")
@@ -204,7 +204,7 @@ def _read_tensor(cursor: Cursor, word: str) -> Type:
         cursor.wrong(f"a tensor type of rank {len(shape)} has {len(strides)} strides")
     ranked = (inside and not word.endswith("Tensor")) or bool(shape)
     if ranked and not shape:
-        strides = ()  # nothing to step over: torch prints no strides of a 0-dimensional tensor, and they are known
+        strides = ()  # torch prints no strides of a 0-dimensional tensor, but they are known to be empty
     return TensorType(
         _DTYPE_OF[word], tuple(shape) if ranked else None, strides if isinstance(strides, tuple) else None,
         device if isinstance(device, str) else None, None if grad is None else grad == "1", cursor.take("[Undefined]"),
@@ -227,7 +227,7 @@ def _read_refinement(cursor: Cursor, field: str) -> str | tuple[int, ...]:
 
 
 def annotation(type: Type) -> str:
-    """The type as Python code of TorchScript annotates it.
+    """The type as a Python annotation in TorchScript code.
 
     >>> annotation(parse_type("Dict(str, int?[])"))
     'Dict[str, List[Optional[int]]]'

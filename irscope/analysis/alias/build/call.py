@@ -1,4 +1,4 @@
-"""What one call adds to its caller's points-to graph: the callee's summary, with the operands in the place of the parameters.
+"""Applies a callee's summary to its caller's points-to graph, with the operands in place of the parameters.
 
 The argument is in `irscope.analysis.alias.build.callee_summary`.
 """
@@ -15,7 +15,7 @@ __all__ = ["apply"]
 
 
 def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequence[Value]) -> None:
-    """Add what a call does: a node that passes these operands to the callee."""
+    """Add the effects of a call: a node that passes these operands to the callee."""
     elements = builder.elements
     of = _Roots(builder, summary, node, operands).of
     for source, targets in summary.edges.items():
@@ -53,7 +53,7 @@ def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequ
 
 
 class _Roots:
-    """The caller's element for each root and memory of a summary; None for a parameter that is given None."""
+    """The caller's element for each root and memory of a summary; None for a parameter whose operand is None."""
 
     def __init__(self, builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequence[Value]) -> None:
         self._builder, self._elements, self._summary, self._node = builder, builder.elements, summary, node
@@ -66,7 +66,7 @@ class _Roots:
         self._make_inner()
 
     def _passed(self, operand: Value, structure: Structure) -> int | None:
-        """The element of an operand, as the parameter sees it: of the parameter's structure."""
+        """The element of an operand, converted to the parameter's structure."""
         elements = self._elements
         element = elements.element(operand)
         if element is None or (elements.structures.of(operand.type) is structure and self._has(element, structure)):
@@ -76,7 +76,7 @@ class _Roots:
         return own
 
     def _has(self, element: int, structure: Structure) -> bool:
-        """Whether an element has the parts of a structure that says what they are."""
+        """Whether an element has all parts of a structure, none of them mixed."""
         elements, todo = self._elements, [(element, structure)]
         while todo:
             here, built = todo.pop()
@@ -98,7 +98,7 @@ class _Roots:
         return True
 
     def _same(self, root: int, element: int | None) -> None:
-        """Let an element stand for a root, and what it holds for what the root holds."""
+        """Map a root to an element, and the root's contents to the element's contents."""
         elements, summary = self._elements, self._summary
         todo: list[tuple[int, int | None]] = [(root, element)]
         while todo:
@@ -138,7 +138,7 @@ class _Roots:
                 )
 
     def _labels(self) -> dict[int | None, Label]:
-        """What the results and their contents are called in the caller."""
+        """The labels of the results and their contents in the caller."""
         summary, found = self._summary, dict[int | None, Label]()
         for result, value in zip(summary.results, self._node.outputs, strict=True):
             if result is not None:

@@ -1,8 +1,8 @@
-"""The programs that a program calls, each walked once, callees before callers.
+"""Summarises the callees of a program, each walked once, callees before callers.
 
-Programs that call each other in a circle are walked together, with one element for each parameter and result whichever
-of their own calls is meant: as with a loop, what one round passes to the next becomes an edge, and cycles collapse. A
-call from outside the circle enters by elements of its own, so that two such calls are still told apart.
+Mutually recursive programs are walked together, with one element for each parameter and result, shared by all
+their own calls: as with a loop, what one round passes to the next becomes an edge, and cycles collapse. A
+call from outside the cycle enters by elements of its own, so that two such calls are still distinguished.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["callees_of", "summaries"]
 
 
 def callees_of(given: Any) -> Mapping[str, Graph]:
-    """What a user gives as callees, by name: a Module, or a mapping. Raises ArgumentError for anything else."""
+    """The callees that a user passed as a Module or a mapping, by name. Raises ArgumentError for anything else."""
     found = given.graphs if isinstance(given, Module) else {} if given is None else given
     if not isinstance(found, Mapping) or not all(isinstance(graph, Graph) for graph in found.values()):
         hint = "pass a Module, or a dict such as {'helper': irs.parse(text)}"
@@ -33,7 +33,7 @@ def callees_of(given: Any) -> Mapping[str, Graph]:
 
 
 def summaries(graph: Graph, callees: Mapping[str, Graph], structures: Structures) -> Summaries:
-    """What a caller must know of each program that `graph` calls, itself or through others.
+    """The summary of each program that `graph` calls, directly or through others.
 
     Raises ArgumentError for a call that does not fit its callee.
     """
@@ -43,9 +43,9 @@ def summaries(graph: Graph, callees: Mapping[str, Graph], structures: Structures
     edges: dict[int, list[int]] = {}
     todo = list(_note_calls(graph, callees, names))
     for name in todo:  # grows
-        met = len(names)
+        numbered = len(names)
         called = _note_calls(callees[name], callees, names)
-        todo.extend(other for other in called if names[other] >= met)
+        todo.extend(other for other in called if names[other] >= numbered)
         if called:
             edges[names[name]] = [names[other] for other in called]
     class_of, _ = collapse_cycles(len(names), edges)
@@ -60,7 +60,7 @@ def summaries(graph: Graph, callees: Mapping[str, Graph], structures: Structures
 
 
 def _note_calls(graph: Graph, callees: Mapping[str, Graph], names: dict[str, int]) -> dict[str, None]:
-    """The known callees of one program; each gets a number when it is first met."""
+    """The known callees of one program; each gets a number at its first call."""
     found: dict[str, None] = {}
     for node, name in calls_in(graph):
         callee = callees.get(name)
@@ -69,14 +69,14 @@ def _note_calls(graph: Graph, callees: Mapping[str, Graph], names: dict[str, int
         given, wanted = (len(operands_of(node)), len(node.outputs)), (len(callee.free_inputs), len(callee.outputs))
         if given != wanted:
             what = f"{node!r} passes {given[0]} operands to {name!r} for {given[1]} results"
-            raise ArgumentError(f"{what}; {name!r} takes {wanted[0]} and gives {wanted[1]}", hint="check callees")
+            raise ArgumentError(f"{what}; {name!r} takes {wanted[0]} and returns {wanted[1]}", hint="check callees")
         names.setdefault(name, len(names))
         found[name] = None
     return found
 
 
 class _Circle:
-    """Programs that call each other, mostly a single one, walked with one builder."""
+    """Mutually recursive programs (usually a single program), walked with one builder."""
 
     def __init__(self, members: Mapping[str, Graph], callees: Summaries, structures: Structures) -> None:
         first = next(iter(members.values()))
@@ -90,7 +90,7 @@ class _Circle:
         self._called: dict[str, list[int | None]] = {}
 
     def summaries(self) -> dict[str, Summary]:
-        """Walk the members, and cut out what each of them is to a caller."""
+        """Walk the members, and reduce each of them to its summary."""
         for name, graph in self._members.items():
             self._enter_program(name, graph)
         walk = Walk(self._rules)
@@ -110,7 +110,7 @@ class _Circle:
         }
 
     def _enter_program(self, name: str, graph: Graph) -> None:
-        """Elements for the parameters: as an outside caller passes them, and as the program sees them."""
+        """Create elements for the parameters: as an outside caller passes them, and as the program sees them."""
         elements = self.elements
         is_recursive = any(called in self._members for _, called in calls_in(graph)) or len(self._members) > 1
         entered, called = self._entered.setdefault(name, []), self._called.setdefault(name, [])
@@ -132,7 +132,7 @@ class _Circle:
                     entered.append(None)
 
     def _call_back(self, node: Node) -> bool:
-        """A call of a member; whether it is one."""
+        """Handle a call of a member; returns whether it is one."""
         name = callee_of(self._rules.graph, node)
         if name is None or name not in self._members:
             return False
@@ -153,7 +153,7 @@ class _Circle:
             self.elements.flow(source, target, node)
 
     def _effects(self) -> Effects:
-        """What the members do besides memory; of one of them, all that any of them does."""
+        """The members' effects other than on memory; each member has those of all."""
         unseen = {write.node for write in self.builder.writes if write.element == self.outside.opaque_element}
         effect = random = stops = waits = starts = unknown = False
         for graph in self._members.values():

@@ -1,25 +1,25 @@
-"""What a program does to the memory of its caller, so that it is walked once and not once for each call.
+"""The effect of a program on its caller's memory, summarised so that the program is walked once instead of once per call.
 
-**What is claimed.** A points-to graph to which a summary was applied answers every question about the caller's values
-as one for which the callee was inlined, or says "may" more often. Writes too.
+**Claim.** A points-to graph to which a summary was applied answers every question about the caller's values
+as one in which the callee was inlined, or says "may" more often. The same holds for writes.
 
-**Why it holds.** A summary is the callee's own points-to graph, not yet sealed, with elements of its own for the
-parameters, cut down to its *roots*: what a caller can get at or name. These are the parameters and results with all
-that they hold, memory from outside, attributes, constants, and bags and tensors that a rule looks at when the
-caller's graph is sealed. For each root the summary keeps which roots, and which memories that the callee makes, it
-leads to over elements in between. Applying it (`irscope.analysis.alias.build.call`) puts the operands' elements,
-and the caller's own shared ones, in the place of the roots, new elements in the place of memory that the callee
-makes, and repeats the edges by `PointsToBuilder.flow`, which joins contents as ever (rules 4 and 5).
+**Why it holds.** A summary is the callee's own points-to graph, not yet sealed, with its own elements for the
+parameters, reduced to its *roots*: the elements that a caller can reach or name. These are the parameters and results with
+all their contents, memory from outside, attributes, constants, and the bags and tensors that a rule inspects when the
+caller's graph is sealed. For each root the summary keeps the roots, and the memories created by the callee, that it
+reaches over intermediate elements. Applying it (`irscope.analysis.alias.build.call`) substitutes the operands' elements,
+and the caller's own shared ones, for the roots, and new elements for memory that the callee
+creates, and repeats the edges by `PointsToBuilder.flow`, which joins contents as usual (rules 4 and 5).
 
-Of containers inside the callee that are no roots only the object stays. What they hold is not lost: everything that
-leads to such a container had its contents joined with the container's, and leads to what is in it by that way.
-Memories that the callee makes and that the same roots lead to cannot be told apart by a caller, and are one, if both
-are written or neither is. A write keeps what it leads to among roots and memories, in the name of the call.
+Of containers inside the callee that are not roots, only the object is kept. Their contents are not lost: everything that
+reaches such a container had its contents joined with the container's, and reaches them that way.
+A caller cannot distinguish two memories created by the callee if the same roots reach them and both are
+written or neither is; they are merged. A write is kept for the roots and memories that it reaches, attributed to the call.
 
 A constant tensor is one memory in all calls.
 
-**Cost.** One search from each root, over elements that are no roots. If these searches overlap so much that they look
-at more than a few times the graph, every element becomes a root: then nothing is searched and nothing cut.
+**Cost.** One search from each root, over elements that are not roots. If these searches overlap so much that they visit
+more than a few times the graph, every element becomes a root: then nothing is searched and nothing cut.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["NO_CALLEES", "Effects", "Summaries", "Summary", "summarize"]
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a callee does besides reading and writing memory."""
+    """The effects of a callee besides reading and writing memory."""
 
     has_side_effect: bool = False
     is_random: bool = False
@@ -45,28 +45,28 @@ class Effects:
     waits: bool = False
     """Waits for a task that may have written anything."""
     starts: bool = False
-    """Starts a task, which somebody else may wait for."""
+    """Starts a task, which other code may wait for."""
     is_unseen: bool = False
     """Runs unseen code, which may wait for a task."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Summary:
-    """One callee, in terms of elements of the builder that it was walked with."""
+    """The summary of one callee, in terms of elements of the builder that walked it."""
 
     name: str
     params: tuple[tuple[int, Structure] | None, ...]
-    """For each operand of a call its element; None where it is no memory."""
+    """The element of each operand of a call; None if it is not memory."""
     results: tuple[int | None, ...]
     shared: Mapping[int, Shared]
-    """Roots that the caller's graph has of its own."""
+    """Roots for which the caller's graph has its own elements."""
     inner: tuple[int, ...]
-    """Roots and memories that each call has for itself."""
+    """Roots and memories that are separate for each call."""
     cells: Mapping[int, int]
     fields: Mapping[int, tuple[int | None, ...]]
     edges: Mapping[int, Sequence[int]]
     writes: tuple[tuple[int, bool], ...]
-    """Elements, and whether shapes may change."""
+    """Written elements, and whether their shapes may change."""
     given_away: tuple[int, ...]
     rebound: tuple[tuple[int, int], ...]
     effects: Effects
@@ -84,7 +84,7 @@ def summarize(
     constants: Iterable[Value],
     effects: Effects,
 ) -> Summary:
-    """Cut down a builder that has visited the callee's nodes; it must not be used for anything else."""
+    """Reduce a builder that has visited the callee's nodes to a summary; it must not be used for anything else."""
     elements, given_away = builder.elements, builder.outside.given_away
     results = tuple(map(elements.element, returns))
     shared = builder.shared_elements(constants)
@@ -110,7 +110,7 @@ def summarize(
 
 
 def _closed(table: Elements, elements: Iterable[int]) -> dict[int, None]:
-    """The elements with all that they hold, at any depth."""
+    """The elements with all their contents, at any depth."""
     found = dict.fromkeys(elements)
     todo = list(found)
     while todo:
@@ -123,7 +123,7 @@ def _closed(table: Elements, elements: Iterable[int]) -> dict[int, None]:
 
 
 class _Cut:
-    """What is left of a builder's graph."""
+    """A builder's graph reduced to its roots and the memories they reach."""
 
     def __init__(self, builder: PointsToBuilder, roots: Sequence[int]) -> None:
         self._edges, count = builder.elements.edges, len(builder.elements.labels)
@@ -146,7 +146,7 @@ class _Cut:
         self.writes = tuple((element, element in reshaped) for element in written if element in self.kept)
 
     def _search(self) -> dict[int, tuple[int, ...]] | None:
-        """The roots and memories that each root leads to; None when that takes too long."""
+        """The roots and memories that each root reaches; None if the search exceeds its budget."""
         found: dict[int, tuple[int, ...]] = {}
         for root in self.roots:
             seen, todo, ends = {root}, [root], dict[int, None]()
@@ -164,7 +164,7 @@ class _Cut:
         return found
 
     def _spread(self, elements: Iterable[int]) -> dict[int, None]:
-        """The roots and memories that some elements lead to first."""
+        """The first roots and memories reached from some elements."""
         todo, ends = list(dict.fromkeys(elements)), dict[int, None]()
         seen = set(todo)
         while todo:
@@ -180,7 +180,7 @@ class _Cut:
     def _representatives(
         self, found: Mapping[int, Sequence[int]], marks: Mapping[int, Mapping[int, None]]
     ) -> dict[int, int]:
-        """For each memory that the callee makes, the one that stands for all that nobody can tell from it."""
+        """Maps each memory created by the callee to the representative of all memories indistinguishable from it."""
         reached: dict[int, list[int]] = {}
         for root, targets in found.items():
             for target in targets:

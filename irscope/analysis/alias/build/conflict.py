@@ -1,4 +1,4 @@
-"""What keeps two nodes in their order."""
+"""The kinds of conflict that keep two nodes in their order."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from irscope.ir import Node, Value
 __all__ = ["Kind", "OrderConflict"]
 
 Kind = Literal["data", "memory", "effect", "random"]
-"""Data: one uses what the other makes. Memory: both get at it, and one writes. Effect: both do something to the
-world. Random: both draw."""
+"""Data: one uses a result of the other. Memory: both access it, and one writes. Effect: both affect the world.
+Random: both draw random numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderConflict:
-    """Why a later node has to stay behind an earlier one."""
+    """The reason why a later node has to stay after an earlier one."""
 
     kind: Kind
     earlier: Node
     later: Node
     value: Value | None = None
-    """Data: what the earlier node makes and the later one uses."""
+    """Data: the result of the earlier node that the later one uses."""
     accesses: tuple[Access, Access] | None = None
     """Memory: the earlier access and the later one."""

@@ -1,8 +1,7 @@
-"""What each node of a program reads and writes, in terms of the points-to graph, with the nodes in its blocks counted
-in.
+"""The reads and writes of each node (mod/ref) in terms of the points-to graph, including the nodes in its blocks.
 
-Only memory that somebody writes is listed: reads of the rest conflict with nothing. Besides memory there are two
-orders that a program must keep: of effects on the world (print, raise, calls) and of draws of random numbers.
+Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two
+orders that a program must keep: of effects on the world (print, raise, calls) and of random draws.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ EVERYTHING: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One reading or writing of memory."""
+    """One read or write of memory."""
 
     node: Node
-    """Who does it; inside a structured node, the inner node."""
+    """The node that accesses memory; inside a structured node, the inner node."""
     value: Value | None
-    """The operand through which it is done; None where there is none (unseen code)."""
+    """The operand through which the access happens; None if there is none (unseen code)."""
     place: int
     """The class of the points-to graph, or `EVERYTHING`."""
     shape: bool
-    """A read: of the shape alone. A write: of the shape too."""
+    """For a read: of the shape alone. For a write: of the shape too."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ModRef:
-    """All that one node does, its blocks included."""
+    """The accesses and effects of one node, its blocks included."""
 
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
@@ -61,20 +60,20 @@ class ModRef:
     random: Node | None
     """The first node in it that draws random numbers."""
     uses: tuple[Value, ...]
-    """The values of its own block that it or a node inside it names; what inner blocks name of each other's is not in it."""
+    """The values of its own block that it or a node inside it uses; values defined inside it are not listed."""
 
 
 _KNOWN: Final = CONTROL_FLOW | GROUPS | {"prim::GradOf", "prim::fork", "prim::FusedConcat"}
-"""Ops of which more is known than that they have no schema."""
+"""Ops without a schema whose behaviour is known."""
 TASKS: Final = frozenset({"prim::fork"})
 """Ops that start a task whose block is in the graph."""
 
 WAITS: Final = frozenset({"aten::wait", "prim::awaitable_wait"})
-"""Ops after which a task has run that may have written anything; so may unseen code wait, where there are tasks."""
+"""Ops that wait for a task, which may have written anything; unseen code may also wait, if there are tasks."""
 
 
 class Accesses:
-    """The accesses of the nodes of one graph, each found when first asked for."""
+    """The accesses of the nodes of one graph, computed on demand."""
 
     def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
         self._reach = reach
@@ -91,7 +90,7 @@ class Accesses:
             self._writes.setdefault(write.node, []).append((points_to.class_of[write.element], write.to_shape))
 
     def of(self, node: Node) -> ModRef:
-        """What the node and all nodes inside it do."""
+        """The accesses and effects of the node and all nodes inside it."""
         found = self._known.get(node)
         if found is None and not node.blocks:
             found = self._known[node] = self._own(node)
@@ -102,7 +101,7 @@ class Accesses:
         return found
 
     def _unknown_holders(self, node: Node) -> list[Node]:
-        """The node and all nodes inside it that have blocks, each before those inside it: every one is asked once."""
+        """The node and all unvisited nodes with blocks inside it, each before those inside it."""
         holders = [node]
         for holder in holders:  # grows
             inside = (inner for block in holder.blocks for inner in block.nodes)
@@ -110,7 +109,7 @@ class Accesses:
         return holders
 
     def _with_blocks(self, node: Node) -> ModRef:
-        """What a node does whose inner nodes with blocks are known."""
+        """The accesses and effects of a node whose inner nodes with blocks are known."""
         parts = [self._own(node)]
         for block in node.blocks:
             parts.extend(self._known.get(inner) or self._own(inner) for inner in block.nodes)
@@ -124,10 +123,10 @@ class Accesses:
 
     @cached_property
     def _named_inside(self) -> Mapping[Node, Mapping[Value, None]]:
-        """Node with blocks to the values of its own block that are named inside of it.
+        """Maps a node with blocks to the values of its own block that are used inside it.
 
-        A value counts for the one node around the place that stands in the value's block: of ifs in ifs, 100,000 deep, each
-        would otherwise be asked what all inside of it name.
+        A use counts only for the one enclosing node that is in the value's block: otherwise, with ifs nested
+        100,000 deep, each would list the uses of all nodes inside it.
         """
         graph = self._graph
         found: dict[Node, dict[Value, None]] = {}
@@ -150,7 +149,7 @@ class Accesses:
         return found
 
     def _own(self, node: Node) -> ModRef:
-        """What the node does by itself, without its blocks."""
+        """The accesses and effects of the node itself, without its blocks."""
         if node.op == "prim::Constant":
             return ModRef((), (), None, None, ())
         writes = tuple(
@@ -183,7 +182,7 @@ class Accesses:
         )
 
     def _through(self, node: Node, place: int) -> Value | None:
-        """The operand by which the node gets at a class that it writes."""
+        """The operand through which the node accesses a class that it writes."""
         element_of, class_of = self._points_to.element_of, self._points_to.class_of
         for value in node.inputs:
             element = element_of.get(value)
@@ -219,7 +218,7 @@ class Accesses:
         return reads
 
     def _reads_of_call(self, node: Node, called: Called) -> list[Access]:
-        """All that the operands hold, and what the callee gets at by other ways."""
+        """Reads of everything that the operands hold, and of what the callee reaches in other ways."""
         class_of, is_written = self._points_to.class_of, self._points_to.is_written
         found = self._deep_reads(node)
         shared = dict.fromkeys(place for element in called.reads for place in self._inside(class_of[element]))
@@ -256,7 +255,7 @@ class Accesses:
         return found
 
     def _inside(self, place: int) -> tuple[int, ...]:
-        """The class and the classes of all that it holds, at any depth."""
+        """The class and the classes of all its contents, at any depth."""
         inside = self._reach.inside
         if place not in inside:
             return (place,)
@@ -287,7 +286,7 @@ def may_draw(graph: Graph, node: Node, is_unseen: bool) -> bool:
 
 
 def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
-    """One access for each class, the one that says most."""
+    """The first access for each class and each value of `shape`."""
     if len(accesses) < 2:
         return tuple(accesses)
     kept: dict[tuple[int, bool], Access] = {}

@@ -1,6 +1,6 @@
-"""What single nodes add to a points-to graph by rules of their own: constructors and accessors, objects, calls, tasks.
+"""Points-to rules of ops that need their own: constructors and accessors, objects, calls, tasks.
 
-Ops without a rule here go by their schema (`irscope.analysis.alias.build.schema_rules`).
+Ops without a rule here follow their schema (`irscope.analysis.alias.build.schema_rules`).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class NodeRules(SchemaRules):
         super().__init__(graph, builder, signatures)
         self.callees = callees
         self.calls_back: Callable[[Node], bool] = lambda node: False
-        """What a call does of a program that is being walked itself: whether it is such a call."""
+        """Handles a recursive call of a program that is being walked; returns whether the node is such a call."""
         self._list_of_tensors: Type | None = None
 
     # Constructors and accessors
 
     def constant(self, node: Node) -> None:
-        """A None of an optional type is not memory; other constants are their own."""
+        """A None of an optional type is not memory; every other constant is its own memory."""
         if all(payload is None for payload in node.attrs.values()):
             self.elements.nones.update(node.outputs)
 
     def uninitialized(self, node: Node) -> None:
-        """What no branch that is taken reads is not memory."""
+        """A value that no taken branch reads is not memory."""
         self.elements.nones.update(node.outputs)
 
     def fused_concat(self, node: Node) -> None:
-        """One without a block, as it stands inside a group: it writes its parts into new memory."""
+        """A `prim::FusedConcat` without a block, as inside a group: it writes its parts into new memory."""
 
     def list_construct(self, node: Node) -> None:
         elements = self.elements
@@ -205,21 +205,21 @@ class NodeRules(SchemaRules):
     # Calls
 
     def call(self, node: Node) -> None:
-        """A call of a program that is known does what that does; another is unseen code."""
+        """A call of a known program has the effects of that program; any other call is unseen code."""
         if node.op == "prim::CallFunction":
             self.elements.consulted.update(node.inputs[:1])
         if not (self.calls_back(node) or self._descend(node)):
             self.by_signature(node)
 
     def _descend(self, node: Node) -> bool:
-        """Add what the callee does, if it is known."""
+        """Add the callee's effects, if it is known."""
         summary = self.callees.get(callee_of(self.graph, node) or "") if self.callees else None
         if summary is not None:
             apply(self.builder, summary, node, operands_of(node))
         return summary is not None
 
     def closure(self, node: Node) -> None:
-        """Code that does not run yet; whoever runs it later is unseen code, and has what it was made with."""
+        """Code that does not run yet; unseen code runs it later, and so gets the values it captures."""
         for value in node.inputs:
             self.escape(value, node)
         for value in node.outputs:
@@ -236,7 +236,7 @@ class NodeRules(SchemaRules):
             self.bind_inside(value, [self.elements.element(node.inputs[0])], node)
 
     def remote_call(self, node: Node) -> None:
-        """Another process gets copies, so nothing is written; what comes back is of unknown origin."""
+        """Another process gets copies, so nothing is written; the results are of unknown origin."""
         for value in node.inputs:
             self.escape(value, node)
         for value in node.outputs:

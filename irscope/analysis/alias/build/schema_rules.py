@@ -1,7 +1,7 @@
-"""What a node adds to a points-to graph by the schema of its op: results, writes and stores as the annotations say.
+"""Points-to rules derived from op schemas: results, writes and stores as the annotations say.
 
-An op that moves things between containers goes by its operands' own types as well. An op without a schema gives all it has
-to unseen code.
+For an op that moves elements between containers, the operands' own types matter as well. An op without a schema is treated
+as unseen code, to which all its operands escape.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from irscope.ops.traits import MOVES_STATISTICS, REBINDS_STORAGE
 __all__ = ["STATISTICS", "SchemaRules", "written_statistics"]
 
 STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = dict.fromkeys(MOVES_STATISTICS, (3, 4, 5))
-"""Positions of the running mean, the running variance, and the flag without which they are left alone."""
+"""Positions of the running mean, the running variance, and the flag without which neither is updated."""
 
 def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:
     """The running statistics that a normalisation updates: none if its training flag is known to be off."""
@@ -29,7 +29,7 @@ def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:
 
 
 class SchemaRules:
-    """Adds what schemas say of single nodes to a builder.
+    """Adds the elements, edges and writes that schemas imply for single nodes to a builder.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::t(%x)\\n  return (%a)")
@@ -60,7 +60,7 @@ class SchemaRules:
             self.annotated(node, signature)
 
     def annotated(self, node: Node, signature: MemorySignature) -> None:
-        """Results, writes and stores as the annotations say."""
+        """Add results, writes and stores as the annotations say."""
         elements = self.elements
         for index, part in signature.writes:
             if index < len(node.inputs):
@@ -87,7 +87,7 @@ class SchemaRules:
                 self.builder.rebind_storage(target, source, node)
 
     def container(self, node: Node, signature: MemorySignature) -> None:
-        """Move things between containers, and between containers and results, as the operands' own types allow."""
+        """Move elements between containers, and between containers and results, as the operands' own types allow."""
         elements, schema = self.elements, schema_of(node)
         if schema is None:  # no overload takes operands of these types
             self.opaque(node)
@@ -139,7 +139,7 @@ class SchemaRules:
                 for i, v in enumerate(node.inputs)
                 if (i, OBJECT) in signature.writes and v.type == value.type
             ]
-            if same:  # `add_` on lists gives its list back, though its schema does not say so
+            if same:  # `add_` on lists returns its list, though its schema does not say so
                 elements.bind_any(value, same, node)
             container = elements.element(value)
             assert container is not None
@@ -150,7 +150,7 @@ class SchemaRules:
             self.bind_unknown(value)
 
     def opaque(self, node: Node) -> None:
-        """Unseen code gets all operands, may write whatever was ever given away, and may give back anything unknown."""
+        """Unseen code receives all operands, may write everything that ever escaped, and may return anything unknown."""
         for value in node.inputs:
             self.escape(value, node)
         self.builder.write(node, self.outside.opaque(), to_shape=True)

@@ -1,7 +1,7 @@
-"""What each node adds to a points-to graph: one walk over a program, in textual order, with an explicit stack.
+"""Walks a program once, in textual order and with an explicit stack, and adds each node to a points-to graph.
 
-Control flow and groups are handled here, everything else by `irscope.analysis.alias.build.node_rules`. Most nodes need no rule: what an op
-with so many operands does is planned when the first such node is met, and then is a look-up.
+Control flow and groups are handled here, everything else by `irscope.analysis.alias.build.node_rules`. Most nodes need no rule call: the
+plan for an op with a given number of operands is made at the first such node, and looked up from then on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FRESH: Final = frozenset(
 
 
 def _nothing(rules: NodeRules, node: Node) -> None:
-    """The plan of nodes that share nothing and write nothing."""
+    """The plan for nodes that share nothing and write nothing."""
 
 
 NOTHING: Final = _nothing
@@ -43,10 +43,10 @@ Plan = Rule | tuple[int, bool, bool]
 def build(
     graph: Graph, structures: Structures, *, distinct_inputs: bool = False, callees: Summaries = NO_CALLEES
 ) -> PointsTo:
-    """The points-to graph of a program; with `distinct_inputs`, inputs are promised to share no memory, but for bound
-    ones that are known to.
+    """The points-to graph of a program; `distinct_inputs` promises that inputs share no memory, except for bound
+    inputs that are known to.
 
-    `callees` has what is known of the programs that it calls, in terms of the same `structures`.
+    `callees` has the summaries of the programs that it calls, in terms of the same `structures`.
     """
     builder = PointsToBuilder(Elements(structures))
     elements, outside = builder.elements, builder.outside
@@ -62,15 +62,15 @@ def build(
 
 
 class Walk:
-    """A walk over a program, node by node, by some rules."""
+    """Walks a program node by node and applies rules."""
 
     def __init__(self, rules: NodeRules) -> None:
         self.rules, self.elements = rules, rules.elements
 
     def visit(self, graph: Graph) -> None:
-        """Visit every node once; a structured node before its blocks, between them, and after them.
+        """Visit every node once, and enter and leave structured nodes around their blocks.
 
-        The three plans of `Plan` are spelt out here: nearly all nodes have one, and a call would cost more than the
+        The three plans of `Plan` are inlined here: nearly all nodes have one, and a call would cost more than the
         work.
         """
         plans: dict[tuple[str, int], Any] = {}  # of Plan | dict[type, Plan]: the checker cannot follow `__class__ is`
@@ -98,7 +98,7 @@ class Walk:
                     shared = inputs[index]
                     element = element_of.get(shared)
                     if element is None:
-                        if shared.type.__class__ is not TensorType:  # anything, of which the op makes a tensor
+                        if shared.type.__class__ is not TensorType:  # the op turns another type into a tensor
                             rules.by_signature(node)
                             continue
                         element = element_of[shared] = len(labels)
@@ -125,15 +125,14 @@ class Walk:
                         self.leave(open_nodes.pop()[0])
 
     def plan(self, node: Node, first: type | None = None) -> Plan | dict[type, Plan]:
-        """What to do with this node and all others of its op and number of operands (and class of the first one's
-        type)."""
+        """The plan for all nodes of this op and number of operands (and class of the first operand's type)."""
         op, count = node.op, len(node.inputs)
         if op in _FRESH:
             return NOTHING
         if op in RULES or (op, count) in LIST_RULES:
             return RULES.get(op) or LIST_RULES[op, count]
         candidates = () if op in STATISTICS else self.rules.signatures.candidates(op, count, first)
-        if functional_source(op):  # has no memory of its own, but perhaps blocks to be visited
+        if functional_source(op):  # shares no memory, but may have blocks to visit
             return NodeRules.by_signature
         if candidates and all(signature.is_pure for signature in candidates):
             return NOTHING
@@ -155,7 +154,7 @@ class Walk:
                 if structure is None:
                     continue
                 start_element = elements.element(start)
-                if end is param:  # carried round unchanged
+                if end is param:  # carried unchanged
                     elements.bind(param, start_element)
                 elif structure is TENSOR and start_element is not None:
                     elements.carry_tensor(param, start_element)
@@ -218,20 +217,20 @@ class Walk:
 
 
 def is_inlined(node: Node) -> bool:
-    """Whether a node's block is read as if it stood in the node's place."""
+    """Whether a node's block is analysed as if it were inlined."""
     known = node.op in GROUPS or node.op == "prim::fork"
     return known and len(node.blocks) == 1 and len(node.blocks[0].params) == len(node.inputs)
 
 
 def _is_understood(node: Node) -> bool:
-    """Whether it is known when a node runs its blocks, and what becomes of their results."""
+    """Whether it is known when a node runs its blocks, and where their results go."""
     return node.op in ("prim::If", "prim::Loop", "prim::GradOf") or is_inlined(node)
 
 
 def _in_reach(node: Node) -> dict[Value, None]:
-    """What unseen code gets by running a node's blocks: their results, and what they use of the program around them.
+    """The values that unseen code gets by running a node's blocks: their results, and the outer values they use.
 
-    Blocks of unseen code inside these blocks are left out: they have been asked before, so that all this is linear.
+    Blocks of unseen code inside these blocks are left out: they were handled before, so that the total work is linear.
     """
     used, own = dict[Value, None](), set[Value]()
     blocks = list(node.blocks)
@@ -247,7 +246,7 @@ def _in_reach(node: Node) -> dict[Value, None]:
 
 
 def _simple(signature: MemorySignature) -> tuple[int, bool, bool] | None:
-    """The operand that all results share and whether it is written, if that is all there is to an op."""
+    """The operand that all results share and whether it is written, if an op has no other effect."""
     shared = set(signature.results)
     if signature.is_container or signature.is_opaque or signature.stores or any(signature.held) or len(shared) != 1:
         return None
@@ -258,6 +257,6 @@ def _simple(signature: MemorySignature) -> tuple[int, bool, bool] | None:
 
 
 def _takes_tensor(op: str, count: int, first: type | None, index: int) -> bool:
-    """Whether every overload that fits takes a tensor at a position."""
+    """Whether every matching overload takes a tensor at a position."""
     schemas = [schema for schema in overloads(op) if fits(schema, count, first) and index < len(schema.arguments)]
     return bool(schemas) and all(isinstance(schema.arguments[index].type, TensorType) for schema in schemas)

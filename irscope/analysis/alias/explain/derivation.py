@@ -1,6 +1,6 @@
-"""What one value is by the node that makes it or has it as a parameter: a view, a cast, what comes out of a list or a block.
+"""Steps that derive a value from another by its producer or its block: a view, a cast, an item of a list, a result of a block.
 
-A step says so in words, and whether it is always so. Chains of steps are followed in `irscope.analysis.alias.explain.paths`.
+A step says this in words, and whether it always holds. Chains of steps are followed in `irscope.analysis.alias.explain.paths`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Step:
 
 
 class Derivation:
-    """Steps from values to what they are derived from, in one graph."""
+    """Derives values of one graph from others, step by step."""
 
     def __init__(self, words: Words) -> None:
         self._words, self._graph, self._points_to = words, words.graph, words.points_to
@@ -50,7 +50,7 @@ class Derivation:
         return steps
 
     def step(self, value: Value) -> Step | None:
-        """What a value is by the node that makes it, or by the node whose parameter it is."""
+        """The step from a value to what it is derived from, by its producer or by the node whose parameter it is."""
         node = self._graph.producer.get(value)
         name = f"%{self._name(value)}"
         if node is None:
@@ -73,7 +73,7 @@ class Derivation:
         if called is not None:
             element = self.element(value)
             given = self._points_to.labels[element] if element is not None else value
-            words = f"{name} is {self._words.describe_label(given)}, which {called.callee} gives back ({node.op})"
+            words = f"{name} is {self._words.describe_label(given)}, which {called.callee} returns ({node.op})"
             return Step(value, given, words, node, False) if given is not value else None
         signature = self._signatures.of(node)
         sources = signature.results[index] if index < len(signature.results) else ()
@@ -99,7 +99,7 @@ class Derivation:
         return None
 
     def _keeps_storage(self, value: Value) -> bool:
-        """Whether no tensor object that it may be gets another storage (`set_`): else what was a view need not stay one."""
+        """Whether no tensor object that the value may be gets another storage (`set_`), after which a view need not stay one."""
         element = self.element(value)
         return element is None or not self._points_to.is_reshaped[self._points_to.class_of[element]]
 

@@ -1,6 +1,6 @@
-"""The reasons of an alias db as sentences and witnesses: what two values meet on, who writes what, what keeps an order.
+"""Phrases an alias db's reasons as sentences with witnesses: why values alias, which node writes, why an order must hold.
 
-The ways that the sentences tell are found by `irscope.analysis.alias.explain.paths`; what things are called is in `names`.
+`irscope.analysis.alias.explain.paths` finds the paths that the sentences describe; `names` has the words for values and places.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Explainer"]
 
 
 _LONG = 3
-"""Paths with more steps than this are told by their ends."""
+"""Paths with more steps than this are described by their first and last steps."""
 
 
 class Explainer:
@@ -38,12 +38,12 @@ class Explainer:
     # Verdicts
 
     def why_alias(self, a: Value, b: Value) -> Verdict:
-        """The paths on which two values meet."""
+        """The paths on which two values reach the same memory."""
         left, right, meeting = self._paths.between(a, b)
         return yes(self._joined(a, b, left, right, meeting), *_witness([*left, *right], a, b))
 
     def why_contain(self, a: Value, b: Value) -> Verdict:
-        """What one holds, or both hold, that the other reaches."""
+        """The contents of one value, or of both, that the other reaches."""
         for holder, held in ((a, b), (b, a)):
             inside = self._paths.inner_meeting(holder, held)
             if inside is not None:
@@ -51,18 +51,18 @@ class Explainer:
                 assert other is not None
                 chain = self._paths.search(inside, self._paths.elements_below(other))
                 steps = [*self._paths.edge_steps(chain), *self._paths.path(held, {chain[-1]})]
-                told = (
-                    self._told(steps)
+                words = (
+                    self._sentence(steps)
                     or f"%{self._name(holder)} holds {self.words.describe_label(self._points_to.labels[inside])}"
                 )
-                return yes(told, *_witness(steps, holder, held))
+                return yes(words, *_witness(steps, holder, held))
         return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same elements", a, b)
 
     def _why_shared(self, a: Value, b: Value) -> Verdict:
         return self.why_alias(a, b) if self._paths.meets(a, b) else self.why_contain(a, b)
 
     def why_apart(self, a: Value, b: Value) -> Verdict:
-        """Where the two different memories come from."""
+        """The origins of the two different memories."""
         return no(f"they are different memory: {self.origin(a)}, {self.origin(b)}", a, b)
 
     def why_must(self, a: Value, b: Value) -> Verdict:
@@ -72,13 +72,13 @@ class Explainer:
         for index, end in enumerate([b, *(step.target for step in right)]):
             if end in ends:
                 steps = [*left[: ends.index(end)], *right[:index]]
-                return yes(self._told(steps) or "they are one value", *_witness(steps, a, b))
+                return yes(self._sentence(steps) or "they are one value", *_witness(steps, a, b))
         if self._derivation.element(a) is not None and self._paths.meets(a, b):
             return no(f"they may be the same memory, but need not be: {self.why_alias(a, b).because}", a, b)
         return self.why_apart(a, b)
 
     def why_written(self, value: Value, write: Write) -> Verdict:
-        """Which node writes the memory of a value, through what, and why that is the same memory."""
+        """Which node writes the memory of a value, through which operand, and why that is the same memory."""
         node = write.node
         through = next((v for v in node.inputs if self._paths.is_at(v, write.element)), None)
         if through is None and self._is_any_input(write):
@@ -109,7 +109,7 @@ class Explainer:
         return self.accesses_words(*obstacle.accesses)
 
     def accesses_words(self, first: Access, second: Access) -> str:
-        """Two accesses that collide, and why they are to the same memory."""
+        """Two conflicting accesses, and why they are to the same memory."""
         if EVERYTHING in (first.place, second.place):
             waiting = first if first.place == EVERYTHING else second
             return f"{self._node(waiting.node)} waits for a task that may have written anything"
@@ -129,13 +129,13 @@ class Explainer:
         )
 
     def _unnamed(self, access: Access) -> str:
-        """The memory that a node gets at by no operand."""
+        """The memory that a node accesses through none of its operands."""
         class_of = self._points_to.class_of
         same = (w for w in self._writes_of.get(access.node, ()) if class_of[w.element] == access.place)
-        return "any input" if any(map(self._is_any_input, same)) else "anything that was given away"
+        return "any input" if any(map(self._is_any_input, same)) else "anything that escaped"
 
     def _is_any_input(self, write: Write) -> bool:
-        """Whether a write is that of a task that came in with the inputs."""
+        """Whether a write is that of a task that the caller passed in."""
         label = self._points_to.labels[write.element]
         return isinstance(label, Place) and label.kind == "input" and label.name == MIXED.bucket
 
@@ -154,7 +154,7 @@ class Explainer:
         return found
 
     def origin(self, value: Value) -> str:
-        """Where the memory of a value comes from: `%a is made by aten::mul`."""
+        """The origin of a value's memory in words: `%a is made by aten::mul`."""
         element = self._derivation.element(value)
         steps = self._derivation.certain(value)
         root = steps[-1].target if steps else value
@@ -180,34 +180,34 @@ class Explainer:
         return f"{name} is {by}" if start is value else f"{name} is memory of %{self._name(start)} ({by})"
 
     def _kind_of_input(self, value: Value) -> str:
-        """Whether an input is a tensor of the model's whose place is known, or what a caller passes, if that is known."""
+        """`parameter` for an input of known storage, `argument` for one that a caller passes, `input` if that is unknown."""
         if value in self._graph.storages:
             return "parameter"
         return "argument" if self._graph.storages and value not in self._graph.bound else "input"
 
     # Phrases
 
-    def _told(self, steps: Sequence[Step]) -> str:
-        """The steps as one sentence; a long chain by its first and last steps."""
+    def _sentence(self, steps: Sequence[Step]) -> str:
+        """The steps as one sentence; a long chain is shortened to its first and last steps."""
         words = list(dict.fromkeys(step.words for step in steps))
         if len(words) > _LONG:
             words = [words[0], f"after {len(words) - 2} more steps", words[-1]]
         return ", and ".join(words)
 
     def _joined(self, a: Value, b: Value, left: list[Step], right: list[Step], meeting: Label) -> str:
-        told = [words for words in (self._told(left), self._told(right)) if words]
+        parts = [words for words in (self._sentence(left), self._sentence(right)) if words]
         roots = [steps[-1].target if steps else start for steps, start in ((left, a), (right, b))]
         if isinstance(meeting, Value) and roots[0] is not roots[1] and all(root in self._graph.storages for root in roots):
-            told.append(f"{' and '.join(map(self.words.describe_label, roots))} are tied: both lie in one storage")
+            parts.append(f"{' and '.join(map(self.words.describe_label, roots))} are tied: both lie in one storage")
         elif isinstance(meeting, Place):
-            if roots[0] is roots[1] and told:
-                pass  # the views of one value; where that came from does not matter
+            if roots[0] is roots[1] and parts:
+                pass  # both are views of one value, whose origin does not matter
             elif meeting.kind in ("input", "argument") and all(root in self._paths.inputs for root in roots):
                 names = " and ".join(self.words.describe_label(root) for root in roots)
-                told.append(f"{names} are both inputs, and two inputs may be the same object")
-            elif not (told and told[-1].endswith(self.words.describe_place(meeting))):
-                told.append(f"both may be {self.words.describe_place(meeting)}")
-        return ", and ".join(told) or "they are one memory"
+                parts.append(f"{names} are both inputs, and two inputs may be the same object")
+            elif not (parts and parts[-1].endswith(self.words.describe_place(meeting))):
+                parts.append(f"both may be {self.words.describe_place(meeting)}")
+        return ", and ".join(parts) or "they are one memory"
 
 
 def _witness(steps: Sequence[Step], *ends: Value) -> tuple[Any, ...]:

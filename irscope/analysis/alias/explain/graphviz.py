@@ -1,7 +1,7 @@
-"""A points-to graph as text in Graphviz's language: a box for each class of memory, with the values that are it.
+"""Prints a points-to graph in Graphviz's language: a box for each class of memory, with the values in it.
 
-Solid arrows say "may be", dashed ones "holds"; what somebody writes is drawn bold, memory from outside with a double
-border. Values that share nothing with anything are left out.
+Solid arrows say "may be", dashed ones "holds"; written memory is drawn bold, memory from outside with a double
+border. Values that share memory with no other are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 __all__ = ["MemoryClass", "memory_classes", "points_to_dot"]
 
 _FULL = 8
-"""Boxes with more values than this name the first ones."""
+"""Boxes with more values than this name only the first ones."""
 
 
 class MemoryClass(NamedTuple):
@@ -23,24 +23,24 @@ class MemoryClass(NamedTuple):
 
     place: int
     names: list[str]
-    """The values that are it, or what it is."""
+    """The values of the class, or else its places in words."""
     is_written: bool
     is_outside: bool
     targets: tuple[int, ...]
-    """What it may be."""
+    """The classes that it may be."""
     holds: tuple[int, ...]
 
 
 def memory_classes(
     points_to: PointsTo, reach: Reachability, words: Callable[[Label], str], starts: Iterable[int] | None = None
 ) -> list[MemoryClass]:
-    """The classes below and inside some classes, or all of them. `words` names values and places."""
+    """The classes reachable from and held by some classes, or all of them. `words` names values and places."""
     members, class_of = _members(points_to), points_to.class_of
     if starts is None:
         starts = {class_of[element] for element in points_to.element_of.values()}
     return [
         MemoryClass(
-            place, list(dict.fromkeys(map(words, members.get(place, ())))) or ["="],  # stands for what its arrow leads to
+            place, list(dict.fromkeys(map(words, members.get(place, ())))) or ["="],  # another name of its arrow's target
             bool(points_to.is_written[place]), place in points_to.outside,
             tuple(points_to.targets.get(place, ())), tuple(reach.inside.get(place, ())),
         )
@@ -64,7 +64,7 @@ def points_to_dot(classes: Iterable[MemoryClass]) -> str:
 
 
 def _members(points_to: PointsTo) -> Mapping[int, list[Label]]:
-    """What each class is called: its values; if it has none, the places that its elements stand for."""
+    """The labels of each class: its values; if it has none, the places of its elements."""
     found: dict[int, list[Label]] = {}
     for value, element in points_to.element_of.items():
         found.setdefault(points_to.class_of[element], []).append(value)

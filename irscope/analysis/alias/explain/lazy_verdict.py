@@ -1,4 +1,4 @@
-"""A verdict whose reason is looked for only when somebody reads it: finding a path costs more than the answer."""
+"""A verdict whose reason is computed only when it is read: finding a path costs more than the answer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["LazyVerdict", "lazy"]
 
 
 class LazyVerdict(Verdict):
-    """A verdict that knows its answer, and how to find its reason; made by `lazy`."""
+    """A verdict with a known answer and a deferred reason; created by `lazy`."""
 
     __slots__ = ("_reason",)
     _reason: Verdict | tuple[Any, ...]
-    """The verdict with its reason; before anybody asked for that, a function that finds it and its arguments."""
+    """The verdict with its reason; until it is read, a function that finds the reason, and the function's arguments."""
 
     def _full(self) -> Verdict:
         found = self._reason
@@ -55,7 +55,7 @@ _set_reason: Final[Any] = vars(LazyVerdict)["_reason"].__set__
 
 
 def lazy(holds: bool, *reason: Any) -> LazyVerdict:
-    """A verdict whose reason is what a function gives for some arguments, called at most once.
+    """A verdict whose reason a function returns for some arguments, called at most once.
 
     >>> from irscope._base.verdict import yes
     >>> print(lazy(True, yes, "somebody asked"))

@@ -1,4 +1,4 @@
-"""What values, nodes and places are called in the sentences of an alias db. Names are the printed ones."""
+"""Words for values, nodes and places in the sentences of an alias db. Names are the printed ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Words"]
 
 
 class Words:
-    """The words for what is in one graph and its points-to graph."""
+    """Words for the values, nodes and places of one graph and its points-to graph."""
 
     def __init__(self, graph: Graph, points_to: PointsTo) -> None:
         self.graph = graph
@@ -23,12 +23,12 @@ class Words:
         return self.graph.names.get(value, value.name or f"#{value.id}")
 
     def node_words(self, node: Node) -> str:
-        """The op, and what it makes: `aten::mul (%c)`."""
+        """The op, and its results: `aten::mul (%c)`."""
         made = listed(node.outputs, lambda value: f"%{self.name(value)}")
         return f"{node.op} ({made})" if made else node.op
 
     def label_of(self, place: int) -> Label:
-        """The label of a class: that of its first element that is a value's, or of its first."""
+        """The label of a class: that of its first element that belongs to a value, or else of its first element."""
         labels = [self.points_to.labels[element] for element in self._members[place]]
         return next((label for label in labels if isinstance(label, Value)), labels[0])
 
@@ -57,12 +57,12 @@ class Words:
             "field": f"field {label.name} of {of}",
             "input": f"an input ({kind})",
             "argument": f"an argument ({kind})",
-            "escaped": "what was given to code that is not in the graph",
+            "escaped": "memory that escaped to code outside the graph",
             "unknown": f"memory of unknown origin ({kind})",
             "attribute": f"the attribute {label.name.removeprefix('*.')}",
             "slot": f"the place of the attribute {label.name.removeprefix('*.')}",
             "objects": "what an object holds",
-            "opaque": "all that was given away",
+            "opaque": "all memory that escaped",
             "called": f"memory of {label.name}",
         }
         return words[label.kind]

@@ -1,8 +1,8 @@
-"""Which way two names come to the same memory: steps between values, and edges of the points-to graph, each in words.
+"""Finds the paths on which two names reach the same memory: steps between values and points-to edges, each in words.
 
-Where a value shares its source's element (a view, a cast, what comes out of a list) the step is read off the node that
-makes the value. Where an element may be several things (an if, a loop, a container's contents), it is an edge of the
-graph, with the node that made it.
+If a value shares its source's element (a view, a cast, an item of a list), the step is read off the value's
+producer. If an element may be several things (an if, a loop, a container's contents), the step is an edge of the
+graph, with the node that added it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Paths"]
 
 
 class Paths:
-    """The ways through one graph."""
+    """The paths through one graph."""
 
     def __init__(self, derivation: Derivation, words: Words, reach: Reachability) -> None:
         self._derivation, self._words, self._reach = derivation, words, reach
@@ -32,7 +32,7 @@ class Paths:
         return left is not None and right is not None and self._reach.meet(class_of[left], class_of[right])
 
     def is_at(self, value: Value, element: int) -> bool:
-        """Whether an operand is the way to an element: its own, or in what it holds."""
+        """Whether an element is an operand's own, or in its contents."""
         mine = self._derivation.element(value)
         if mine is None:
             return False
@@ -48,14 +48,14 @@ class Paths:
         return False
 
     def between(self, a: Value, b: Value) -> tuple[list[Step], list[Step], Label]:
-        """Steps from each value to the place where they meet."""
+        """The steps from each value to the label where their paths meet."""
         left, right = self._derivation.element(a), self._derivation.element(b)
         assert left is not None and right is not None
         meeting = self.search(left, self.elements_below(right))[-1]
         return self._trimmed(self.path(a, {meeting}), self.path(b, {meeting}), self._points_to.labels[meeting])
 
     def _trimmed(self, left: list[Step], right: list[Step], meeting: Label) -> tuple[list[Step], list[Step], Label]:
-        """Cut both paths where they first come together."""
+        """Cut both paths where they first meet."""
         targets = {step.target: index for index, step in enumerate(right)}
         if left and left[0].source in targets:
             return [], right[: targets[left[0].source] + 1], left[0].source
@@ -67,7 +67,7 @@ class Paths:
         return left, right, meeting
 
     def path(self, value: Value, goals: Container[int]) -> list[Step]:
-        """Steps from a value to the nearest of some elements, which it may be."""
+        """The steps from a value to the nearest of some elements that it may be."""
         element = self._derivation.element(value)
         if element is None:
             return []
@@ -77,7 +77,7 @@ class Paths:
         """The steps along a chain of elements."""
         labels, steps = self._points_to.labels, []
         for here, there in pairwise(chain):
-            if labels[here] is labels[there]:  # one value under two elements, since it took the place of another
+            if labels[here] is labels[there]:  # one value under two elements, since it replaced another
                 continue
             reason = self._points_to.reasons.of(here, there) or self._maker(labels[here])
             words = self._edge_words(labels[here], labels[there], reason)
@@ -94,7 +94,7 @@ class Paths:
         return below
 
     def _maker(self, label: Label) -> Node | None:
-        """The node that makes a value, or that has it as a block's parameter; of a container's contents, its maker."""
+        """The node that produces a value or whose block parameter it is; for a container's contents, the container's."""
         if isinstance(label, Place) and label.kind == "contents":
             label = label.of or label
         if not isinstance(label, Value):
@@ -103,7 +103,7 @@ class Paths:
         return self._graph.producer.get(label) or (self._graph.owner.get(block) if block is not None else None)
 
     def search(self, start: int, goals: Container[int]) -> list[int]:
-        """The shortest chain of elements to one of the goals; every caller knows that there is one."""
+        """The shortest chain of elements to one of the goals; every caller guarantees that one exists."""
         before: dict[int, int] = {start: start}
         todo = [start]
         for here in todo:
@@ -135,7 +135,7 @@ class Paths:
         return None
 
     def _shared(self, value: Value) -> list[Step]:
-        """The steps from a value to the one whose element it shares."""
+        """The steps from a value to the label whose element it shares."""
         element = self._derivation.element(value)
         steps: list[Step] = []
         here: Label = value

@@ -1,7 +1,7 @@
-"""A points-to graph that is sealed, and gets a few more elements, edges and writes: a builder under the edits of one pass.
+"""Extends a sealed points-to graph by a few elements, edges and writes: a builder for the edits of one pass.
 
-It knows which elements are a value's own, and refuses whatever would change the classes of the graph or what is common to
-the whole program. The argument why this is right is in `irscope.analysis.alias.incremental.update`.
+It knows which elements belong to one value alone, and refuses every edit that would change the classes of the graph or memory
+common to the whole program. The soundness argument is in `irscope.analysis.alias.incremental.update`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SEARCHED: Final = 256
 
 
 class CannotFollow(Exception):
-    """The edits have to be answered by building anew; says why."""
+    """Raised when edits cannot be followed and the points-to graph must be rebuilt; says why."""
 
 
 class _ElementOf(Draft[Value, int]):
-    """Which element each value has; a value that has another one already is joined with the new one, or refused."""
+    """Maps values to elements; a value that already has another element is redirected to the new one, or refused."""
 
     __slots__ = ("_elements",)
 
@@ -42,7 +42,7 @@ class _ElementOf(Draft[Value, int]):
 
 
 class _Seen(set[Value]):
-    """Additions to a set while they are made."""
+    """The additions to a set during an update."""
 
     def __init__(self, base: Any) -> None:
         self._base = base
@@ -52,7 +52,7 @@ class _Seen(set[Value]):
 
 
 class _Edges(dict[int, list[int]]):
-    """New edges on their way into an extension, by whichever rule they come."""
+    """Forwards new edges, from any rule, to an extension."""
 
     __slots__ = ("_elements",)
 
@@ -65,7 +65,7 @@ class _Edges(dict[int, list[int]]):
 
 
 class Extension(Elements):
-    """Adds elements and edges to a graph that is sealed; refuses what would change its classes."""
+    """Adds elements and edges to a sealed graph; refuses additions that would change its classes."""
 
     def __init__(self, before: PointsTo, structures: Structures) -> None:
         super().__init__(structures)
@@ -80,48 +80,48 @@ class Extension(Elements):
         self.relabelled: dict[int, Label] = {}
         self.moved: dict[int, int] = {}
         self.gone: set[Value] = set()
-        """Values that no node of the new program makes."""
+        """Values that no node of the new program produces."""
         self._class_of = before.class_of
         self.reasons = self.reason_of_source, self.reason_of_edge
 
-    # Whose an element is
+    # Ownership of elements
 
     def owns(self, value: Value, element: int) -> bool:
-        """Whether all other names of the element come from readers of the value, or from what is gone."""
+        """Whether all other names of the element come from users of the value, or from erased values."""
         label = self.label(element)
         return (label is value or label in self.gone) and self.is_plain(value, element)
 
     def label(self, element: int) -> Label:
-        """The label of an element by now."""
+        """The current label of an element."""
         found = self.relabelled.get(element)
         return found if found is not None else self.labels[element]
 
     def is_plain(self, value: Value, element: int) -> bool:
-        """Whether an element of a value is a tensor's, and a location."""
+        """Whether an element of a value belongs to a tensor, and is a location."""
         return value.type.__class__ is TensorType and element not in self.known_edges and element not in self.cells
 
     def keep(self, value: Value) -> None:
-        """A value is memory of its own, whoever makes it now."""
+        """Keep the element of a value that is memory of its own, whichever node produces it now."""
         element = self.element_of.get(value)
         if element is not None:
             if not self.owns(value, element):
-                raise CannotFollow(f"{value!r} was known as other memory, and is its own now")
+                raise CannotFollow(f"{value!r} shared memory with other values, and has its own memory now")
             if self.labels[element] is not value:
                 self.relabelled[element] = value
 
     def redirect(self, value: Value, element: int, target: int) -> None:
-        """All that knew a value by an element mean another one now."""
+        """Redirect all names of a value from its element to another one."""
         if not self.owns(value, element):
             raise CannotFollow(f"the memory of {value!r} has aliases that were merged with it")
         self.relabelled[element] = value
         self.stand_for(element, target)
 
     def stand_for(self, element: int, target: int) -> None:
-        """An element that was a location is from now on just what another is."""
+        """Make an element that was a location just another name of a target element."""
         self.add_edge(element, target)
         self.moved[element] = target
 
-    def share(self, value: Value, source: Value, node: Node) -> None:  # the layers looked through by hand
+    def share(self, value: Value, source: Value, node: Node) -> None:  # looks through the layers by hand, for speed
         known, base = self.element_of, self._known_elements
         if value.type.__class__ is not TensorType or source.type.__class__ is not TensorType:
             super().share(value, source, node)
@@ -148,7 +148,7 @@ class Extension(Elements):
         return self._class_of[element] if element < len(self._class_of) else element
 
     def add_edge(self, source: int, target: int, reason: Node | None = None) -> None:
-        """One more edge, to an element and so to its class."""
+        """Add an edge to an element, and so to its class."""
         if reason is not None:
             self.reason_of_edge[source, target] = reason
         here, there = self.class_of(source), self.class_of(target)
@@ -180,7 +180,7 @@ class Extension(Elements):
         for element in held:
             self.add_edge(cell, element)
 
-    # What is common to the whole program
+    # Memory common to the whole program
 
     def fresh(self, structure: Structure, label: Label) -> int:
         if structure.kind in ("mixed", "object"):
@@ -195,7 +195,7 @@ class Extension(Elements):
 
 
 class NothingOutside(OutsideMemory):
-    """What is common to the whole program: no edit is followed that has to do with it."""
+    """Memory common to the whole program: refuses every edit that touches it."""
 
     def of(self, *_: Any) -> int:
         refuse()
@@ -217,5 +217,5 @@ class NothingOutside(OutsideMemory):
 
 
 def refuse() -> NoReturn:
-    """Say that a node has to do with what is common to the whole program."""
+    """Raise CannotFollow because a node touches memory common to the whole program."""
     raise CannotFollow("a node uses memory that the whole program shares")

@@ -1,7 +1,7 @@
-"""A points-to graph that went through edits, as the queries see it: the sealed graph it started from, under layers.
+"""The query view of an edited points-to graph: the sealed base graph under layers of changes.
 
-What the first graph had worked out for its own queries (regions, who points where) is used again; only what the edits
-touched is searched, and only when somebody asks.
+Results that the base graph computed for its own queries (regions, reverse edges) are reused; only the parts that edits
+touched are searched, on demand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Classes", "FollowedReach", "FollowedReasons", "Labels", "Marks", "Wr
 
 
 class _View(Sequence[Any]):
-    """A sequence that is only ever indexed one by one."""
+    """A sequence that is only indexed element by element."""
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -37,8 +37,8 @@ class _View(Sequence[Any]):
 
 
 class Classes(_View):
-    """Element to class. An element that an edit made is a class by itself, with its own number; one that stands for just
-    another by now has the class of that one."""
+    """Maps elements to classes. An element created by an edit is a class by itself, with its own number; one that became
+    another name of an element has the class of that one."""
 
     def __init__(self, base: Sequence[int], moved: Layers[int, int], count: int) -> None:
         self.base = base
@@ -53,14 +53,14 @@ class Classes(_View):
         return self.base[here] if here < len(self.base) else here
 
     def stands_for(self, element: int) -> int:
-        """The element that this one is just another name of by now; itself, mostly."""
+        """The element that this one is now another name of; usually itself."""
         while (target := self.moved.get(element)) is not None:
             element = target
         return element
 
 
 class Labels(_View):
-    """Element to label. One that stands for just another has the label of that one."""
+    """Maps elements to labels. An element that is another name of a second one has that one's label."""
 
     def __init__(self, base: Sequence[Label], changed: Layers[int, Label], classes: Classes) -> None:
         self.base = base
@@ -77,13 +77,13 @@ class Labels(_View):
 
 
 class Writes(Sequence[Write]):
-    """The writes of the base that are still made and those that edits brought, in textual order of the graph at hand."""
+    """The remaining writes of the base and those that edits added, in textual order of the current graph."""
 
     def __init__(self, graph: Graph, base: Sequence[Write], changed: Layers[int, tuple[Write, ...]]) -> None:
         self._graph = graph
         self.base = base
         self.changed = changed
-        """By the id of the node: all that it writes now."""
+        """All current writes of a changed node, by its id."""
 
     @cached_property
     def _all(self) -> list[Write]:
@@ -106,7 +106,7 @@ class Writes(Sequence[Write]):
         return len(self._all)
 
     def touched(self) -> Iterable[int]:
-        """The elements that are written no longer, or newly."""
+        """The elements whose writes changed: no longer written, or newly written."""
         changed = self.changed.changed_keys()
         if changed:
             yield from (write.element for write in self.base if write.node.id in changed)
@@ -114,7 +114,7 @@ class Writes(Sequence[Write]):
 
 
 class FollowedReasons(Reasons):
-    """Which node made an edge, by its name in the graph at hand."""
+    """The node that added each edge, as a node of the current graph."""
 
     __slots__ = ("_graph",)
     _graph: Graph
@@ -134,7 +134,7 @@ class FollowedReasons(Reasons):
 
 
 class FollowedReach(Reachability):
-    """Searches over a graph under layers."""
+    """Reachability searches over a layered points-to graph."""
 
     def __init__(self, points_to: PointsTo, base: PointsTo, base_reach: Reachability) -> None:
         super().__init__(points_to)
@@ -143,7 +143,7 @@ class FollowedReach(Reachability):
 
     @cached_property
     def new_targets(self) -> Mapping[int, Sequence[int]]:
-        """The classes whose targets are not those of the base."""
+        """The classes whose targets differ from the base, with their targets."""
         targets = self._points_to.targets
         assert isinstance(targets, Layers)
         return targets.changes()
@@ -167,7 +167,7 @@ class FollowedReach(Reachability):
 
     @cached_property
     def _new_inside(self) -> dict[int, Sequence[int]]:
-        """What the new elements hold; the old ones hold what they held."""
+        """The contents of the new elements; those of the old ones are unchanged."""
         class_of, cells, fields = self._points_to.class_of, self._points_to.cells, self._points_to.fields
         assert isinstance(cells, Layers) and isinstance(fields, Layers)
         found: dict[int, Sequence[int]] = {class_of[here]: (class_of[cell],) for here, cell in cells.changes().items()}
@@ -184,7 +184,7 @@ class FollowedReach(Reachability):
 
 
 class _Regions(_View):
-    """The regions of the base, some joined by new edges."""
+    """The regions of the base, some of them joined by new edges."""
 
     def __init__(self, base: Sequence[int], count: int, edges: Mapping[int, Sequence[int]]) -> None:
         self._base = base
@@ -209,7 +209,7 @@ class _Regions(_View):
 
 
 class Marks(_View):
-    """Which classes somebody writes: as in the base, except in the regions where edits added or took away something."""
+    """The written classes: as in the base, except in the regions where edits added or removed something."""
 
     _points_to: PointsTo
     _reach: FollowedReach
@@ -219,7 +219,7 @@ class Marks(_View):
         self._to_shape = to_shape
 
     def see(self, points_to: PointsTo, reach: FollowedReach) -> None:
-        """Learn which graph this belongs to, which has this among its parts."""
+        """Bind these marks to the graph that contains them, which is created after them."""
         self._points_to, self._reach = points_to, reach
 
     def __len__(self) -> int:
@@ -240,7 +240,7 @@ class Marks(_View):
 
     @cached_property
     def _written(self) -> set[int]:
-        """The written classes of the touched regions: down from the writes to the locations, and up again."""
+        """The written classes of the touched regions: from the writes down to the locations, and up again."""
         region, class_of, targets = self._reach.region, self._points_to.class_of, self._points_to.targets
         touched = self._touched_regions
         starts = {class_of[write.element] for write in self._points_to.writes if write.to_shape or not self._to_shape}

@@ -1,7 +1,7 @@
-"""Adding created nodes to a points-to graph that is there, with the elements by which readers know what they make.
+"""Adds created nodes to an existing points-to graph, reusing the elements by which users know their results.
 
-Rules 1, 4 and 5 of the argument in `irscope.analysis.alias.incremental.update`. A created node may be an erased one
-under other names, so this is on top of erasing."""
+These are rules 1, 4 and 5 of the argument in `irscope.analysis.alias.incremental.update`. A created node may be an erased
+one under other names, so this builds on `remove`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Creating"]
 
 
 class Creating:
-    """The part of one record that makes nodes, after what was erased."""
+    """Applies the created nodes of one record, after its erased nodes."""
 
     def __init__(self, erasing: Erasing, edits: NetEdits) -> None:
         self._erasing, self._edits = erasing, edits
         self.elements, self.rules, self.walk = erasing.elements, erasing.rules, erasing.walk
 
     def create(self, node: Node) -> None:
-        """Add a node; a group with everything in it."""
+        """Add a node; a group is added with all its nodes."""
         structure_of = self.elements.structures.of
         pending: list[Iterator[Node]] = [iter((node,))]
         groups: list[Node] = []
@@ -70,7 +70,7 @@ class Creating:
             index, does_write, to_shape = plan
             element = elements.element(node.inputs[index])
             if element is None:
-                raise CannotFollow(f"{node.op} is given None")
+                raise CannotFollow(f"an operand of {node.op} is None")
             if does_write:
                 self.rules.builder.write(node, element, to_shape=to_shape)
             for value in node.outputs:
@@ -85,20 +85,20 @@ class Creating:
             refuse()
         if node.op in STATISTICS:
             known = node.inputs[STATISTICS[node.op][2] :][:1]
-        if known and self.rules.graph is NO_CONSTANTS:  # rules look here for what is known
+        if known and self.rules.graph is NO_CONSTANTS:  # rules look up constants here
             self.rules.graph = Graph(make_block(0, (), tuple(self._edits.added), ()))
         if any(constant_of(self.rules.graph, value) is NOT_CONSTANT for value in known):
-            raise CannotFollow(f"{node.op} depends on a number that is known elsewhere")
+            raise CannotFollow(f"{node.op} depends on a number that no created node defines")
         is_something = rule is NodeRules.constant and any(payload is not None for payload in node.attrs.values())
         if is_something or (node.op in STATISTICS and self.rules.signatures.of(node).is_pure):
             for value in node.outputs:
                 elements.keep(value)
         elif any(value in elements.element_of or value in elements.nones for value in node.outputs):
-            raise CannotFollow(f"{node.op} makes a value that was known before")
+            raise CannotFollow(f"{node.op} redefines a value that the points-to graph already has")
         rule(self.rules, node)
 
     def _hand_on(self, old: Node, new: Node) -> None:
-        """A node that is renamed: its fresh results keep the elements by which they were known."""
+        """Keep the elements of a renamed node's fresh results."""
         elements = self.elements
         for known, value in zip(old.outputs, new.outputs, strict=False):
             element = elements.element_of.get(known)
@@ -107,8 +107,8 @@ class Creating:
                 elements.relabelled[element] = value
 
     def _is_carried_over(self, node: Node) -> bool:
-        """Whether an erased node is made again, with operands that are the same memory: then what it added stays, and its
-        results have other names."""
+        """Whether an erased node is created again, with operands that are the same memory; if so, keeps what it added and
+        renames its results."""
         old, element_of = self._erasing.forgotten[node.id], self.elements.element_of
         if old.op != node.op or old.attrs != node.attrs or len(old.inputs) != len(node.inputs):
             return False
@@ -142,7 +142,7 @@ class Creating:
         self._erasing.writes.pop(old.id, None)
 
     def _lend(self, node: Node) -> None:
-        """Let the values inside a new group have the elements by which their readers know what leaves it."""
+        """Give the values inside a new group the elements by which users know the group's results."""
         elements, block = self.elements, node.blocks[0]
         for value, inner in zip(node.outputs, block.returns, strict=True):
             element = elements.element_of.get(value)

@@ -1,4 +1,4 @@
-"""What the edits of one pass come to: nodes that went and came, and values whose readers read another."""
+"""The net effect of a pass's edits: nodes removed and added, and values whose users now use another value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["NetEdits"]
 
 
 class NetEdits:
-    """Edits in order, taken together: a node that is created and erased again does not count.
+    """The net effect of edits in order: a node that is created and erased again does not count.
 
     >>> from irscope.ir.rewriter import Created, Erased
     >>> node = Node(1, "aten::neg")
@@ -49,7 +49,7 @@ class NetEdits:
             self.removed[node] = None
 
     def resolve(self, value: Value) -> Value:
-        """What readers of a value read now."""
+        """The value that users of a value use now."""
         while (new := self.replaced.get(value)) is not None:
             value = new
         return value

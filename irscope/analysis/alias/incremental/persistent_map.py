@@ -1,7 +1,7 @@
-"""Tables with history: a large one that never changes, under small ones with what edits changed since.
+"""Persistent maps: a large table that never changes, under small layers of the changes since.
 
-Each step of a history has tables of its own, which share all but the newest changes with those of the step before; going
-back is keeping the old ones. Changes are kept in layers of falling size, and small layers are joined as they pile up, so
+Each step of a history has its own tables, which share all but the newest changes with those of the step before; to go
+back, keep the old ones. Changes are kept in layers of decreasing size, and small layers are merged as they accumulate, so
 a table that went through n changes has fewer than log2(n) layers, and each change is copied a few times as often.
 """
 
@@ -19,7 +19,7 @@ _GONE: Final[Any] = object()
 
 
 class Layers(Mapping[K, V]):
-    """A mapping under changes.
+    """A mapping under layers of changes.
 
     >>> old = Layers({"a": 1, "b": 2})
     >>> new = old.changed({"b": 3, "c": 4}, removed=["a"])
@@ -48,11 +48,11 @@ class Layers(Mapping[K, V]):
         return Layers(self._base, (newest, *older))
 
     def changes(self) -> dict[K, V]:
-        """What differs from the table at the bottom, without what is gone."""
+        """The entries that differ from the base table, without the removed ones."""
         return {key: value for key, value in self._joined().items() if value is not _GONE}
 
     def changed_keys(self) -> dict[K, V]:
-        """All keys that were changed, the removed ones too."""
+        """All changed keys, including the removed ones."""
         return self._joined()
 
     def _joined(self) -> dict[K, V]:
@@ -97,7 +97,7 @@ class Layers(Mapping[K, V]):
 
 
 class Members(Container[K]):
-    """A set that was added to."""
+    """A set with additions."""
 
     __slots__ = ("_added", "_base")
 
@@ -114,7 +114,7 @@ class Members(Container[K]):
 
 
 class Draft(dict[K, V]):
-    """Changes to a mapping while they are made: reads see both, writes go to the changes, which are its own items."""
+    """Changes to a mapping during an update: reads see both, writes go to the changes, which are its own items."""
 
     __slots__ = ("_base",)
 
@@ -133,7 +133,7 @@ class Draft(dict[K, V]):
 
 
 class DraftList(list[V]):
-    """Additions to a sequence while they are made: indexes and the length are those of the whole."""
+    """Additions to a sequence during an update: indexes and the length are those of the whole."""
 
     __slots__ = ("_base", "_count")
 

@@ -1,6 +1,6 @@
-"""Taking back what erased nodes added to a points-to graph, where it can be told apart from what others added.
+"""Removes what erased nodes added to a points-to graph, if it can be distinguished from what others added.
 
-Rule 2 of the argument in `irscope.analysis.alias.incremental.update`.
+This is rule 2 of the argument in `irscope.analysis.alias.incremental.update`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SHARES_ONLY: Final = frozenset(
         NodeRules.list_unpack,
     }
 )
-"""Rules that add nothing but names, and edges down from their results, if those are tensors or numbers."""
+"""Rules that add only names, and edges down from their results, if the results are tensors or numbers."""
 
 NO_CONSTANTS: Final = Graph(make_block(0, (), (), ()))
 
 
 class Knowledge:
-    """What was found out of ops and types, for all graphs of a history."""
+    """Cached facts about ops and types, shared by all graphs of a history."""
 
     def __init__(self) -> None:
         self.signatures = Signatures()
@@ -41,7 +41,7 @@ class Knowledge:
 
 
 class Erasing:
-    """The part of one record that takes nodes away: which writes and names are gone, and what is in doubt."""
+    """Applies the erased nodes of one record: which writes and names are gone, and which nodes are in doubt."""
 
     def __init__(self, points_to: PointsTo, knowledge: Knowledge) -> None:
         self.before = points_to
@@ -51,18 +51,18 @@ class Erasing:
         self.walk = Walk(self.rules)
         self._plans = knowledge.plans
         self.writes: dict[int, tuple[Write, ...]] = {}
-        """By the id of a node that wrote, what is left of that."""
+        """The remaining writes of a changed node, by its id."""
         self.forgotten: dict[int, Node] = {}
         self.in_doubt: dict[Node, Any] = {}
-        """Erased nodes and their rules, as long as nobody makes the same node again."""
+        """Erased nodes with their rules, unless the same node is created again."""
 
     def forget(self, nodes: Iterable[Node]) -> None:
-        """Note what is gone with some nodes; rules that may have done more than can be taken back stay in doubt."""
+        """Record what disappears with some nodes; nodes whose rules may have added more than can be removed stay in doubt."""
         gone, forgotten, structure_of = self.elements.gone, self.forgotten, self.elements.structures.of
         todo = list(nodes)
         for node in todo:  # grows
             if node.op == "prim::Constant" and structure_of(node.outputs[0].type) is None:
-                continue  # a number is no memory: no rule ever saw an element of it
+                continue  # a number is not memory: no rule ever saw an element of it
             gone.update(node.outputs)
             if node.blocks:
                 self.check_group(node)
@@ -79,7 +79,7 @@ class Erasing:
                 self.writes[node.id] = ()
 
     def forget_rule(self, node: Node, rule: Any) -> None:
-        """Take back what a rule added, if that is no more than names, writes and edges that nobody comes to from above."""
+        """Remove what a rule added, if that is only names, writes and edges that are not reachable from above."""
         if rule in (NodeRules.constant, NodeRules.uninitialized):
             return
         structures = [self.elements.structures.of(value.type) for value in node.outputs]

@@ -1,42 +1,42 @@
-"""The points-to graph after a rewriter's edits, made from the one before them by what the edits say.
+"""Derives the points-to graph after a rewriter's edits from the graph before them.
 
-**What is claimed.** The new graph answers as one that is built anew for the new program would, whichever values and
-nodes are asked about. What cannot be followed so is refused (`CannotFollow`, with the reason), and the caller builds
-anew. The old graph is not changed: the new one is layers over the same tables (`irscope.analysis.alias.incremental.persistent_map`).
+**Claim.** The new graph answers every question about values and nodes as a graph built from scratch for the new program
+would. Edits that cannot be followed in this way are refused (`CannotFollow`, with the reason), and the caller builds from
+scratch. The old graph is not changed: the new one is layers over the same tables (`irscope.analysis.alias.incremental.persistent_map`).
 
-**Why it holds.** A points-to graph is the set of what each node adds, whatever the order of nodes: edges, shared elements
-and writes. So moved nodes change nothing, and an edit changes what its own nodes add and no more:
+**Why it holds.** A points-to graph is the set of what each node adds, in any order of the nodes: edges, shared elements
+and writes. So moving nodes changes nothing, and an edit changes only what its own nodes add:
 
-1. *Created.* The node goes through the same rules as in a build, against the layers. Rules that involve what is common to
-   the whole program (memory from outside, what escaped, attributes, joined cells) are refused, and so is an edge that
-   closes a cycle, for sealing collapsed the cycles there were. What is left adds new elements above old ones, writes,
-   or an edge from an old cell; the writes of the regions concerned are spread again when somebody asks.
-2. *Erased.* Nobody reads the results any more (`irscope.ir.verify`). Nodes are followed whose rule adds no more than
-   edges downward from elements of their own results, names for elements that exist, and writes. The writes are taken
-   away, with them the names; such edges may stay, for only names that are gone come from above. Others are refused.
-3. *Replaced*, `old` by `new`. Elements are made when somebody first reads a value, so if `old` has none, no rule ever saw
+1. *Created.* The node goes through the same rules as in a build, on top of the layers. Rules that involve memory common to
+   the whole program (memory from outside, escaped memory, attributes, joined cells) are refused, and so is an edge that
+   closes a cycle, because sealing collapsed the cycles that existed. The remaining rules add new elements above old ones,
+   writes, or an edge from an old cell; the writes of the affected regions are propagated again on demand.
+2. *Erased.* The results have no users any more (`irscope.ir.verify`). A node is followed if its rule adds only
+   edges downward from elements of its own results, names for elements that exist, and writes. The writes and the names are
+   removed; the edges may stay, because only removed names lead to them from above. Other nodes are refused.
+3. *Replaced*, `old` by `new`. Elements are created when a value is first read, so if `old` has none, no rule ever saw
    it, and nothing changes. If both share one element, nothing changes. If the element of `old` is its *own* (it was
-   made for `old`, and has no edges), then all other names of it come from readers of `old`, who read `new` now: the
-   element gets a single edge to the element of `new`, and its class, and so stands for just that; or `new` takes it
-   over if it has none. An element that `old` shares with something else cannot be split, and is refused: who derived what from
-   whom is not kept.
-4. *The same value, made by another node* (a group, its parts, a node that was exchanged): the element of its own that
-   readers know is kept, and if the new node gives it another one, rule 3 joins the two. If the value was known as
-   another's memory and is its own now, or the other way round in a way that rule 3 cannot say: refused.
-   A node that is only renamed, with operands of the same elements, adds what it added before: nothing is taken back.
-5. *Groups* are read as if inlined, as in a build: merging nodes or taking a group apart is erasing and creating.
-   What leaves the group keeps its element, and lends it to the value inside that it stands for.
+   created for `old`, and has no edges), then all other names of it come from users of `old`, which use `new` now: the
+   element gets a single edge to the element of `new`, and its class, and so becomes another name of it; or `new` takes the
+   element over if it has none. An element that `old` shares with something else cannot be split, and is refused: the graph does
+   not record which name was derived from which.
+4. *The same value, produced by another node* (a group, its parts, a replaced node): its own element, which its users
+   know, is kept, and if the new node assigns it another one, rule 3 joins the two. If the value shared another's memory
+   and now has its own, or the other way round in a way that rule 3 cannot express, the edit is refused.
+   A node that is only renamed, with operands of the same elements, adds what it added before: nothing is removed.
+5. *Groups* are read as if inlined, as in a build: merging nodes or dissolving a group is erasing and creating.
+   A result of the group keeps its element, and shares it with the inner value that is returned as that result.
 
-**Assumed.** The record names every node that came or went and every value whose readers changed, as a `Rewriter` does.
+**Assumption.** The record names every node that was added or removed and every value whose users changed, as a `Rewriter` does.
 
-Known numbers matter to two rules (an index of a tuple, a training flag). Values that were looked at are remembered;
-replacing one is refused. So are ifs, loops, calls and objects that come or go, and programs whose inputs changed.
+Known numbers matter to two rules (a tuple index, a training flag). The values that these rules consulted are recorded, and
+replacing one is refused. So are added or removed ifs, loops, calls and objects, and programs whose inputs changed.
 
-**Where it is.** `net_edits` has what the edits come to, `insert` rules 1, 4 and 5, `remove` rule 2; rule 3 is here. `delta_builder`
-refuses edges that would change classes, and says whose an element is.
+**Modules.** `net_edits` computes the net effect of the edits, `insert` has rules 1, 4 and 5, `remove` rule 2, and this module
+rule 3. `delta_builder` refuses edges that would change classes, and decides which value owns an element.
 
-**Cost.** Linear in the edits: no table, index or node of the rest of the program is looked at. (Cycles are searched for below
-the target of a new edge, and given up on after a few hundred classes.) Questions pay for what they need, once a graph.
+**Cost.** Linear in the edits: no table, index or node of the rest of the program is visited. (The search for cycles below
+the target of a new edge gives up after a few hundred classes.) Queries compute what they need on demand, once per graph.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = ["Knowledge", "Record", "follow"]
 
 
 class Record(Protocol):
-    """What a pass leaves behind, as far as it is needed here."""
+    """The part of a pass's record that is needed here."""
 
     @property
     def before(self) -> Graph: ...
@@ -86,14 +86,14 @@ def follow(
         raise CannotFollow("the graph changed, and the record does not say how")
     base = reach.base if isinstance(reach, FollowedReach) else points_to
     if len(points_to.labels) > 2 * len(base.labels) + 4096:
-        raise CannotFollow("the record adds more nodes than the graph had")
+        raise CannotFollow("the edits added more elements than the points-to graph had")
     step = _Step(points_to, knowledge, NetEdits(record.edits))
     step.apply()
     return step.sealed(after, base, reach)
 
 
 class _Step:
-    """The edits of one record, applied to one graph."""
+    """Applies the edits of one record to one graph."""
 
     def __init__(self, points_to: PointsTo, knowledge: Knowledge, edits: NetEdits) -> None:
         self._edits, self._erasing = edits, Erasing(points_to, knowledge)
@@ -116,13 +116,13 @@ class _Step:
         self.nameless = [value for value in (*elements.gone, *taken) if value in elements.element_of]
 
     def _replace(self, old: Value, new: Value) -> bool:
-        """Let the readers of a value read another; whether the old one has lost its element."""
+        """Redirect the users of a value to another; returns whether the old one has lost its element."""
         elements = self.elements
         is_tensor = old.type.__class__ is TensorType and new.type.__class__ is TensorType
         if not is_tensor and old.type != new.type:
             raise CannotFollow(f"{new!r} has another type than {old!r}")
         if old in elements.consulted or old in elements.nones or new in elements.nones:
-            raise CannotFollow(f"answers rest on what {old!r} was")
+            raise CannotFollow(f"the analysis relied on the known value of {old!r}")
         known, other = elements.element_of.get(old), elements.element_of.get(new)
         if known is None or known == other:
             return False
@@ -188,7 +188,7 @@ def _extended(members: Any, added: set[Value]) -> Members[Value]:
 
 
 def _defined(node: Node) -> list[Value]:
-    """All values that a node and the nodes inside it make."""
+    """All values defined by a node and the nodes inside it."""
     found, todo = list[Value](), [node]
     while todo:
         here = todo.pop()

@@ -1,6 +1,6 @@
-"""Elements, and the edges between them: what a name may be, what a container holds, and how both follow from each other.
+"""Elements of a points-to graph and the edges between them: what a name may be, and what a container holds.
 
-Rules 2 to 5 of the argument in `irscope.analysis.alias.points_to.builder` come down to a few ways to make an element and one way
+Rules 2 to 5 of the argument in `irscope.analysis.alias.points_to.builder` reduce to a few ways to create an element and one way
 to add an edge, `Elements.flow`, which joins contents and fields as it goes.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["Elements"]
 
 
 class Elements:
-    """The elements of a program that is being walked, with cells, fields and edges; only grows.
+    """The elements of a program during the walk, with cells, fields and edges; only grows.
 
     >>> from irscope.ir.types import TENSOR, ListType
     >>> x, xs = Value(1, TENSOR, "x"), Value(2, ListType(TENSOR), "xs")
@@ -41,17 +41,17 @@ class Elements:
         self.reason_of_edge: dict[tuple[int, int], Node] = {}
         self._same_cell: dict[int, int] = {}
         self.objects: int | None = None
-        """The bag of objects, once somebody asked for it."""
+        """The bag of objects, once it was requested."""
 
     # Elements
 
     def new(self, label: Label) -> int:
-        """One more element, with no edges."""
+        """Create an element with no edges."""
         self.labels.append(label)
         return len(self.labels) - 1
 
     def fresh(self, structure: Structure, label: Label) -> int:
-        """An element for memory that is shared with nothing, with its cells and fields."""
+        """Create an element for memory that is not shared, with its cells and fields."""
         element = self.new(label)
         of = label if isinstance(label, Value) else label.of
         if structure.kind == "box":
@@ -70,7 +70,7 @@ class Elements:
         return element
 
     def element(self, value: Value) -> int | None:
-        """The element of a value, made now if nothing was known of it; None for numbers, for None, and the like."""
+        """The element of a value, created on first use; None for values that are not memory, such as numbers and None."""
         found = self.element_of.get(value)
         if found is None and value not in self.nones:
             if value.type.__class__ is TensorType:
@@ -83,12 +83,12 @@ class Elements:
         return found
 
     def bind(self, value: Value, element: int | None) -> None:
-        """Let a value share an element: it is always one of the memories that the element stands for."""
+        """Let a value share an element: it is always one of the memories that the element represents."""
         if element is not None and self.structures.of(value.type) is not None:
             self.element_of[value] = element
 
     def bind_any(self, value: Value, elements: Sequence[int | None], node: Node) -> None:
-        """Let a value be whatever one of these elements is; with a single one it shares that element."""
+        """Let a value be any of these elements; a single element is shared."""
         structure = self.structures.of(value.type)
         if structure is None:
             return
@@ -101,7 +101,7 @@ class Elements:
             self.flow(merged, element, node)
 
     def share(self, value: Value, source: Value, node: Node) -> None:
-        """Let a value be what another is: `bind_any` of one element, at once where both are tensors."""
+        """Let a value be the same memory as another: `bind_any` of one element, with a fast path for tensors."""
         if value.type.__class__ is TensorType and source.type.__class__ is TensorType:
             element = self.element_of.get(source)
             if element is None and source not in self.nones:
@@ -132,7 +132,7 @@ class Elements:
     # Edges
 
     def flow(self, source: int, target: int, reason: Node | None = None) -> None:
-        """`source` may be whatever `target` may be, and what they hold follows (rules 4 and 5)."""
+        """Let `source` be whatever `target` may be, and propagate to their contents (rules 4 and 5)."""
         cells, fields = self.cells, self.fields
         if target not in cells and target not in fields and source not in fields:
             if source != target:
@@ -152,7 +152,7 @@ class Elements:
                 todo.extend(self._field_flows(here, there))
 
     def add_edge(self, source: int, target: int, reason: Node | None) -> None:
-        """One edge and no more; what the two hold does not follow."""
+        """Add a single edge, without propagating to the contents."""
         known = self.edges.get(source)
         if known is None:
             self.edges[source] = [target]
@@ -166,7 +166,7 @@ class Elements:
             self.is_cyclic = True
 
     def merge_tensors(self, value: Value, one: int, other: int) -> None:
-        """Let a tensor be one of two things: what `bind_any` does, without looking for cells and fields."""
+        """Let a tensor be either of two elements: `bind_any` without checks for cells and fields."""
         if one == other:
             self.element_of[value] = one
             return
@@ -175,13 +175,13 @@ class Elements:
         self.edges[merged] = [one, other]
 
     def carry_tensor(self, value: Value, start: int) -> None:
-        """Let a tensor be what a loop starts with; an edge to what a round ends with follows by `flow`."""
+        """Let a carried tensor be its initial value; `flow` later adds the edge to the body's result."""
         carried = self.element_of[value] = len(self.labels)
         self.labels.append(value)
         self.edges[carried] = [start]
 
     def list_of_tensors(self, value: Value, tensors: Sequence[Value]) -> None:
-        """A new list that holds these: what `fresh` and `hold` do, for a container that nobody knows yet."""
+        """Create a new list that holds these tensors: `fresh` and `hold` for a container that has no element yet."""
         element_of, labels = self.element_of, self.labels
         things: list[int] = []
         for tensor in tensors:
@@ -203,7 +203,7 @@ class Elements:
             self.edges[cell] = things if len(things) <= 8 else list(dict.fromkeys(things))
 
     def joins(self, cell: int, other: int) -> bool:
-        """Note that two cells are the same from now on; False if they were already."""
+        """Record that two cells are the same from now on; returns False if they already were."""
         same = self._same_cell
         while cell in same:
             same[cell] = same.get(same[cell], same[cell])
@@ -221,15 +221,14 @@ class Elements:
         if mine is not None and others is not None and len(mine) == len(others):
             pairs = zip(mine, others, strict=True)
         else:
-            # a tuple that was put into a container of anything is there by its fields, which may be the thing itself
+            # a tuple put into a container of mixed content is represented by its fields, which may be the value itself
             left = mine if mine is not None else (self.cells.get(here), here)
             right = others if others is not None else (self.cells.get(there), there)
             pairs = ((a, b) for a in left for b in right)  # type: ignore[assignment]
         return [(a, b) for a, b in pairs if a is not None and b is not None]
 
     def hold(self, container: int, things: Sequence[int], reason: Node | None) -> None:
-        """Everything inside `container`, whatever its shape, may be one of these things (or one of a tuple's
-        fields)."""
+        """Let everything inside `container`, whatever its structure, be any of these elements (or of a tuple's fields)."""
         atoms = self._atoms(things)
         for place in (self.cells.get(container), *self.fields.get(container, ())):
             for target in self._atoms([place]) if place is not None else ():

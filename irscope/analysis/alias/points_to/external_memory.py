@@ -1,8 +1,8 @@
-"""Memory that does not come from the program: inputs, what unseen code was given or gives back, attributes of objects.
+"""Memory from outside the program: inputs, memory that unseen code received or returns, attributes of objects.
 
-Rules 6 to 8 of the argument in `irscope.analysis.alias.points_to.builder`. There is one element for each kind of origin and structure, made
-when it is first asked for; where the storages of bound inputs are known, one for each of these, and "input" is then all of
-them and "argument". What types that do not say (`Any`, unions, interfaces) have in common with others is joined
+These are rules 6 to 8 of the argument in `irscope.analysis.alias.points_to.builder`. There is one element for each kind of origin and
+structure, created on first use. If the storages of bound inputs are known, each has an element, and "input" is then all of
+these and "argument". Mixed types (`Any`, unions, interfaces) are joined with the types they may be
 at the end, when all of them are known.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["OutsideMemory"]
 
 
 class OutsideMemory:
-    """What the caller, unseen code and objects have among the elements.
+    """The elements that belong to the caller, unseen code and objects.
 
     >>> memory = OutsideMemory(Elements())
     >>> memory.of("input", MIXED) == memory.of("input", MIXED) != memory.of("escaped", MIXED)
@@ -28,17 +28,17 @@ class OutsideMemory:
         self.elements = elements
         self.slots: dict[tuple[str, str], int] = {}
         self.given_away: list[int] = []
-        """Bags that unseen code was given, and that may hold all that it knows."""
+        """Bags that escaped to unseen code, and so may hold everything known to it."""
         self.by_origin: dict[tuple[str, str], tuple[int, Structure]] = {}
         self._escaped: set[int] = set()
         self.attributes: dict[tuple[str, str], tuple[int, Structure]] = {}
         self.opaque_element: int | None = None
-        """What `opaque` gives, if there is unseen code."""
+        """The result of `opaque`, if there is unseen code."""
         self.storages: dict[int, int] = {}
-        """The elements of known storages, by their numbers. If there are any, no argument lies in one of them."""
+        """The elements of known storages, by their numbers. If there are any, no argument is in one of them."""
 
     def of(self, kind: Origin, structure: Structure) -> int:
-        """The element of all inputs, all that escaped, or all that unseen code gives back, of one structure."""
+        """The element of all inputs, all escaped memory, or all that unseen code returns, of one structure."""
         known = self.by_origin.get((kind, structure.bucket))
         if known is not None:
             return known[0]
@@ -65,7 +65,7 @@ class OutsideMemory:
         return element
 
     def given(self, value: Value, structure: Structure, number: int | None) -> int:
-        """The element of an input: that of its storage, if the number of one is known. Known ones must come first."""
+        """The element of an input: that of its storage, if its number is known. Inputs of known storage must come first."""
         if number is not None and structure is TENSOR:
             if number not in self.storages:
                 self.storages[number] = self.elements.fresh(structure, value)
@@ -74,7 +74,7 @@ class OutsideMemory:
         return self.of("argument" if is_argument else "input", structure)
 
     def _is_any(self, element: int, structure: Structure) -> None:
-        """Memory from outside of which nothing is known may be an argument's, or lie in a known storage."""
+        """Let memory of unknown origin be an argument's, or be in a known storage."""
         if _is_open(structure):
             self.elements.flow(element, self.of("argument", structure))
         if structure is TENSOR:
@@ -84,7 +84,7 @@ class OutsideMemory:
             self.elements.flow(element, self.of("input", TENSOR))
 
     def escape(self, element: int, structure: Structure, node: Node) -> None:
-        """Unseen code is given this, and with it everything inside."""
+        """Record that an element, with everything inside it, escapes to unseen code."""
         todo: list[tuple[int, Structure]] = [(element, structure)]
         while todo:
             here, built = todo.pop()
@@ -104,17 +104,17 @@ class OutsideMemory:
                 todo.append((self.elements.cells[here], built.content))
 
     def opaque(self) -> int:
-        """The element of everything that unseen code was given, at any time."""
+        """The element of everything passed to unseen code, at any time."""
         if self.opaque_element is None:
             self.opaque_element = self.elements.new(Place("opaque"))
         return self.opaque_element
 
     def give_away(self, *bags: int) -> None:
-        """Unseen code may put what it knows into these."""
+        """Record that unseen code may store anything it knows in these bags."""
         self.given_away.extend(bags)
 
     def attribute(self, class_name: str, name: str, structure: Structure) -> int:
-        """What attribute `name` of objects of a class may be."""
+        """The element of attribute `name` of the objects of a class."""
         known = self.attributes.get((class_name, name))
         if known is None:
             known = (self.elements.fresh(structure, Place("attribute", name=f"{class_name}.{name}")), structure)
@@ -125,16 +125,16 @@ class OutsideMemory:
         return known[0]
 
     def slot(self, class_name: str, name: str) -> int:
-        """The place in the object where the attribute is kept: what `SetAttr` writes and `GetAttr` reads."""
+        """The element of the attribute's slot in the object, which `SetAttr` writes and `GetAttr` reads."""
         if (class_name, name) not in self.slots:
             self.slots[class_name, name] = self.elements.new(Place("slot", name=f"{class_name}.{name}"))
         return self.slots[class_name, name]
 
     def join_mixed(self) -> None:
-        """Values that may be anything may be what any structure's values are (rules 5 and 7)."""
+        """Let mixed values be the values of any structure (rules 5 and 7)."""
         self._join_interfaces()
         by_kind: dict[str, list[tuple[int, Structure]]] = {"input": [], "escaped": [], "unknown": []}
-        by_kind["argument"] = by_kind["input"]  # what may be any input may be any argument; the latter hold nothing mixed
+        by_kind["argument"] = by_kind["input"]  # whatever may be any input may be any argument; arguments hold nothing mixed
         if self.elements.objects in self.given_away:
             for element, structure in self.attributes.values():
                 self.elements.flow(element, self.of("unknown", structure))
@@ -154,7 +154,7 @@ class OutsideMemory:
                 self.elements.flow(self.opaque_element, element)
 
     def _join_interfaces(self) -> None:
-        """An attribute of an object of which only an interface is known is that of any class (rule 6)."""
+        """Join the attributes of an object known only by an interface with those of all classes (rule 6)."""
         unknown = {name: element for (owner, name), (element, _) in self.attributes.items() if owner == ANY_CLASS}
         for (_, name), (element, _) in list(self.attributes.items()) if unknown else ():
             other = unknown.get(name)
@@ -169,7 +169,7 @@ class OutsideMemory:
 
 
 def _is_open(structure: Structure) -> bool:
-    """Whether one can look at all that a value holds: tensors, and lists, dicts and tuples of them."""
+    """Whether all contents of a value can be inspected: tensors, and lists, dicts and tuples of them."""
     todo = [structure]
     for here in todo:
         if here.kind not in ("tensor", "tuple") and not (here.kind == "box" and here.bucket.startswith(("List", "Dict"))):

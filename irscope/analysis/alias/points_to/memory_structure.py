@@ -1,8 +1,8 @@
-"""Which values have memory that can be shared, and how it is built: the part of a type that aliasing needs.
+"""The structure of a value's shareable memory: the part of its type that the alias analysis needs.
 
-A tensor's extents and element type say nothing about sharing (a view changes both), so every tensor has one
-structure. A list of lists of tensors is a box of a box of a tensor. Where a type does not say what a value is (`Any`,
-a union, an object of a class), the structure is `mixed` or `object`: the value may be anything, and what it holds is
+A tensor's extents and element type say nothing about sharing (a view changes both), so all tensors have the same
+structure. A list of lists of tensors is a box of a box of a tensor. If a type does not determine the value (`Any`,
+a union, an object of a class), the structure is `mixed` or `object`: the value may be anything, and its contents are
 one bag.
 """
 
@@ -33,7 +33,7 @@ Kind = Literal["tensor", "handle", "box", "tuple", "mixed", "object"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """How the memory of a value is built."""
+    """The structure of a value's memory."""
 
     kind: Kind
     bucket: str
@@ -41,9 +41,9 @@ class Structure:
     fields: tuple[Structure | None, ...] = ()
     """Of a tuple, its fields; None for a field without shareable memory."""
     content: Structure | None = None
-    """Of a box (list, dict, future, remote reference), what it holds; None for numbers and strings."""
+    """Of a box (list, dict, future, remote reference), the structure of its contents; None for numbers and strings."""
     members: tuple[Structure, ...] = ()
-    """Of a union, what it may be; empty for `Any`."""
+    """Of a union, the structures it may have; empty for `Any`."""
 
 
 TENSOR: Final = Structure("tensor", "Tensor")
@@ -78,11 +78,11 @@ _HANDLES: Final = frozenset({"Generator", "Stream", "Capsule"})
 
 
 ANY_CLASS: Final = "*"
-"""Stands for the class of an object of which only an interface is known."""
+"""Represents the class of an object known only by an interface."""
 
 
 def class_name(type: ClassType) -> str:
-    """Whose attributes an object of this type has.
+    """The class whose attributes an object of this type has.
 
     >>> class_name(ClassType("__torch__.Net")), class_name(ClassType("InterfaceType<Layer>"))
     ('__torch__.Net', '*')
@@ -104,7 +104,7 @@ class Structures:
         self._by_bucket: dict[str, Structure] = {"Tensor": TENSOR, "Any": MIXED, "object": _OBJECT}
 
     def of(self, type: Type) -> Structure | None:
-        """The structure of a type, None when its values cannot be shared (numbers, strings, None)."""
+        """The structure of a type; None if its values cannot be shared (numbers, strings, None)."""
         if type.__class__ is TensorType:
             return TENSOR
         known = self._by_type.get(id(type))
@@ -139,7 +139,7 @@ class Structures:
     def _primitive(self, name: str) -> Structure | None:
         if name in _IMMUTABLE:
             return None
-        if name == "Storage":  # what a tensor's memory is
+        if name == "Storage":  # the memory of a tensor
             return TENSOR
         return self._unique(Structure("handle", name)) if name in _HANDLES else MIXED
 

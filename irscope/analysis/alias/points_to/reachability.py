@@ -1,5 +1,4 @@
-"""Which classes of a sealed points-to graph meet: the searches that every question comes down to, with a bounded
-memory."""
+"""Reachability searches over a sealed points-to graph, to which every query reduces, with a bounded cache."""
 
 from __future__ import annotations
 
@@ -13,13 +12,13 @@ from irscope.analysis.alias.points_to.solver import partition
 __all__ = ["Reachability"]
 
 _KEPT: Final = 1 << 20
-"""How many members of reach sets are remembered; a deep chain of ifs must not cost quadratic memory."""
+"""The number of members of reach sets that are cached; a deep chain of ifs must not cost quadratic memory."""
 
 
 class Reachability:
     """Searches over one sealed graph.
 
-    Two classes share memory if and only if they reach a common class: whatever is reached is a location or has some.
+    Two classes share memory if and only if they reach a common class, since every class is a location or reaches one.
     """
 
     def __init__(self, points_to: PointsTo) -> None:
@@ -42,7 +41,7 @@ class Reachability:
         return not self.below(a).isdisjoint(self.below(b))
 
     def meet_inside(self, a: int, b: int) -> bool:
-        """Whether two classes share memory, or anything that they hold does."""
+        """Whether two classes, or anything they hold, may share memory."""
         region = self._region_inside
         if region[a] != region[b]:
             return False
@@ -60,7 +59,7 @@ class Reachability:
         return [here for here in self.below(place) if here not in self._points_to.targets]
 
     def leaf_set(self, place: int) -> frozenset[int]:
-        """The locations that a class may be, one object for all classes along a chain of views: they meet the same others."""
+        """The locations that a class may be, as one object for all classes along a chain of views, which meet the same others."""
         known, targets = self._leaf_sets, self._points_to.targets
         todo = [place]
         while todo:
@@ -77,7 +76,7 @@ class Reachability:
         return known[place]
 
     def few_leaves(self, place: int, limit: int) -> tuple[int, ...] | None:
-        """The locations that a class may be, or None when there are more than `limit`, or many classes in between."""
+        """The locations that a class may be; None if there are more than `limit`, or many classes in between."""
         targets = self._points_to.targets
         if place not in targets:
             return (place,)
@@ -114,12 +113,12 @@ class Reachability:
 
     @cached_property
     def region(self) -> Sequence[int]:
-        """Class to its region, the connected part of the graph: classes of two regions never share memory."""
+        """Maps a class to its region, a connected component of the graph: classes of two regions never share memory."""
         return partition(len(self._points_to.labels), self._points_to.targets)
 
     @cached_property
     def inside(self) -> Mapping[int, Sequence[int]]:
-        """Class to the classes of what it holds: cells and tuple fields."""
+        """Maps a class to the classes of its contents: cells and tuple fields."""
         class_of, found = self._points_to.class_of, dict[int, dict[int, None]]()
         for element, cell in self._points_to.cells.items():
             found.setdefault(class_of[element], {})[class_of[cell]] = None

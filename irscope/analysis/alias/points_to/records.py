@@ -1,6 +1,6 @@
-"""The records of a points-to graph: what an element stands for, who writes it, and the sealed graph itself; data only.
+"""The records of a points-to graph: labels of elements, writes, calls, and the sealed graph itself; data only.
 
-What the graph means, and why its answers hold, is argued in `irscope.analysis.alias.points_to.builder`.
+The meaning of the graph, and why its answers hold, is explained in `irscope.analysis.alias.points_to.builder`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Called", "Label", "LazyLabels", "Origin", "Place", "PointsTo", "Reas
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What an element that is not a value's stands for."""
+    """The label of an element that belongs to no value."""
 
     kind: Literal[
         "contents", "field", "input", "argument", "escaped", "unknown", "attribute", "slot", "objects", "opaque", "called"
@@ -37,7 +37,7 @@ Origin = Literal["input", "argument", "escaped", "unknown"]
 
 
 class LazyLabels(list[Any]):
-    """Labels by element, to be indexed only; None stands for the contents of the element before."""
+    """Labels by element, to be indexed only; None means the contents of the previous element."""
 
     __slots__ = ()
 
@@ -49,17 +49,17 @@ class LazyLabels(list[Any]):
 
 
 class Write(NamedTuple):
-    """One node writes one element."""
+    """A write of one element by one node."""
 
     node: Node
     element: int
     to_shape: bool
-    """Whether extents, strides or the storage itself may change, and not just data."""
+    """Whether extents, strides or the storage itself may change, not only data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What is known of one call, besides what it adds to the graph and writes."""
+    """The effects of one call, besides what it adds to the graph and writes."""
 
     callee: str
     has_side_effect: bool
@@ -69,11 +69,11 @@ class Called:
     waits: bool
     """Waits for a task that may have written anything."""
     starts: bool
-    """Starts a task, which somebody else may wait for."""
+    """Starts a task, which other code may wait for."""
     is_unseen: bool
     """Runs unseen code, which may wait for a task."""
     reads: tuple[int, ...]
-    """Elements that it may read, with all that they hold, besides its operands."""
+    """Elements that it may read, with all their contents, besides its operands."""
 
 
 Edges = Mapping[int, Sequence[int]]
@@ -87,45 +87,45 @@ class PointsTo:
     """
 
     element_of: Mapping[Value, int]
-    """Values that something may share; the others are their own memory."""
+    """Values whose memory may be shared; the others are their own memory."""
     labels: Sequence[Label]
     class_of: Sequence[int]
-    """Element to class."""
+    """Maps an element to its class."""
     edges: Edges
-    """Element to the elements it may be; a location has none."""
+    """Maps an element to the elements it may be; a location has none."""
     targets: Edges
-    """The same between classes."""
+    """The same edges between classes."""
     cells: Mapping[int, int]
-    """Container element to the element of what it holds."""
+    """Maps a container element to the element of its contents."""
     fields: Mapping[int, tuple[int | None, ...]]
-    """Tuple element to the elements of its fields."""
+    """Maps a tuple element to the elements of its fields."""
     reasons: Reasons
     writes: Sequence[Write]
     is_written: Sequence[int]
-    """For each class, whether some node writes memory of it."""
+    """For each class, whether some node writes its memory."""
     is_reshaped: Sequence[int]
     """The same for writes that may change shapes."""
     outside: frozenset[int]
     """Classes of memory that the graph's caller or unseen code can reach."""
     slots: Mapping[tuple[str, str], int]
-    """Class name and attribute name to the element of that attribute's slot."""
+    """Maps a class name and an attribute name to the element of that attribute's slot."""
     opaque: int | None
-    """The element of everything that unseen code was given."""
+    """The element of everything passed to unseen code."""
     nones: Container[Value]
     """Values that are always None, or never set."""
     consulted: Container[Value]
-    """Values that a rule looked at to learn whether they are known numbers: indexes of tuples, training flags."""
+    """Values that a rule checked for being known constants: indexes of tuples, training flags."""
     calls: Mapping[int, Called]
-    """By the ids of their nodes, the calls whose callees are known."""
+    """The calls whose callees are known, by the ids of their nodes."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reasons:
-    """Which node made an edge: mostly the one that made all edges of its source."""
+    """The node that added each edge; usually one node added all edges of a source."""
 
     of_source: Mapping[int, Node]
     of_edge: Mapping[tuple[int, int], Node]
 
     def of(self, source: int, target: int) -> Node | None:
-        """The node, or None for edges that no node makes, such as those between inputs."""
+        """The node, or None for edges that no node adds, such as those between inputs."""
         return self.of_edge.get((source, target)) or self.of_source.get(source)

@@ -1,4 +1,4 @@
-"""The three linear passes that turn a heap of edges into something that answers: cycles, regions, writes."""
+"""The three linear passes that prepare a points-to graph for queries: collapse cycles, find regions, propagate writes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _strong_components(count: int, out: Mapping[int, Sequence[int]]) -> list[int
 
 
 def partition(count: int, edges: Mapping[int, Sequence[int]]) -> Sequence[int]:
-    """Each class's region: the connected part of the graph it lies in, named by one of its classes.
+    """Each class's region: its connected component of the graph, named by one of its classes.
 
     >>> list(partition(4, {1: (0,), 3: (0,)}))
     [0, 0, 2, 0]
@@ -88,13 +88,13 @@ def partition(count: int, edges: Mapping[int, Sequence[int]]) -> Sequence[int]:
                 root[here] = here = there
             else:
                 root[there] = here
-    for index in range(count):  # roots are smaller than what hangs below them, so one step is enough
+    for index in range(count):  # roots are smaller than their descendants, so one step is enough
         root[index] = root[root[index]]
     return root
 
 
 def spread_writes(count: int, edges: Mapping[int, Sequence[int]], written: Iterable[int]) -> bytearray:
-    """Which classes share a location with one of the written classes.
+    """Marks the classes that share a location with one of the written classes.
 
     >>> list(spread_writes(4, {1: (0,), 2: (0,)}, [2]))
     [1, 1, 1, 0]

@@ -1,7 +1,7 @@
-"""What may share memory in a program, asked: every answer is a verdict with its reason and the path that proves it.
+"""The alias db of a program; every answer is a verdict with its reason and the path that proves it.
 
-Here are how a db is made, how it follows edits, and the order of nodes. Questions about sharing and writes are
-answered in `questions`. The argument for the answers is in `irscope.analysis.alias.points_to.builder`.
+This module builds a db, updates it after edits, and answers questions about the order of nodes. Questions about sharing and
+writes are answered in `questions`. The soundness argument is in `irscope.analysis.alias.points_to.builder`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["AliasDb"]
 
 
 def _promise(graph: Graph) -> tuple[bool, Mapping[Value, int]]:
-    """Whether its inputs are distinct, and what is known of storages."""
+    """Whether a graph's inputs are distinct, and the known storages."""
     return graph.distinct_inputs or bool(graph.functional), graph.storages
 
 
@@ -42,10 +42,10 @@ class AliasDb(Questions, Drawn):
     """Aliases and writes of one graph.
 
     Any two inputs may be the same object, unless `distinct_inputs` promises that they share no memory or the program comes
-    from a language without memory (ONNX, StableHLO: `graph.functional`). Parameters that `irs.load` bound lie where they
-    lie: two of them share memory if they are tied, and an argument is none of them (`graph.storages`). A call is unseen
-    code, unless `callees` (a Module, or graphs by name) has what it runs. Wherever a value or node is asked for, its
-    printed name will do; an unknown one raises UnknownName.
+    from a language without memory (ONNX, StableHLO: `graph.functional`). Parameters that `irs.load` bound have known
+    storages (`graph.storages`): two of them share memory only if they are tied, and an argument shares memory with none. A call
+    is unseen code, unless `callees` (a Module, or graphs by name) has its body. Every value or node may be given by its
+    printed name; an unknown name raises UnknownName.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Tensor, %i : int):
@@ -77,7 +77,7 @@ class AliasDb(Questions, Drawn):
         self.callees = callees_of(callees)
         self.distinct_inputs = distinct_inputs or graph.distinct_inputs or bool(graph.functional)
         self.was_rebuilt: Verdict = no("it was built from the graph, not updated from another db")
-        """Of a db that follows another: whether the edits were such that the graph was walked anew, and why."""
+        """Whether this db, which follows another, was rebuilt because of the edits, and why."""
         self._structures = Structures()
         self._points_to: PointsTo = build(
             graph,
@@ -88,10 +88,10 @@ class AliasDb(Questions, Drawn):
         self._reach = Reachability(self._points_to)
 
     def follow(self, record: Record) -> AliasDb:
-        """The db of the graph after a pass, made from this one in time linear in the edits; this one stays as it is.
+        """Return the db of the graph after a pass, derived in time linear in the edits; this db is not changed.
 
-        It answers as `AliasDb(record.after)` does. Ifs, loops, calls and objects that come or go, and values whose other
-        names cannot be told apart, are answered by building anew: see `was_rebuilt`.
+        It answers as `AliasDb(record.after)` does. The db is rebuilt if ifs, loops, calls or objects come or go, or if the
+        aliases of a value were merged with it: see `was_rebuilt`.
 
         >>> from irscope.ir.text.parser import parse
         >>> from irscope.ir.rewriter import Rewriter
@@ -142,23 +142,21 @@ class AliasDb(Questions, Drawn):
         return {node: index for block in self.graph.blocks() for index, node in enumerate(block.nodes)}
 
     def obstacle(self, earlier: Node, later: Node) -> OrderConflict | None:
-        """What keeps two nodes of one block in their order, if anything does."""
+        """The reason why two nodes of one block must keep their order, or None."""
         alone = WorkingSet(self, towards_end=True)
         alone.add(earlier)
         return alone.obstacle(later)
 
     def can_move_before(self, node: Node | str, point: Node | str) -> Verdict:
-        """Whether `node` can be brought to stand directly before `point`; the witness lists the nodes that move
-        along."""
+        """Whether `node` can move directly before `point`; the witness lists the nodes that move along."""
         return moves.can_move(self, self._node(node), self._node(point), before=True)
 
     def can_move_after(self, node: Node | str, point: Node | str) -> Verdict:
-        """Whether `node` can be brought to stand directly after `point`; the witness lists the nodes that move
-        along."""
+        """Whether `node` can move directly after `point`; the witness lists the nodes that move along."""
         return moves.can_move(self, self._node(node), self._node(point), before=False)
 
     def index_of(self, node: Node) -> int:
-        """The node's place in its block."""
+        """The node's position in its block."""
         return self._index[node]
 
     # For analyses and passes on top
@@ -170,11 +168,11 @@ class AliasDb(Questions, Drawn):
 
     @property
     def reach(self) -> Reachability:
-        """The searches that the answers rest on."""
+        """The reachability searches over the points-to graph."""
         return self._reach
 
     def region(self, place: int) -> int:
-        """The region of a class: accesses in two regions never collide; `EVERYTHING` is a region of its own."""
+        """The region of a class: accesses in different regions never conflict; `EVERYTHING` is a region of its own."""
         return place if place == EVERYTHING else self._reach.region[place]
 
     def node_words(self, node: Node) -> str:
@@ -182,11 +180,11 @@ class AliasDb(Questions, Drawn):
         return self._explainer.words.node_words(node)
 
     def label_of(self, place: int) -> Label:
-        """The value or place that a class is named by."""
+        """The value or place that names a class."""
         return self._explainer.words.label_of(place)
 
     def is_memory(self, value: Value) -> bool:
-        """Whether values of its type can be shared at all: not numbers, strings and the like."""
+        """Whether values of its type can be shared at all, unlike numbers or strings."""
         return self._is_memory(value)
 
     def place_words(self, label: Label) -> str:
@@ -200,10 +198,10 @@ class AliasDb(Questions, Drawn):
     # Tables
 
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
-        """One row a value that is memory: name, type, alias set, locations, writers; long lists by their first items.
+        """One row per value that is memory: name, type, alias set, locations, writers; long lists are truncated.
 
-        `alias_set`, `locations` and `writers` give them whole. Linear in the program: where nearly everything may be
-        everything, rows after the first ones give upper bounds (`up to 5000 values`).
+        `alias_set`, `locations` and `writers` return the full lists. Linear in the program: if nearly everything may alias
+        everything, rows after the first ones show upper bounds (`up to 5000 values`).
         """
         with loading("pandas"):
             import pandas as pd
@@ -213,7 +211,7 @@ class AliasDb(Questions, Drawn):
         return pd.DataFrame(found, columns=list(table.COLUMNS))
 
     def dot(self, values: Values | None = None) -> str:
-        """The points-to graph in Graphviz's language, of some values and what they may be and hold, or of all.
+        """The points-to graph in Graphviz's language, for some values and what they may be and hold, or for all.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::t(%a)\\n  return (%b)")
@@ -230,7 +228,7 @@ class AliasDb(Questions, Drawn):
         return type(self).drawing().source(self.dot(values))
 
     def memory_classes(self, values: Values | None = None) -> list[MemoryClass]:
-        """The points-to graph as classes of memory, for drawing it: of some values and what they may be and hold, or all."""
+        """The points-to graph as classes of memory, for drawing: for some values and what they may be and hold, or for all."""
         starts = None
         if values is not None:
             starts = {place for place in map(self._place, self._values(values)) if place is not None}

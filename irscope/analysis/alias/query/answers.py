@@ -1,4 +1,4 @@
-"""What code motion and tables ask of an alias db."""
+"""The interface of an alias db that code motion and tables use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Answers"]
 
 
 class Answers(Protocol):
-    """The part of `AliasDb` that its own room builds on. Places are classes of elements, as `Reachability` numbers them."""
+    """The part of `AliasDb` that its own package uses. Places are classes of elements, as `Reachability` numbers them."""
 
     graph: Graph
 
@@ -22,16 +22,16 @@ class Answers(Protocol):
 
     @property
     def reach(self) -> Reachability:
-        """Which places reach which."""
+        """The reachability between places."""
 
     def accesses(self, node: Node | str) -> ModRef:
-        """What a node reads and writes."""
+        """The accesses of a node: its reads and writes."""
 
     def region(self, place: int) -> int:
         """The region of a place: places of different regions never meet."""
 
     def index_of(self, node: Node) -> int:
-        """Where a node stands in its block."""
+        """The position of a node in its block."""
 
     def is_memory(self, value: Value) -> bool:
         """Whether a value is, or may hold, mutable memory."""
@@ -40,7 +40,7 @@ class Answers(Protocol):
         """Whether two tensors that may be one memory have no byte in common."""
 
     def label_of(self, place: int) -> Label:
-        """What a place stands for."""
+        """The value or place that names a class."""
 
     def node_words(self, node: Node) -> str:
         """A node in a sentence."""
@@ -49,4 +49,4 @@ class Answers(Protocol):
         """A place in a sentence."""
 
     def obstacle_words(self, obstacle: OrderConflict) -> str:
-        """What keeps two nodes in order, as a sentence."""
+        """Why two nodes must keep their order, as a sentence."""

@@ -1,9 +1,9 @@
-"""Whether a node can be brought next to another one without anybody noticing, and what has to move along.
+"""Checks whether a node can move next to another one without an observable difference, and which nodes must move along.
 
-As in TorchScript, only nodes between the two move, and they keep their order. Walking from the node towards the
-point, whatever depends on the node (or on what already moves), and so cannot be left behind, joins a working set. In
-the end the set has to cross the point. If the node is on the wanted side already it stays, and only its company has
-to cross.
+As in TorchScript, only nodes between the two move, and they keep their order. On the walk from the node towards the
+point, every node that depends on a moving node, and so cannot be left behind, joins a working set. In
+the end the set has to cross the point. If the node is on the wanted side already, it stays, and only its followers
+have to cross.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["can_move"]
 
 
 def can_move(db: Answers, node: Node, point: Node, *, before: bool) -> Verdict:
-    """Whether `node` can come to stand directly before (or after) `point`."""
+    """Whether `node` can move directly before (or after) `point`."""
     block = db.graph.block_of[node]
     if block is not db.graph.block_of[point]:
         return no(f"{db.node_words(node)} and {db.node_words(point)} are in different blocks", node, point)
@@ -29,7 +29,7 @@ def can_move(db: Answers, node: Node, point: Node, *, before: bool) -> Verdict:
     already = start < end if before else start > end
     step = 1 if start < end else -1
     if already and abs(start - end) == 1:
-        return yes("it stands there already", node)
+        return yes("it is already there", node)
     if db.accesses(node).side_effect is not None:
         return no(f"{db.node_words(node)} has a side effect and cannot move", node)
     company = WorkingSet(db, towards_end=step > 0)
@@ -53,7 +53,7 @@ def can_move(db: Answers, node: Node, point: Node, *, before: bool) -> Verdict:
 
 
 def _dragged(db: Answers, node: Node, blocked: Node) -> str:
-    """The link between the node that was asked about and the one that is held up, if they differ."""
+    """Words that link the node asked about to the blocked node, if they differ."""
     return "" if node is blocked else f", and {db.node_words(blocked)} cannot be separated from {db.node_words(node)}"
 
 

@@ -1,7 +1,7 @@
-"""Questions about one graph: which values may be the same memory, hold it, or be within reach of code outside the graph;
-who may write the memory of a value, what a node reads and writes, and whether that matters.
+"""Alias queries about one graph: which values may alias, hold the same memory, or escape to code outside the graph;
+which nodes may write a value's memory, what a node reads and writes, and whether that matters.
 
-Two values of different regions are told apart at once, others by a search of the part of the points-to graph below them.
+Values of different regions cannot alias, which is known at once; others need a search of the points-to graph below them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = Value | str | Sequence[Value | str]
 
 
 class Questions:
-    """What may be the same memory in one graph, and who writes it, by its points-to graph; `AliasDb` is what people make."""
+    """The queries of an `AliasDb` about sharing and writes, answered by the points-to graph; users construct an `AliasDb`."""
 
     graph: Graph
     _structures: Structures
@@ -58,7 +58,7 @@ class Questions:
         return node
 
     def _place(self, value: Value) -> int | None:
-        """The class of a value; None when it is memory that no other name can have, or not memory."""
+        """The class of a value; None if it is memory with no other name, or not memory."""
         element = self._points_to.element_of.get(value)
         return None if element is None else self._points_to.class_of[element]
 
@@ -82,7 +82,7 @@ class Questions:
         return self._first_yes(a, b, self._may_alias)
 
     def may_contain_alias(self, a: Values, b: Values) -> Verdict:
-        """Whether `a` and `b` may share memory, themselves or through anything that they hold, at any depth."""
+        """Whether `a` and `b` may share memory, directly or through anything they hold, at any depth."""
         if a.__class__ is Value is b.__class__:
             return self._may_contain_alias(self._value(a), self._value(b))
         return self._first_yes(a, b, self._may_contain_alias)
@@ -126,8 +126,8 @@ class Questions:
         return direct
 
     def may_overlap(self, a: Values, b: Values) -> Verdict:
-        """Whether some value of `a` and some value of `b` may have a byte in common: `may_alias`, without those that lie in one
-        buffer at bytes that are known and disjoint. The witness then has both values and the bytes of each.
+        """Whether some value of `a` and some value of `b` may have a byte in common: `may_alias`, except for tensors that occupy
+        known, disjoint bytes of one buffer. The witness of such a no has both values and the bytes of each.
 
         >>> from irscope.ir.text.parser import parse
         >>> from irscope.analysis.alias.query.alias_db import AliasDb
@@ -156,26 +156,25 @@ class Questions:
         return shared if overlapping else overlapping
 
     def lie_apart(self, a: Value, b: Value) -> bool:
-        """Whether two tensors, of which `may_alias` says yes, have no byte in common."""
+        """Whether two tensors for which `may_alias` says yes have no byte in common."""
         both_tensors = isinstance(a.type, TensorType) and isinstance(b.type, TensorType)
         return both_tensors and a is not b and not self.views.overlaps(a, b)
 
     @cached_property
     def views(self) -> ViewAliases:
-        """Where tensors lie in their buffers."""
+        """The placement of tensors in their buffers."""
         return ViewAliases(self.graph)
 
     def must_alias(self, a: Value | str, b: Value | str) -> Verdict:
-        """Whether two values are certainly the same memory whenever both are bound: one is the other, or a view of
-        it."""
+        """Whether two values are always the same memory when both are bound: one is the other, or a view of it."""
         return self._explainer.why_must(self._value(a), self._value(b))
 
     def explain(self, a: Value | str, b: Value | str) -> Verdict:
-        """The full answer about two values: may they alias, and if not, may one hold the other."""
+        """The full answer about two values: whether they may alias, and if not, whether one may hold the other."""
         return self.may_contain_alias(a, b)
 
     def points_to(self, value: Value | str) -> tuple[Label, ...]:
-        """What a value may be, one step on: values and places; itself if it is memory of its own."""
+        """The values and places that a value points to in one step; the value itself if it is memory of its own."""
         found = self._value(value)
         element = self._points_to.element_of.get(found)
         return (
@@ -185,7 +184,7 @@ class Questions:
         )
 
     def locations(self, value: Value | str) -> tuple[Label, ...]:
-        """The memories that a value may be, each named by the value or place that it came into being with."""
+        """The memory locations that a value may be, each named by the value or place with which it was created."""
         found = self._value(value)
         place = self._place(found)
         if place is None:
@@ -193,7 +192,7 @@ class Questions:
         return tuple(self._explainer.words.label_of(leaf) for leaf in sorted(self._reach.leaves(place)))
 
     def alias_set(self, value: Value | str) -> tuple[Value, ...]:
-        """All values of the graph that may be the same memory as this one, itself included, in order of definition."""
+        """All values of the graph that may alias this one, itself included, in order of definition."""
         found = self._value(value)
         place = self._place(found)
         if place is None:
@@ -203,13 +202,13 @@ class Questions:
         return tuple(other for _, other in sorted(found_here, key=itemgetter(0)))
 
     def same_alias_set(self, value: Value) -> Hashable:
-        """Equal for values that have one alias set and the same writers, so that either is found once for all of them."""
+        """A key that is equal for values with the same alias set and the same writers, so that both are computed once for all."""
         place = self._place(value)
         return value if place is None else self._reach.leaf_set(place)
 
     @cached_property
     def _held_by(self) -> Mapping[int, Sequence[tuple[int, Value]]]:
-        """Class to the values of it that are memory, with their places in the order of definition."""
+        """Maps a class to its values that are memory, with their positions in the order of definition."""
         held: dict[int, list[tuple[int, Value]]] = {}
         class_of = self._points_to.class_of
         for number, (value, element) in enumerate(self._points_to.element_of.items()):
@@ -218,7 +217,7 @@ class Questions:
         return held
 
     def may_alias_wildcard(self, value: Value | str) -> Verdict:
-        """Whether a value may be memory from outside: an input, or what code that is not in the graph may know."""
+        """Whether a value may be memory from outside: an input, or memory known to code that is not in the graph."""
         found = self._value(value)
         place = self._place(found)
         for outside in sorted(self._points_to.outside) if place is not None else ():
@@ -229,7 +228,7 @@ class Questions:
         return no(f"%{self.graph.names[found]} is memory that this graph makes", found)
 
     def escapes(self, value: Value | str) -> Verdict:
-        """Whether code outside the graph can get at a value: through inputs, outputs, or calls."""
+        """Whether code outside the graph can reach a value: through inputs, outputs, or calls."""
         found = self._value(value)
         for output in self.graph.outputs:
             shared = (
@@ -254,7 +253,7 @@ class Questions:
     def has_writers(self, subject: Value | Node | str) -> Verdict:
         """Whether some node, anywhere in the graph, may write the memory of a value, or of an operand or result of a
         node."""
-        if subject.__class__ is Value:  # asked of every value of a program: nothing is called that need not be
+        if subject.__class__ is Value:  # asked of every value of a program, so it avoids every unnecessary call
             element = self._points_to.element_of.get(subject)
             if element is not None:
                 written = self._points_to.is_written[self._points_to.class_of[element]]
@@ -282,7 +281,7 @@ class Questions:
     def is_written(self, value: Value | str) -> bool:
         """`has_writers` of a value as a plain bool, in constant time."""
         place = self._place(value) if isinstance(value, Value) else None
-        if place is None:  # a name, or it is no memory, or no value of this graph
+        if place is None:  # a name, or not memory, or not a value of this graph
             place = self._place(self._value(value))
         return place is not None and bool(self._points_to.is_written[place])
 
@@ -297,18 +296,18 @@ class Questions:
 
     @cached_property
     def _written(self) -> Mapping[int, Sequence[tuple[int, Node]]]:
-        """Class to the nodes that write it, with the places of the writes in textual order."""
+        """Maps a class to the nodes that write it, with the positions of the writes in textual order."""
         written: dict[int, list[tuple[int, Node]]] = {}
         for number, write in enumerate(self._points_to.writes):
             written.setdefault(self._points_to.class_of[write.element], []).append((number, write.node))
         return written
 
     def accesses(self, node: Node | str) -> ModRef:
-        """What a node, its blocks included, reads and writes of memory that somebody writes; its other effects."""
+        """The memory that a node, its blocks included, reads and writes, if any node writes it; and its other effects."""
         return self._accesses.of(self._node(node))
 
     def reads(self, node: Node | str) -> tuple[Value, ...]:
-        """The values through which a node, its blocks included, reads memory that somebody writes."""
+        """The values through which a node, its blocks included, reads memory that some node writes."""
         return tuple(dict.fromkeys(access.value for access in self.accesses(node).reads if access.value is not None))
 
     def writes(self, node: Node | str) -> tuple[Value, ...]:
@@ -335,7 +334,7 @@ class Questions:
         return self.writes_to(found, [value for value in found.inputs if self._is_memory(value)])
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> Verdict:
-        """Whether nobody could tell if `a` and `b` shared memory, or no longer did: nothing writes them, and not both
+        """Whether making `a` and `b` share memory, or no longer share it, is unobservable: nothing writes them, and not both
         escape."""
         for value in (*self._values(a), *self._values(b)):
             written = self._has_writers(value)

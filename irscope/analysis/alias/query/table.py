@@ -1,8 +1,8 @@
-"""An alias db as rows: each value that is memory, what it may share memory with, where that comes from, and who writes it.
+"""The rows of an alias db's table: each value that is memory, its alias set, its locations, and its writers.
 
-Values of one class have the same answers, which are found once. Classes of one region may each meet nearly all others
+Values of one class have the same answers, which are computed once. Classes of one region may each meet nearly all others
 (an if that merges a running value, again and again), so that all answers together can be quadratic in the program.
-Rows are exact as long as that is within a fixed multiple of the program; from then on they say what a whole region has:
+Rows are exact as long as the work is within a fixed multiple of the program; later rows describe the whole region:
 `up to 5000 values`.
 """
 
@@ -22,13 +22,13 @@ __all__ = ["COLUMNS", "rows"]
 
 COLUMNS: Final = ("value", "type", "alias set", "locations", "writers")
 _MOST: Final = 20
-"""Longer lists are told by so many, and the number of the rest."""
+"""The number of items shown of a longer list, followed by the number of the rest."""
 _WORK: Final = 50
-"""How many classes are looked at for each value of the program, on the average, before rows become coarse."""
+"""How many classes are visited per value of the program, on average, before rows become coarse."""
 
 
 class _Row(NamedTuple):
-    """What all values of a class have in common, in words."""
+    """The cells that all values of a class have in common, in words."""
 
     alias_set: str
     locations: str
@@ -66,7 +66,7 @@ class _Table:
 
     def of(self, value: Value) -> _Row:
         place = self._place(value)
-        if place is None:  # nobody else has a name of it
+        if place is None:  # it has no other name
             return _Row(self._name(value), self._name(value), "")
         if place not in self._known:
             self._known[place] = self._exact(place) if self._work > 0 else self._coarse(place)
@@ -90,7 +90,7 @@ class _Table:
         )
 
     def _coarse(self, place: int) -> _Row:
-        """What can be said without looking at more than the region as a whole."""
+        """A row computed from the region as a whole, without visiting its classes."""
         values, writers = self._regions[self._db.region(place)]
         leaves = self._db.reach.few_leaves(place, _MOST)
         locations: Sequence[Label] = [self._db.label_of(leaf) for leaf in leaves or ()]
@@ -102,7 +102,7 @@ class _Table:
 
     @cached_property
     def _regions(self) -> Mapping[int, tuple[int, int]]:
-        """For each region the numbers of its values and of the nodes that write in it."""
+        """For each region, the number of its values and of the nodes that write in it."""
         found: dict[int, tuple[int, int]] = {}
         for place in {*self._values, *self._writers}:
             values, writers = found.get(region := self._db.region(place), (0, 0))

@@ -1,7 +1,7 @@
-"""A growing set of nodes that is asked whether the next one can cross it.
+"""A growing set of nodes that checks whether the next node can cross it.
 
-Two accesses to one memory through tensors that have no byte in common do not collide. So of each place the set remembers the
-values through which it was accessed, up to a few; after that any access to the place may have been to any of its bytes.
+Two accesses to one memory through tensors that have no byte in common do not conflict. So for each place the set records the
+values through which it was accessed, up to a few; beyond that, an access to the place may have been to any of its bytes.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from irscope.ir import Node, Value
 __all__ = ["WorkingSet"]
 
 _FEW: Final = 8
-"""Values that are told apart for each place."""
+"""The number of values distinguished for each place."""
 _Table = dict[int, dict[tuple[int, bool], dict[Value | None, tuple[Node, Access]]]]
-"""By region, by place and by whether only the shape is meant; the value None is a place's bytes in general."""
+"""Accesses by region, by place and whether only the shape is accessed, and by value; None means any bytes of the place."""
 
 
 def _collide(reach: Reachability, read: Access, write: Access) -> bool:
-    """Whether a write may change what a read sees. Shapes are changed by few writes."""
+    """Whether a write may change what a read observes. Few writes change shapes."""
     if read.shape and not write.shape:
         return False
     return EVERYTHING in (read.place, write.place) or reach.meet(read.place, write.place)
 
 
 class WorkingSet:
-    """Nodes that move together towards one end of their block."""
+    """A set of nodes that move together towards one end of their block."""
 
     def __init__(self, db: Answers, *, towards_end: bool) -> None:
         self._db = db
         self._towards_end = towards_end
         self.members: list[Node] = []
         self._values: dict[Value, Node] = {}
-        """Moving to the end: what members make. Moving to the start: what members use."""
+        """Moving to the end: the members' results. Moving to the start: the values that members use."""
         self._reads: _Table = {}
         self._writes: _Table = {}
         self._effect: Node | None = None
         self._random: Node | None = None
 
     def add(self, node: Node) -> None:
-        """Take one more node along."""
+        """Add a node to the set."""
         accesses = self._db.accesses(node)
         self.members.append(node)
         for value in node.outputs if self._towards_end else accesses.uses:
@@ -57,7 +57,7 @@ class WorkingSet:
         self._random = self._random or (node if accesses.random else None)
 
     def obstacle(self, node: Node) -> OrderConflict | None:
-        """What keeps the members from crossing a node that stands in their way."""
+        """The reason why the members cannot cross a node, or None."""
         accesses = self._db.accesses(node)
         for value in accesses.uses if self._towards_end else node.outputs:
             member = self._values.get(value)
@@ -86,7 +86,7 @@ class WorkingSet:
         return None
 
     def _is_apart(self, part: Value | None, access: Access) -> bool:
-        """Whether an access is to other bytes of a memory than those of a value."""
+        """Whether an access and a value share no byte of a memory."""
         if part is None or access.value is None or access.place == EVERYTHING:
             return False
         return self._db.lie_apart(part, access.value)

@@ -165,7 +165,7 @@ def _with_true_types(graph: Graph) -> tuple[Graph, tuple[Edit, ...]]:
             rewriter.replace_node(node, [new], reason="its result is channels last now")
             for a, b in zip(node.outputs, renewed, strict=True):
                 if a is not b:
-                    rewriter.replace(a, b, reason="the same elements, laid out otherwise")
+                    rewriter.replace(a, b, reason="the same elements in another layout")
     return rewriter.finish(), rewriter.edits
 
 

@@ -101,7 +101,7 @@ class Dedup(Drawn):
             sizes.update({m: (ops, text, rewrite.compile_seconds(self._pieces[m], seconds)) for m in members})
         steps = [(str(relation), self._ladder.classes(relation), GIVES_UP[relation]) for relation in RELATIONS]
         if self.kernels is not None:
-            steps.append(("machine code", self.kernels.codes, "nothing: what became of them is the same"))
+            steps.append(("machine code", self.kernels.codes, "nothing: their machine code is the same"))
         for relation, classes, cost in steps:
             rest = [sizes[member] for members in classes for member in members[1:]]
             ops, text, spent = (

@@ -36,7 +36,7 @@ class Slot(NamedTuple):
 
     kind: Literal["constant", "extent", "size", "stride", "layout", "dtype"]
     """An `extent` is part of a tensor's type; a `size` is a number that an op takes as an extent."""
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody looks for here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used here
     """The place of the slot within the item."""
     value: Any
 

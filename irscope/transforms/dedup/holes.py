@@ -29,7 +29,7 @@ class Site(NamedTuple):
     """`operand`, `type`, or the name of an attribute."""
     place: int
     """The number of the operand; 0 where there is only one part."""
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody looks for here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used here
     """The place within that part: the axis of an extent, the index in a list."""
 
 

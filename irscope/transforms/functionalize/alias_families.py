@@ -197,7 +197,7 @@ class Families:
         """Whether the operand of a `contiguous` is contiguous already; None if unknown, or if another format is requested."""
         if node.op != "aten::contiguous" or not isinstance(type := node.inputs[0].type, TensorType):
             return None
-        rows = all(constant_of(self.graph, asked) == 0 for asked in node.inputs[1:])
+        rows = all(constant_of(self.graph, format) == 0 for format in node.inputs[1:])
         shape = static_shape(type)
         return is_contiguous(shape, type.strides) if rows and shape is not None and type.strides is not None else None
 

@@ -114,8 +114,8 @@ class Names:
 
     def _type_of(self, node: Node, op: str, inputs: tuple[Value, ...]) -> TensorType:
         """The known type of an op's result."""
-        asked = make_node(node.id, op, inputs, node.outputs, node.attrs, (), None, "")
-        return self.plan.twins.type_of_result(asked, self._known)
+        probe = make_node(node.id, op, inputs, node.outputs, node.attrs, (), None, "")
+        return self.plan.twins.type_of_result(probe, self._known)
 
     # Names
 

@@ -82,7 +82,7 @@ class Fusion(Drawn):
 
     @property
     def exact(self) -> bool:
-        """Whether its kernels are to give torch's bits."""
+        """Whether its kernels must return torch's bits."""
         return self._plans.asked.exact
 
     def exactly(self, exact: Exact) -> Fusion:
@@ -196,13 +196,13 @@ class Fusion(Drawn):
             return one[-1], one[-1]
         graph = self._plans.rules.graph
         left, right = one or self._found(a), other or self._found(b)
-        for first, second, turned in ((left, right, False), (right, left, True)):
+        for first, second, swapped in ((left, right, False), (right, left, True)):
             wanted = set(second)
             for node in first:
                 for value in node.outputs:
                     for use in graph.users.get(value, ()):
                         if use.user in wanted and isinstance(use.user, Node):
-                            return (use.user, node) if turned else (node, use.user)
+                            return (use.user, node) if swapped else (node, use.user)
         return left[-1] if left else a, right[0] if right else b
 
     def _inside(self, subject: Node | Value | str) -> list[Node] | None:
@@ -278,8 +278,8 @@ class Fusion(Drawn):
         if refusal is not None:
             return no(refusal.because, *refusal.evidence)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-        makers = [graph.producer.get(value) for value in node.inputs]
-        for other in (*users, *makers):
+        producers = [graph.producer.get(value) for value in node.inputs]
+        for other in (*users, *producers):
             if isinstance(other, Node) and rules.refusal(other) is None:
                 return self._why_not(node, other)
         return no("none of its producers and users can be part of a kernel", node)

@@ -129,8 +129,8 @@ def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWi
             refusal = _apart(plans, graph, a, b) or _brought_together(plans[graph.block_of[a]], a, b, trials)
             if refusal is not None:
                 denied.append(Denied((a, b), refusal))
-    unused = Refusal("no-node", "it is gone: its result was known before the run, or unused")
-    return [*denied, *(Denied((subject,), unused) for subject in wishes.gone)]
+    removed = Refusal("no-node", "it is gone: its result was known before the run, or unused")
+    return [*denied, *(Denied((subject,), removed) for subject in wishes.gone)]
 
 
 def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> Refusal | None:

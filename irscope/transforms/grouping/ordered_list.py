@@ -1,4 +1,4 @@
-"""An order-maintenance list: tells in constant time which of two items comes first, while items move to any place.
+"""An order-maintenance list: decides in constant time which of two items comes first, while items move to any place.
 
 Each item has an integer label that grows along the line. An item that moves between two others gets the middle of
 their labels; where no integer is left between them, the labels behind the place are spread until the gaps are wide

@@ -236,7 +236,7 @@ class Partition:
                 there = find(node)
                 if there == goal:
                     if here == start:
-                        yield -1  # an edge from one end to the other is no obstacle
+                        yield -1  # an edge from one end to the other is not an obstacle
                         continue
                 elif there in found or not low < label[place[there]] < high:
                     yield -1

@@ -182,15 +182,15 @@ def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
         records = history.records
     else:
         raise PassError(
-            f"pass {stage.name!r} gave {type(result).__name__}", rule="gives-a-graph",
-            hint="a pass gives a Graph, a PassRecord, a History, or a result with a history",
+            f"pass {stage.name!r} returned {type(result).__name__}", rule="gives-a-graph",
+            hint="a pass returns a Graph, a PassRecord, a History, or a result with a history",
         )  # fmt: skip
     before = graph
     for record in records:
         if record.before is not before:
-            what = f"pass {stage.name!r} gave the record of another graph than the one that it was given"
+            what = f"pass {stage.name!r} returned the record of a graph that is not its input"
             raise PassError(
-                what, rule="starts-from-its-graph", hint="its records must begin with the graph given, in order"
+                what, rule="starts-from-its-graph", hint="its records must start from the input graph, in order"
             )
         before = record.after
     return result, records

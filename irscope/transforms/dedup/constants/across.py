@@ -72,9 +72,9 @@ class _Across:
             return
         how = Following() if found.how == "equal" else self._following(found)
         rule, obstacle = (how.rule, how.obstacle) if how.obstacle else self._obstacle(one, other, found)
-        told = f"[{rule or 'same-constant'}] %{one.name}: "
+        prefix = f"[{rule or 'same-constant'}] %{one.name}: "
         if obstacle:
-            self.remarks.append(f"missed {told}{str(found).partition(' ')[2]}, but {obstacle}")
+            self.remarks.append(f"missed {prefix}{str(found).partition(' ')[2]}, but {obstacle}")
             return
         payload = self._payload.get(other, other.data)
         if isinstance(one.where, Value):
@@ -84,7 +84,7 @@ class _Across:
         self._payload[one] = payload
         holds = f"%{other.name} has the same elements" if found.how == "equal" else str(found).partition(" ")[2]
         cost = f", and each run writes {how.copied:,}" if how.copied else ""
-        self.remarks.append(f"passed {told}{holds}; {found.bytes_saved} bytes saved{cost}")
+        self.remarks.append(f"passed {prefix}{holds}; {found.bytes_saved} bytes saved{cost}")
 
     def _is_stored_once(self, found: Sharing) -> bool:
         """Whether both share memory already, or are in one graph, where they were considered already."""

@@ -70,7 +70,7 @@ def dedup(source: Any, *, relation: Any = None, unit: Unit = "auto") -> Dedup | 
     relation = known_relation(relation or "alpha")
     if unit == "kernels" and generated is None:
         raise ArgumentError(
-            "kernels are those of a compiled program", hint="irs.dedup(irs.compile(program)) sorts the generated kernels"
+            'unit="kernels" takes a compiled program', hint="irs.dedup(irs.compile(program)) sorts the generated kernels"
         )
     if generated is not None and unit in ("auto", "kernels"):
         kernels = kernel_pieces(generated)

@@ -148,8 +148,8 @@ class _Walk(Names):
     def _emit(self, node: Node, old: Node, is_other: bool = False) -> None:
         self._frames[-1].nodes.append(node)
         if node.inputs != old.inputs or is_other:
-            self.edits.append(Erased(old, "a write before it defines new values"))
-            self.edits.append(Created(node, "it reads or passes on the values after the write"))
+            self.edits.append(Erased(old, "it used a value that was written"))
+            self.edits.append(Created(node, "it uses the value after the write"))
 
     def _is_member_view(self, node: Node) -> bool:
         member = self.plan.members.get(node.outputs[0]) if len(node.outputs) == 1 else None
@@ -160,7 +160,7 @@ class _Walk(Names):
     def _write(self, write: Write) -> None:
         """Emit the functional variant of an in-place op, and the new whole of which it wrote a part."""
         node, member, twin = write.node, write.member, write.twin
-        self.edits.append(Erased(node, "all names of what it writes are known, and a functional variant computes it"))
+        self.edits.append(Erased(node, "all aliases of what it writes are known, and a pure op computes the new value"))
         inputs = tuple(map(self._elements if member.is_part else self._view_name, node.inputs))
         result = node.outputs[0] if node.outputs else self._like(member.value)
         because = f"{node.op} wrote in place; its functional variant makes a new value"

@@ -1,1 +1,1 @@
-"""How a program changes, and why it does not: passes that give the next graph, with their edits and remarks."""
+"""How does a program change, and why does it not? Passes that return the next graph, with their edits and remarks."""

@@ -1,14 +1,15 @@
-"""What a pass is, and what it leaves behind: the next graph, the edits with their reasons, and the decisions it made or declined.
+"""The contract of a pass, and its record: the next graph, the edits with their reasons, and the decisions it made or declined.
 
-A pass is a function `(graph, *, option=…) -> PassRecord`, or it gives a result with a `history` of such records, each from the
-graph where the one before ended. It keeps this contract:
+A pass is a function `(graph, *, option=…) -> PassRecord`, or it returns a result with a `history` of such records, each
+starting from the graph where the previous one ended. It keeps this contract:
 
-* *Meaning.* The next graph gives the results of the graph before, makes the same writes that a caller sees, and fails where
-  that fails. `verify` takes it. The graph before is as it was, and is the next one too if there was nothing to do.
-* *Edits* are complete: an analysis of the graph before follows from them to the next (`irscope.analysis.per_graph`). A value
-  that is in both graphs holds the same in both; `keeps_facts` says that what was known of its type and number still holds.
-* *Remarks.* What it did is `passed`, what it declined `missed`, each with the values and nodes that are its reason.
-* *Idempotence.* Run again on what it gave it finds nothing, unless its docstring says otherwise.
+* *Meaning.* The next graph returns the same results as the graph before, makes the same writes that a caller sees, and fails
+  where the graph before fails. `verify` accepts it. The graph before is unchanged; it is also the next one if there was
+  nothing to do.
+* *Edits* are complete: an analysis of the graph before can be updated by them to the next (`irscope.analysis.per_graph`). A
+  value in both graphs holds the same in both; `keeps_facts` says that the known facts of its type and number still hold.
+* *Remarks.* What the pass did is `passed`, what it declined is `missed`, each with the values and nodes that are its reason.
+* *Idempotence.* Run again on its own result, a pass finds nothing, unless its docstring says otherwise.
 * *Analyses* come from `irscope.analysis.per_graph`, never as arguments. *Options* are keywords; those that take a word or a
   number can be written in a pipeline's text.
 """
@@ -24,7 +25,7 @@ from irscope.ir import Edit, Graph, Node, Value
 __all__ = ["PassRecord", "Remark", "RemarkKind"]
 
 RemarkKind = Literal["passed", "missed", "analysis"]
-"""LLVM's words: something was done, something was declined, something was found out."""
+"""LLVM's words: something was done, declined, or found by analysis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Remark:
     """The values and nodes that the reason names."""
 
     def __str__(self) -> str:
-        """The remark in a line, with names as they were given; `PassRecord.told` knows the printed ones.
+        """The remark in one line, with the values' own names; `PassRecord.told` uses the printed ones.
 
         >>> from irscope.ir.text.parser import parse
         >>> relu = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)").node("y")
@@ -72,12 +73,12 @@ class PassRecord:
     remarks: tuple[Remark, ...] = ()
     seconds: float = 0.0
     after_merges: Callable[[int], Graph] | None = None
-    """The graph after only the first so many `Merged` edits, from a pass that can stop after each."""
+    """Returns the graph after the first n `Merged` edits only; set by a pass that can stop after each."""
     keeps_facts: bool = False
-    """Whether all that was known before of types and numbers holds of the values that are left."""
+    """Whether all facts known before about types and numbers still hold for the remaining values."""
 
     def told(self, remark: Remark) -> str:
-        """One of this record's remarks in a line: kind, rule, what it is about, and the reason.
+        """One of this record's remarks in one line: kind, rule, subject and reason.
 
         >>> from irscope.ir.text.parser import parse
         >>> from irscope.transforms.functionalize import functionalize

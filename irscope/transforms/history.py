@@ -1,9 +1,9 @@
-"""Time travel: the graphs of every step side by side, and what became of each value on the way.
+"""Time travel: the graph after every step, and what became of each value on the way.
 
-Graphs are frozen and share what did not change, so a history costs what its edits cost, and going back is an index.
+Graphs are frozen and share what did not change, so a history costs as much as its edits, and going back is an index.
 
-A *step* is what a person would call one: a merge, where a pass can stop after each of them, or else a whole pass that
-changed something. The graphs between the merges of a pass are made when they are asked for.
+A *step* is a single merge where a pass can stop after each merge, and otherwise a whole pass that changed something.
+The graphs between the merges of a pass are built on request.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ __all__ = ["History", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of the program, as a person would count them."""
+    """One change of the program, as a person would count changes."""
 
     pass_name: str
     rule: str
-    """The stable name of what was done: `producer-consumer` for a merge, or the pass itself."""
+    """The stable name of the change: the merge's rule, such as `producer-consumer`, or the name of the pass."""
     because: str
     """What was done and why, in a sentence without a full stop."""
     nodes: tuple[Node, ...]
-    """The nodes of the graph before the pass that the step is about."""
+    """The nodes that the step is about, of the graph before the pass."""
     bytes_saved: int = 0
-    """Memory traffic that it avoids, estimated; 0 when it is not known."""
+    """The estimated memory traffic that it avoids; 0 when unknown."""
 
 
 @dataclass(frozen=True)
 class History:
-    """A graph and the passes that were run over it, in order."""
+    """A graph and the passes that were run on it, in order."""
 
     initial: Graph
     records: tuple[PassRecord, ...] = ()
     _between: WeakValueDictionary[int, Graph] = field(default_factory=WeakValueDictionary, repr=False, compare=False)
-    """The graphs between merges that somebody still holds."""
+    """The graphs between merges that are still referenced elsewhere."""
 
     def __len__(self) -> int:
         return len(self.records)
@@ -80,8 +80,8 @@ class History:
     def graph_after(self, step: int) -> Graph:
         """The graph after `step` steps; 0 is the initial one, -1 the last.
 
-        Costs up to one walk over the program; a graph that somebody holds is given again. What two steps have in
-        common is the same object in both graphs. Raises ArgumentError for a step that there is not.
+        Costs up to one walk over the program; a graph that is still referenced is returned again. Parts that two steps
+        have in common are the same objects in both graphs. Raises ArgumentError for a step that does not exist.
         """
         ends = self.ends
         last = ends[-1]
@@ -100,12 +100,12 @@ class History:
 
     @cached_property
     def ends(self) -> list[int]:
-        """How many steps were done before the first pass, after it, after the next, …"""
+        """The number of steps done before the first pass, after it, after the next, …"""
         return list(accumulate((len(_steps(record)) for record in self.records), initial=0))
 
     @property
     def count(self) -> int:
-        """How many steps there are, without telling them."""
+        """The number of steps, without listing them."""
         return self.ends[-1]
 
     @property
@@ -114,7 +114,7 @@ class History:
         return tuple(remark for record in self.records for remark in record.remarks)
 
     def then(self, record: PassRecord) -> History:
-        """This history with one more step, which must start where this one ends."""
+        """This history with one more pass, which must start from the last graph."""
         assert record.before is self.final, "a pass must start from the last graph"
         return History(self.initial, (*self.records, record))
 
@@ -123,7 +123,7 @@ class History:
         return tuple({e.old: e.new for e in record.edits if isinstance(e, Replaced)} for record in self.records)
 
     def forward(self, value: Value, since: int = 0, until: int | None = None) -> Value | None:
-        """What a value of step `since` is at step `until`; None when it is gone."""
+        """The value after `until` passes (default: all) that a value after `since` passes became; None when it is gone."""
         until = len(self.records) if until is None else until
         for step in range(since, until):
             table = self._replacements[step]
@@ -149,8 +149,7 @@ def _steps(record: PassRecord) -> list[Step]:
 
 
 def _told_edits(record: PassRecord) -> str:
-    """How much a pass changed.
-
+    """Returns the number of edits of each kind, as text.
     >>> from irscope.ir.text.parser import parse
     >>> from irscope.transforms.cleanup.dce import remove_dead_nodes
     >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu(%x)\\n  return (%x)")
@@ -158,7 +157,7 @@ def _told_edits(record: PassRecord) -> str:
     '1 node erased'
     """
     kinds = Counter(type(edit) for edit in record.edits)
-    told = [
+    counts = [
         f"{plural(kinds[kind], noun)} {what}"
         for kind, noun, what in (
             (Created, "node", "created"), (Erased, "node", "erased"), (Replaced, "value", "replaced"),
@@ -166,4 +165,4 @@ def _told_edits(record: PassRecord) -> str:
         )
         if kinds[kind]
     ]  # fmt: skip
-    return ", ".join(told)
+    return ", ".join(counts)

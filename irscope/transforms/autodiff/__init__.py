@@ -1,4 +1,4 @@
-"""Which maximal groups of ops have gradient formulas?"""
+"""Which maximal groups of ops have gradient formulas and are differentiated as one?"""
 
 import lazy_loader
 

@@ -1,17 +1,18 @@
-"""The differentiable subgraphs of one block: which nodes come together, and which leave again.
+"""Chooses the differentiable subgraphs of one block: which nodes are merged, and which leave their group again.
 
-*Coming together.* Readers bottom-up, and for each the producers from the latest to the earliest, as PyTorch's slicer
-does. A merge is legal if it closes no cycle (`partition`). Besides, groups are cut at nodes with effects on the world,
-so that what runs before a print or a raise still does; effects inside an if or a loop count.
+*Merging.* Users bottom-up, and for each its producers from the latest to the earliest, as PyTorch's slicer does. A merge
+is legal if it closes no cycle (`partition`). In addition, groups are cut at nodes with side effects, so that what runs
+before a print or a raise still does; effects inside an if or a loop count.
 
 *Leaving.* An output that is the memory of an input, or of an earlier output, would be differentiated wrongly, so its
-maker leaves the group, with every member that depends on it; others may be outputs then, and are looked at in turn.
+producer leaves the group, with every member that depends on it; other members may become outputs then, and are checked
+again.
 
-*Why what is left is still legal.* Let L be those that left group G, all dependents in G included, and K the rest. A cycle
-through K would leave K, and come back to it. Were its way back through L, it would have to get from L to K: not inside G,
-for L holds its dependents, and through another node it would be a cycle of G, which had none. So K contracts, and L
-stays as single nodes. K is put together again in program order, each step of which is legal for the same reason: what is
-still to come lies behind all that is there.
+*Why the rest is still legal.* Let L be the nodes that left group G, including all their dependents in G, and K the rest.
+A cycle through K would leave K and come back to it. If its way back led through L, it would have to get from L to K: not
+inside G, as L contains its dependents; and through a node outside G it would be a cycle of G, which had none. So K
+contracts, and L stays as single nodes. K is merged again in program order, where each step is legal for the same reason:
+the nodes still to be merged come after all that are merged.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _SWEEPS = 8
 
 
 class BlockSlices:
-    """What was decided about one block."""
+    """The decisions about one block."""
 
     def __init__(self, ties: Dependences, rules: GradientRules, threshold: int) -> None:
         self.ties = ties
@@ -43,29 +44,29 @@ class BlockSlices:
         self.index: Mapping[Node, int] = {node: index for index, node in enumerate(nodes)}
         self.fit = [rules.refusal(node) is None for node in nodes]
         self.segment = self._segments()
-        """For each node, how many nodes with effects stand before it; groups stay within one number."""
+        """For each node, the number of nodes with effects before it; a group stays within one number."""
         self._fit_in: dict[int, int] = {}
         for segment, is_fit in zip(self.segment, self.fit, strict=True):
             self._fit_in[segment] = self._fit_in.get(segment, 0) + is_fit
         self._maker = {value: index for index, node in enumerate(nodes) if self.fit[index] for value in node.outputs}
         self._settled: Partition | None = None
         self.merges: list[tuple[int, int]] = []
-        """Producer and reader of each merge, in the order in which they were decided."""
+        """Producer and user of each merge, in the order in which they were decided."""
         self.grouped: set[int] = set()
-        """The nodes that have been merged with some other."""
+        """The nodes that have been merged with another."""
         self.paths: dict[tuple[int, int], list[int]] = {}
-        """For a producer and a reader that were not merged, the path that forbids it."""
+        """For a producer and a user that were not merged, the path that forbids it."""
         self.left: dict[int, Refusal] = {}
-        """Why nodes left the group that they had been in."""
+        """For each node that left its group, the reason."""
 
     @cached_property
     def partition(self) -> Partition:
-        """The groups as they came together."""
+        """The groups as merged, before any node leaves."""
         return Partition.behind(self.ties.before)
 
     @property
     def settled(self) -> Partition:
-        """The groups that are carried out."""
+        """The final groups, after nodes have left."""
         return self._settled or self.partition
 
     def _segments(self) -> list[int]:
@@ -81,7 +82,7 @@ class BlockSlices:
         return self._fit_in[self.segment[index]] < self.threshold
 
     def producers(self, index: int) -> list[int]:
-        """The fit nodes of the same segment that a node reads from."""
+        """The fit producers of a node's inputs in the same segment."""
         here, maker = self.segment[index], self._maker
         found = [maker[value] for value in self.block.nodes[index].inputs if value in maker]
         return [producer for producer in found if self.segment[producer] == here]
@@ -90,7 +91,7 @@ class BlockSlices:
     def decided(self) -> tuple[tuple[int, ...], ...]:
         """The nodes of each merge that is carried out, in the order in which they were decided.
 
-        Of a group that others had to leave, one merge of all that is left comes last; of a group of one node, itself.
+        A group that nodes had to leave is one merge of all remaining nodes, at the end; so is a group of one node.
         """
         if not self.merges and self.threshold > 1:
             return ()
@@ -106,7 +107,7 @@ class BlockSlices:
         return sorted(group for group in found if len(group) >= self.threshold)
 
     def after(self, count: int) -> Partition:
-        """The groups after only the first so many merges: what is not merged yet is single nodes, so no cycle can close."""
+        """The groups after only the first `count` merges: nodes not merged yet are single, so no cycle can close."""
         if count >= len(self.decided):
             return self.settled
         made = Partition.behind(self.ties.before)
@@ -117,7 +118,7 @@ class BlockSlices:
         return made
 
     def grow(self, reader: int) -> None:
-        """Let producers join the group of a node, the latest first, until no candidate is left."""
+        """Merge producers into the group of a node, the latest first, until no candidate is left."""
         heap = [(-producer, reader) for producer in self.producers(reader)]
         if not heap:
             return
@@ -143,7 +144,7 @@ class BlockSlices:
                     heappush(heap, (-earlier, producer))
 
     def settle(self) -> None:
-        """Send away what may not be in a group, and drop the groups that are too small."""
+        """Remove members that may not be in a group, and drop groups that are too small."""
         if not self.merges and self.threshold > 1:
             return
         roots = {self.partition.find(index) for index in range(len(self.fit)) if self.fit[index]}
@@ -159,28 +160,28 @@ class BlockSlices:
         for group in kept:
             for index in group[1:]:
                 path = settled.merge(group[0], index)
-                assert not path, "what is left of a group can still be a group"
+                assert not path, "the rest of a group can still be a group"
 
     def _without_aliases(self, members: list[int]) -> list[int]:
-        """The members that stay when no output may be the memory of an input or of an earlier output."""
+        """The members that can stay so that no output may be the memory of an input or of an earlier output."""
         staying = members
         while True:
             leaving = self._sharing(staying)
             if not leaving:
                 return staying
-            gone = set(leaving)
+            removed = set(leaving)
             for index in staying:
-                if index not in gone and not gone.isdisjoint(self.ties.before[index]):
-                    gone.add(index)
+                if index not in removed and not removed.isdisjoint(self.ties.before[index]):
+                    removed.add(index)
                     self.left.setdefault(index, leaving[max(leaving)])
             self.left.update(leaving)
-            staying = [index for index in staying if index not in gone]
+            staying = [index for index in staying if index not in removed]
 
     def _sharing(self, members: Sequence[int]) -> dict[int, Refusal]:
-        """The members of which an output may be the memory of an input or of an earlier output, and why.
+        """The members with an output that may be the memory of an input or of an earlier output, and why.
 
-        Only results of ops that may pass memory on are compared, and only with values of their region; of the ops that
-        have formulas, none passes on what a list holds.
+        Only results of ops that may pass memory on are compared, and only with values of their region; no op with a
+        formula passes on the elements of a list.
         """
         nodes, rules = self.block.nodes, self.rules
         suspects = {index for index in members if rules.may_share(nodes[index])}
@@ -215,14 +216,14 @@ class BlockSlices:
         return None
 
     def _region(self, value: Value) -> int | None:
-        """Values of two regions never share memory; None for a value that is its own memory."""
+        """The region of a value, or None for one that is its own memory; values of two regions never share memory."""
         sealed = self.rules.db.sealed
         element = sealed.element_of.get(value)
         return None if element is None else self.rules.db.region(sealed.class_of[element])
 
 
 def slice_block(ties: Dependences, rules: GradientRules, threshold: int) -> BlockSlices:
-    """Decide the differentiable subgraphs of the block that the dependences are of.
+    """Decide the differentiable subgraphs of the block that the dependences describe.
 
     Segments with fewer fit nodes than the threshold are skipped.
     """

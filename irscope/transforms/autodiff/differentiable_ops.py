@@ -1,9 +1,9 @@
-"""The overloads that TorchScript differentiates inside a subgraph, as torch 2.13 has them.
+"""The overloads that TorchScript differentiates inside a subgraph, for torch 2.13.
 
 Source: torch itself. For each schema of its registry, `torch._C._jit_pass_create_autodiff_subgraphs` with threshold 1 was
-run on a graph of that node between two that have formulas; an overload is here if the node was put into the subgraph.
-`tests/transforms/autodiff/test_differentiable_ops.py` asks again. The list says for what torch has a formula, not what has a
-derivative: `aten::ceil` and comparisons are in it, `aten::atan2` is not.
+run on a graph of that node between two that have formulas; an overload is listed if the node was put into the subgraph.
+`tests/transforms/autodiff/test_differentiable_ops.py` repeats this. The list says which ops torch has a formula for, not
+which have a derivative: `aten::ceil` and comparisons are in it, `aten::atan2` is not.
 """
 
 from __future__ import annotations
@@ -39,4 +39,4 @@ DIFFERENTIABLE: Final = frozenset(
     aten::var.dim aten::where.self prim::AutogradAdd prim::AutogradZero prim::ConstantChunk
     """.split()
 )
-"""Names with overloads, `aten::add.Tensor`; `prim::ConstantChunk` has no schema and goes by its name."""
+"""Names with overloads, such as `aten::add.Tensor`; `prim::ConstantChunk` has no schema and is listed by its name."""

@@ -1,4 +1,4 @@
-"""Which nodes can be part of a differentiable subgraph; every "no" names the property that is missing."""
+"""Decides which nodes can be part of a differentiable subgraph; every refusal names the property that is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["GradientRules"]
 
 
 class GradientRules:
-    """The properties of the nodes of one graph, each computed when first asked for."""
+    """The refusals of the nodes of one graph, each computed on first use."""
 
     def __init__(self, graph: Graph, requires_grad: Iterable[Value] | None) -> None:
         self.graph = graph
@@ -24,24 +24,24 @@ class GradientRules:
         self._refusals: dict[Node, Refusal | None] = {}
 
     def refusal(self, node: Node) -> Refusal | None:
-        """Why a node cannot be in any differentiable subgraph; None when it can."""
+        """Returns why a node cannot be in any differentiable subgraph; None when it can."""
         if node not in self._refusals:
             self._refusals[node] = self._judge(node)
         return self._refusals[node]
 
     def name(self, value: Value) -> str:
-        """A value in a sentence, as it is printed."""
+        """Returns a value's printed name, for use in a sentence."""
         return f"%{self.graph.names[value]}"
 
     def is_number(self, value: Value) -> bool:
-        """Whether a `prim::Constant` that nobody can write makes it: then each group that reads it has its own copy."""
-        maker = self.graph.producer.get(value)
-        if maker is None or maker.op != "prim::Constant" or isinstance(value.type, TensorType):
+        """Whether an unwritten non-tensor `prim::Constant` produces it: then each group that reads it has its own copy."""
+        producer = self.graph.producer.get(value)
+        if producer is None or producer.op != "prim::Constant" or isinstance(value.type, TensorType):
             return False
         return not self.db.is_written(value)
 
     def may_share(self, node: Node) -> bool:
-        """Whether a result of a node may be the memory of something older."""
+        """Whether a result of a node may share memory with an older value."""
         return node.op == "prim::ConstantChunk" or effect_of(node) != "pure"
 
     def _judge(self, node: Node) -> Refusal | None:

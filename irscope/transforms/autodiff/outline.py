@@ -1,4 +1,4 @@
-"""From slices to the next graph: each group becomes one `prim::DifferentiableGraph` with the members in its block."""
+"""Builds the next graph from slices: each group becomes one `prim::DifferentiableGraph` with the members in its block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Sliced", "Slicer"]
 
 
 class Sliced:
-    """The graph with its subgraphs, and where each node and value went."""
+    """The graph with its subgraphs, and where each node and value is in it."""
 
     def __init__(self, rules: GradientRules) -> None:
         self.graph: Graph = rules.graph
@@ -28,13 +28,13 @@ class Sliced:
         self.group_of: dict[Node, Node] = {}
         """The subgraph of each node of the old graph that is in one."""
         self.outside_of: dict[Value, Value] = {}
-        """What parameters and results of the subgraphs are called outside."""
+        """Maps parameters and results of the subgraphs' blocks to the outside values that they represent."""
         self.gone: set[Value] = set()
-        """Constants that only subgraphs read, which have copies now."""
+        """Constants that were used only by subgraphs, which now have copies."""
 
 
 class Slicer:
-    """Makes the graph of some plans, after all merges or after only some; ids are the same in all these graphs."""
+    """Builds the graph of some plans, after all merges or only some; ids are the same in all these graphs."""
 
     def __init__(self, plans: Sequence[BlockSlices], rules: GradientRules) -> None:
         self.plans = plans
@@ -43,10 +43,10 @@ class Slicer:
         self._identity: dict[object, Identity] = {}
 
     def carry_out(self, count: int | None = None) -> Sliced:
-        """Make the groups of the first `count` merges, of all without it.
+        """Build the groups of the first `count` merges, or of all merges without it.
 
-        Values that leave a group, and values that are only read inside, stay the same Values; new ones stand inside for
-        the group's inputs and for what leaves it.
+        Values that leave a group, and values that are only read inside, stay the same Values; inside, new Values represent
+        the group's inputs and the values that leave it.
         """
         done = Sliced(self.rules)
         scheduled: dict[Block, list[Node]] = {}
@@ -63,7 +63,7 @@ class Slicer:
         return done
 
     def _scheduled(self, plan: BlockSlices, share: int, done: Sliced) -> list[Node]:
-        """The block's nodes in their new order, with a node for each group; a group goes by its first merge."""
+        """The block's nodes in their new order, with a node for each group; its first merge identifies a group."""
         partition = plan.after(share)
         earliest: dict[int, int] = {}
         for number, nodes in enumerate(plan.decided[:share]):
@@ -76,7 +76,7 @@ class Slicer:
         return placed
 
     def _group_node(self, members: Sequence[Node], key: object, done: Sliced) -> Node:
-        """One node that does what the members do, in their order."""
+        """Build one group node that runs the members in their order."""
         identity, leaving = self._identity.setdefault(key, Identity()), leaving_values(members, self._uses)
         group = outline_nodes("prim::DifferentiableGraph", members, leaving, self._constant, identity=identity)
         done.outside_of |= outside_names(group)
@@ -100,7 +100,7 @@ def _merge_edits(plan: BlockSlices, share: int, done: Sliced) -> list[Edit]:
             a, b = members
             reason, rule = f"%{names[a.outputs[0]]} feeds %{names[b.outputs[0]]}", "producer-consumer"
         elif len(members) > 1:
-            reason, rule = "left of a larger group, of which others had to go", "remainder"
+            reason, rule = "the rest of a larger group, from which other nodes had to be removed", "remainder"
         else:
             reason, rule = "a subgraph of its own", "single"
         edits.append(Merged(members, done.group_of[members[0]], reason, rule=rule))

@@ -1,4 +1,4 @@
-"""What the slicing into differentiable subgraphs has to say: what stood in the way, and a remark per thing to change."""
+"""Remarks about slicing into differentiable subgraphs: what was grouped, and one remark per obstacle to remove."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["path_words", "slice_remarks"]
 
 
 def path_words(plan: BlockSlices, path: Sequence[int]) -> Refusal:
-    """What a path between two groups through a third one consists of: a write, random numbers, or data alone."""
+    """Describes a path between two groups through a third one: blocked by a write, by random numbers, or by data alone."""
     ties = [_tie(plan, a, b) for a, b in pairwise(path)]
     nodes = tuple(dict.fromkeys(node for tie in ties for node in (tie.node, tie.obstacle.later)))
     for kind, rule in (("memory", "blocked-by-write"), ("random", "random-order")):
         found = next((tie for tie in ties if tie.kind == kind), None)
         if found is not None:
             return Refusal(rule, found.because, (found.node, found.obstacle.later, *nodes))
-    told = " → ".join(plan.rules.db.node_words(node) for node in nodes)
-    return Refusal("cycle", f"fusing them would create a cycle: {told}", nodes)
+    names = " → ".join(plan.rules.db.node_words(node) for node in nodes)
+    return Refusal("cycle", f"fusing them would create a cycle: {names}", nodes)
 
 
 def _tie(plan: BlockSlices, a: int, b: int) -> Dependence:
-    """A dependence of some node of the group of `b` on one of the group of `a`."""
+    """Returns a dependence of a node of the group of `b` on one of the group of `a`."""
     nodes, found = plan.block.nodes, plan.settled
     for index in sorted(found.members(b)):
         for tie in plan.ties.predecessors[nodes[index]]:
@@ -39,7 +39,7 @@ def _tie(plan: BlockSlices, a: int, b: int) -> Dependence:
 
 
 def slice_remarks(plans: Sequence[BlockSlices], sliced: Sliced) -> tuple[Remark, ...]:
-    """Passed remarks first, then missed ones, each in program order of blocks."""
+    """Returns the passed remarks, then the missed ones, each in program order of blocks."""
     passed = [remark for plan in plans for remark in _passed(plan, sliced)]
     missed = [remark for plan in plans for remark in (*_left(plan), *_blocked(plan))]
     return (*passed, *missed, *_without_gradient(plans))
@@ -57,17 +57,17 @@ def _passed(plan: BlockSlices, sliced: Sliced) -> Iterator[Remark]:
 
 
 def _left(plan: BlockSlices) -> Iterator[Remark]:
-    """One remark for each aliasing that sent nodes out of their group."""
-    gone: dict[Refusal, list[Node]] = {}
+    """Yields one remark for each aliasing that removed nodes from their group."""
+    removed: dict[Refusal, list[Node]] = {}
     for index in sorted(plan.left):
-        gone.setdefault(plan.left[index], []).append(plan.block.nodes[index])
-    for refusal, nodes in gone.items():
+        removed.setdefault(plan.left[index], []).append(plan.block.nodes[index])
+    for refusal, nodes in removed.items():
         more = f" ({plural(len(nodes), 'node')} left with it)" if len(nodes) > 1 else ""
         yield Remark("missed", refusal.rule, nodes[0], refusal.because + more, refusal.evidence)
 
 
 def _blocked(plan: BlockSlices) -> Iterator[Remark]:
-    """One remark for each write, or order of random numbers, that keeps producers from their readers."""
+    """Yields one remark for each write, or order of random numbers, that keeps producers apart from their users."""
     found: dict[object, tuple[Refusal, Node, int]] = {}
     for producer, reader in plan.paths:
         path = plan.settled.obstacle(producer, reader)
@@ -84,7 +84,7 @@ def _blocked(plan: BlockSlices) -> Iterator[Remark]:
 
 
 def _without_gradient(plans: Sequence[BlockSlices]) -> Iterator[Remark]:
-    """One remark for all nodes that would be in a subgraph if what they read required a gradient."""
+    """Yields one remark for all nodes that would be in a subgraph if one of their inputs required a gradient."""
     found = []
     for plan in plans:
         for node in plan.block.nodes:
@@ -92,5 +92,5 @@ def _without_gradient(plans: Sequence[BlockSlices]) -> Iterator[Remark]:
             if refusal is not None and refusal.rule == "no-gradient":
                 found.append(node)
     if found:
-        what = f"nothing that it reads can require a gradient (so it is with {plural(len(found), 'node')} that have formulas)"
+        what = f"nothing that it reads can require a gradient (this holds for {plural(len(found), 'node')} with formulas)"
         yield Remark("missed", "no-gradient", found[0], what, tuple(found[:8]))

@@ -1,10 +1,10 @@
-"""Which values may require a gradient: everything that something which does flows into.
+"""Finds the values that may require a gradient, by a forward data-flow analysis.
 
-It flows along data (through containers, ifs, loops and groups), and through memory: once a node writes with an operand
-that may require a gradient, so may every value in the regions that it writes, views made before the write among them.
-An op that nobody described, and an attribute that is read, may bring a parameter in. "No" is certain; "may" is not.
-Regions are the alias db's, which never put one memory into two of them. Each value is marked once and then followed to
-its readers, so the work is linear in the uses.
+The property flows along data (through containers, ifs, loops and groups), and through memory: once a node writes with an
+operand that may require a gradient, so may every value in the regions that it writes, including views made before the
+write. An op without a schema, and an attribute that is read, may bring in a parameter. "No" is certain; "may" is not.
+Regions are the alias db's, which never puts one memory into two of them. Each value is marked once and then followed to
+its users, so the work is linear in the uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CARRIES_GRADIENT: Final = ("float", "bfloat", "complex")
 
 
 def may_require_grad(graph: Graph, db: AliasDb, inputs: Iterable[Value] | None = None) -> frozenset[Value]:
-    """The values that may require a gradient when the graph runs.
+    """Returns the values that may require a gradient when the graph runs.
 
     `inputs` are those that do; without it, an input does unless its type (`requires_grad=0`) or its bound tensor says no.
 
@@ -56,7 +56,7 @@ def _enters(graph: Graph, value: Value) -> bool:
 
 
 def _brings_in(graph: Graph, node: Node) -> bool:
-    """Whether what a node makes may require a gradient although nothing that it reads does."""
+    """Whether a result of a node may require a gradient although none of its inputs does."""
     if node.op == "prim::Constant":
         payload = node.attrs.get("value")
         return isinstance(payload, TensorData) and bool(getattr(payload.original, "requires_grad", False))
@@ -75,7 +75,7 @@ def _brings_in(graph: Graph, node: Node) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _known_not_to(op: str) -> bool:
-    """Whether every overload of an op is known, and none has a flag that asks for a gradient."""
+    """Whether every overload of an op is known, and none has a `requires_grad` argument."""
     found = overloads(op)
     return bool(found) and not any(
         argument.name == "requires_grad" for schema in found for argument in schema.arguments
@@ -83,7 +83,7 @@ def _known_not_to(op: str) -> bool:
 
 
 class _Flow:
-    """What has been marked so far, and what is still to be followed."""
+    """The values marked so far, and the worklist of those still to be followed."""
 
     def __init__(self, graph: Graph, db: AliasDb) -> None:
         self.graph = graph
@@ -94,14 +94,14 @@ class _Flow:
         self._everything = False
 
     def mark(self, values: Iterable[Value]) -> None:
-        """These may require a gradient, unless their type cannot."""
+        """Mark values as possibly requiring a gradient, unless their type cannot."""
         for value in values:
             if value not in self.found and _can(value):
                 self.found.add(value)
                 self._todo.append(value)
 
     def run(self) -> None:
-        """Follow everything that is marked to its readers."""
+        """Follow every marked value to its users."""
         while self._todo:
             for use in self.graph.users.get(self._todo.pop(), ()):
                 self._follow(use)
@@ -130,7 +130,7 @@ class _Flow:
             self.mark((block.params[index], owner.outputs[index - 1]))
 
     def reach(self, node: Node) -> None:
-        """A node computes with something that may require a gradient: its results may, and what it writes."""
+        """Mark the results of a node that reads a marked value, and the memory that it writes."""
         self.mark(node.outputs)
         if effect_of(node) == "pure":
             return
@@ -151,7 +151,7 @@ class _Flow:
 
 
 def _can(value: Value) -> bool:
-    """Whether a value of this type can require a gradient, or hold something that does."""
+    """Whether a value of its type can require a gradient, or hold one that does."""
     type = value.type
     if isinstance(type, TensorType):
         return type.dtype is None or type.dtype.startswith(_CARRIES_GRADIENT)

@@ -1,8 +1,8 @@
-"""Which parts of a program are differentiated as one: the graph with its `prim::DifferentiableGraph` nodes, and why.
+"""Groups the parts of a program that are differentiated as one into `prim::DifferentiableGraph` nodes, and explains why.
 
-A just-in-time compiler that has gradient formulas for some ops hands maximal runs of these ops to its own
+A just-in-time compiler that has gradient formulas for some ops passes maximal groups of these ops to its own
 differentiation and leaves the rest to the library's. This is PyTorch's pass of that kind, on the machinery of fusion:
-legality is `partition`'s, and what became of each value is a map that is returned.
+`partition` decides legality, and the result maps each value to its place in the new graph.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["AutodiffSubgraphs", "autodiff_subgraphs"]
 
 @dataclass(frozen=True, eq=False)
 class AutodiffSubgraphs:
-    """A graph with its differentiable subgraphs, and the answers to why they are as they are."""
+    """A graph with its differentiable subgraphs, and the reasons for them."""
 
     graph: Graph
     """The program with each subgraph as a `prim::DifferentiableGraph` node."""
@@ -43,18 +43,18 @@ class AutodiffSubgraphs:
     groups: tuple[Node, ...]
     """The subgraphs that this pass made, in program order over all blocks."""
     history: History
-    """One record, `autodiff-subgraphs`, of which each merge is a step."""
+    """One record, `autodiff-subgraphs`, in which each merge is a step."""
     _rules: GradientRules = field(repr=False)
     _plans: dict[Block, BlockSlices] = field(repr=False)
     _sliced: Sliced = field(repr=False)
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """What became a subgraph (`passed`), and what had to stay out though it has a formula (`missed`)."""
+        """The subgraphs built (`passed`), and the nodes with formulas that had to stay out (`missed`)."""
         return self.history.remarks
 
     def table(self) -> pd.DataFrame:
-        """One row per subgraph: what it computes, from how many nodes, and how many values cross its border."""
+        """One row per subgraph: its results, the number of nodes, their ops, and the numbers of inputs and outputs."""
         with loading("pandas"):
             import pandas as pd
 
@@ -63,21 +63,21 @@ class AutodiffSubgraphs:
         for index, group in enumerate(self.groups):
             ops = [node.op.partition("::")[2] for node in group.blocks[0].nodes if node.op != "prim::Constant"]
             results = ", ".join(f"%{names[value]}" for value in group.outputs)
-            told = ", ".join(ops[:8]) + (", …" if len(ops) > 8 else "")
-            rows.append((index, results, len(ops), told, len(group.inputs), len(group.outputs)))
+            shown = ", ".join(ops[:8]) + (", …" if len(ops) > 8 else "")
+            rows.append((index, results, len(ops), shown, len(group.inputs), len(group.outputs)))
         columns = ["group", "result", "nodes", "ops", "inputs", "outputs"]
         return pd.DataFrame(rows, columns=columns).set_index("group")
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
-        """The subgraph that a node, or the maker of a value, is in."""
+        """The subgraph that contains a node, or the producer of a value; None if there is none."""
         node = self._find(subject)
         return None if node is None else self._sliced.group_of.get(node)
 
     def forward(self, value: Value | str) -> Value | None:
-        """The value of the new graph that holds what a value of the original one held; None if it is gone.
+        """The value of the new graph that corresponds to a value of the original one; None if it was removed.
 
         A value that leaves a subgraph or was never in one stays the same Value; one that only a subgraph reads is inside
-        it. Gone are only constants of which each subgraph now has its own.
+        it. Only constants of which each subgraph now has its own copy are removed.
         """
         found = self.original.value(value)
         return None if found in self._sliced.gone else found
@@ -87,7 +87,7 @@ class AutodiffSubgraphs:
         return self.original.value(value) in self._rules.grads
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
-        """Whether two nodes (or the makers of two values) are in one subgraph, and why, or what keeps them apart."""
+        """Whether two nodes (or the producers of two values) are in one subgraph, and why, or what keeps them apart."""
         found = []
         for subject in (a, b):
             node = self._find(subject)
@@ -102,7 +102,7 @@ class AutodiffSubgraphs:
         group = self._sliced.group_of.get(a)
         if group is not None and group is self._sliced.group_of.get(b):
             names = ", ".join(f"%{self.graph.names[value]}" for value in group.outputs)
-            return yes(f"both are in the differentiable subgraph that makes {names or 'nothing'}", group, a, b)
+            return yes(f"both are in the differentiable subgraph that produces {names or 'nothing'}", group, a, b)
         for node in (a, b):
             refusal = self._rules.refusal(node)
             if refusal is not None:
@@ -115,7 +115,7 @@ class AutodiffSubgraphs:
         return _apart(self._plans[blocks[0]], *sorted((a, b), key=self._plans[blocks[0]].index.__getitem__))
 
     def _find(self, subject: Node | Value | str) -> Node | None:
-        """The node of the original graph that is meant; None for a value that no node makes."""
+        """The node of the original graph that the subject names; None for a value without a producer."""
         if isinstance(subject, Node):
             found = self._by_id.get(subject.id)
             if found is None:
@@ -130,7 +130,7 @@ class AutodiffSubgraphs:
 
     @cached_property
     def _by_id(self) -> dict[int, Node]:
-        """Nodes are rebuilt when they move into a subgraph; their ids stay."""
+        """The original nodes by id: nodes are rebuilt when they move into a subgraph, but keep their ids."""
         return {node.id: node for node in self.original.nodes()}
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class AutodiffSubgraphs:
 
 
 def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
-    """Why two nodes of one block that may both be differentiated are not in one subgraph; `a` comes first."""
+    """Returns why two differentiable nodes of one block are not in one subgraph; `a` comes first."""
     first, last = plan.index[a], plan.index[b]
     for index in (first, last):
         refusal = plan.left.get(index)
@@ -151,7 +151,7 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
     if plan.segment[first] != plan.segment[last]:
         between = range(first + 1, last)
         wall = next(plan.block.nodes[i] for i in between if plan.segment[i] < plan.segment[i + 1])
-        what = f"{wall.op} stands between them and has an effect on the world, at which subgraphs are cut"
+        what = f"{wall.op} is between them and has a side effect, at which subgraphs are cut"
         return no(what, wall, a, b)
     if plan.is_thin(first):
         return no(f"between two effects there are fewer than {plan.threshold} nodes that could be in a subgraph", a, b)
@@ -171,7 +171,7 @@ def autodiff_subgraphs(
 
     Groups have at least `threshold` nodes, constants not counted; nested blocks have their own. `requires_grad` names the
     inputs that require a gradient; without it, an input does unless its type (`requires_grad=0`) or its bound tensor says
-    no. A node that reads nothing which may require one stays out. The program means the same afterwards.
+    no. A node without an input that may require a gradient stays out. The meaning of the program is preserved.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Tensor, %w : Tensor):
@@ -217,7 +217,7 @@ def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> 
 
 
 def _own_blocks(graph: Graph) -> Iterator[Block]:
-    """The top block and those of ifs and loops: the body of a group belongs to it."""
+    """Yields the top block and those of ifs and loops; the body of a group belongs to the group."""
     for block in graph.blocks():
         owner = graph.owner.get(block)
         if owner is None or owner.op in CONTROL_FLOW:

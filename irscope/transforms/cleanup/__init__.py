@@ -1,4 +1,4 @@
-"""What do the small classic passes do: canonicalize, CSE, DCE, constant folding and pooling?"""
+"""Which small, classic clean-ups are done: canonicalize, CSE, DCE, constant folding and pooling?"""
 
 import lazy_loader
 

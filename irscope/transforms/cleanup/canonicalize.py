@@ -1,16 +1,16 @@
-"""Small rewrites that make a program simpler, by the rules of `irscope.transforms.cleanup.rules`.
+"""Simplifies a program by small local rewrites, the rules of `irscope.transforms.cleanup.rules`.
 
-One walk in textual order. A rule looks at one node and what made its operands, simplified already, and names values that
-its results are equal to; the node then goes. Two kinds of equality:
+One walk in textual order. A rule looks at one node and the producers of its operands, simplified already, and names values
+that the node's results are equal to; the node is then removed. There are two kinds of equality:
 
-* *the same thing*: the result is that value, or a view of just its elements in its layout. Nobody can tell, but a caller who
-  would get one tensor where there were two: changed in place by `t_`, both would be. Such a view stays.
-* *an equal tensor*: the result has new memory with the same elements. It may go only if element type, shape and strides
-  are known to be the same, nothing writes either, and a caller does not get both (`irscope.transforms.cleanup.replaceability`).
+* *the same thing*: the result is that value, or a view of exactly its elements in its layout. The difference is observable
+  only to a caller who would get one tensor instead of two: a `t_` on one would change both. Such a view stays.
+* *an equal tensor*: the result has new memory with the same elements. It is replaced only if element type, shape and strides
+  are known to be the same, neither is written, and a caller does not get both (`irscope.transforms.cleanup.replaceability`).
 
-Proofs are exact: NaN, the sign of zero and infinities come out as they went in, or the rule says for which types it holds.
-Ifs and loops that are known to run one way are taken apart. A second run may find a little more: a list that was written
-only where the program never comes is not written any longer.
+Proofs are exact: NaN, the sign of zero and infinities are preserved, or the rule says for which types it holds. Ifs and
+loops that are known to run one way are replaced by their contents. A second run may find a little more: a list whose only
+writes were in a branch that never runs is then unwritten.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BY_OP: Final = {op: rule for rule in RULES for op in rule.ops}
 
 
 def canonicalize(graph: Graph) -> PassRecord:
-    """Apply the rules wherever they hold, and take apart ifs and loops that are known to run one way; linear.
+    """Apply the rules wherever they hold, and inline ifs and loops that are known to run one way; linear.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -79,13 +79,13 @@ class _Walk:
         self._held = CallerVisible(graph)
 
     def block(self, block: Block) -> list[Node]:
-        """Simplify one block; gives its nodes, those of ifs that were taken apart among them."""
+        """Simplify one block; return its nodes, including those of inlined ifs."""
         out: list[Node] = []
         edits: list[Edit] = []
         stack: list[Iterator[Node]] = [iter(block.nodes)]
         while stack:
             for node in stack[-1]:
-                if node.blocks and (inner := self._taken_apart(node)) is not None:
+                if node.blocks and (inner := self._inlined(node)) is not None:
                     edits.append(Erased(node, self.remarks[-1].because))
                     stack.append(iter(inner))
                     break
@@ -99,8 +99,8 @@ class _Walk:
             self.rewriter.set_nodes(block, out, edits)
         return out
 
-    def _taken_apart(self, node: Node) -> tuple[Node, ...] | None:
-        """What stands in the place of an if or loop that always runs one way; None if it does not."""
+    def _inlined(self, node: Node) -> tuple[Node, ...] | None:
+        """The nodes that replace an if or loop that always runs one way; None for any other node."""
         known = [constant_of(self.graph, value) for value in node.inputs[:2]]
         if node.op == "prim::If" and isinstance(known[0], bool):
             taken = node.blocks[0 if known[0] else 1]
@@ -118,7 +118,7 @@ class _Walk:
         equals = rule.find(self._site(node))
         if equals is None or not all(map(self._is_as_good, equals, node.outputs)):
             return False
-        if not rule.is_same_thing and not all(map(_lies_alike, equals, node.outputs)):
+        if not rule.is_same_thing and not all(map(_has_same_layout, equals, node.outputs)):
             return False
         name = f"%{self.graph.names[equals[0]]}" if equals else "nothing"
         if rule.is_another_object and self._held.identity_is_observable(node, equals[0]):
@@ -128,9 +128,9 @@ class _Walk:
         for value, other in zip(node.outputs, equals, strict=True):
             obstacle = "" if rule.is_same_thing else self._obstacle(value, other)
             if obstacle:
-                told = "one of them is written" if obstacle == "written" else "a caller may get hold of both"
+                reason = "one of them is written" if obstacle == "written" else "a caller may get hold of both"
                 self.remarks.append(
-                    Remark("missed", f"{obstacle}-memory", value, f"it equals {name}, but {told}", (other,))
+                    Remark("missed", f"{obstacle}-memory", value, f"it equals {name}, but {reason}", (other,))
                 )
                 return False
         if self._onlookers is not None:
@@ -147,7 +147,7 @@ class _Walk:
         self.remarks.append(Remark("passed", rule, node.outputs[0] if node.outputs else node, because, equals))
 
     def _is_as_good(self, new: Value, old: Value) -> bool:
-        """Whether the new value may be read wherever the old one was, and no less is known of its type."""
+        """Whether the new value may be read wherever the old one was, and its type is known at least as well."""
         if new in self._reshaped or old in self._reshaped:
             return False
         if isinstance(old.type, TensorType) and isinstance(new.type, TensorType):
@@ -155,9 +155,9 @@ class _Walk:
         return new.type == old.type
 
     def _site(self, node: Node) -> Site:
-        return Site(node, tuple(map(self.rewriter.resolve, node.inputs)), self._maker, self._constant, self._is_written)
+        return Site(node, tuple(map(self.rewriter.resolve, node.inputs)), self._producer, self._constant, self._is_written)
 
-    def _maker(self, value: Value) -> tuple[Node, tuple[Value, ...]] | None:
+    def _producer(self, value: Value) -> tuple[Node, tuple[Value, ...]] | None:
         node = self.graph.producer.get(value)
         return None if node is None else (node, tuple(map(self.rewriter.resolve, node.inputs)))
 
@@ -177,8 +177,8 @@ class _Walk:
 
 
 
-def _lies_alike(a: Value, b: Value) -> bool:
-    """Whether the types say that two tensors have one element type, shape, layout and device; or they are equal numbers."""
+def _has_same_layout(a: Value, b: Value) -> bool:
+    """Whether two values have one type; of tensors, one that fixes element type, shape, layout and device."""
     if not isinstance(a.type, TensorType):
         return a.type == b.type
     return a.type.is_static and a.type.strides is not None and a.type == b.type

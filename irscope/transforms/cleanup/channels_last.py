@@ -1,17 +1,17 @@
-"""Convolutions over channels that lie side by side, with the whole of a program laid out for them.
+"""Converts a program's two-dimensional convolutions, and the tensors between them, to the channels-last layout.
 
-**Why.** Of an operand that lies channel by channel, a convolution of oneDNN (torch 2.13, processor) makes a copy in an order of
-its own, and puts its result back from another: twice its operands' memory while it runs, and two passes over it. Channels last
-it reads and writes as it is.
+**Why.** A convolution of oneDNN (torch 2.13, CPU) copies an operand that is laid out channel by channel into an order of its
+own, and copies its result back from another: twice its operands' memory while it runs, and two passes over it. It reads and
+writes channels-last tensors in place.
 
-**How.** Before each such convolution its operand is copied channels last; then all types that follow are found anew. Elementwise ops,
-normalisations, pooling, joins and the convolutions themselves keep the order, so that most of these copies are of what lies so
-already, and go again. What is left are the entrances, and results: the caller gets each laid out as before. The kernel of a group
-makes such a copy of what it gives by itself; and a convolution whose result is the caller's alone is left as it is, if its operand
-comes from a group, which can write rows.
+**How.** The operand of each such convolution is copied channels last, and all types that follow are inferred again. Elementwise
+ops, normalisations, pooling, joins and the convolutions themselves keep the order, so most of these copies are of tensors that
+have the layout already, and are removed. Copies remain where values enter, and for results: the caller gets each laid out as
+before. The kernel of a group can write such a copy of its result itself; and a convolution whose result goes only to the caller
+is left as it is, if its operand comes from a group, which can write rows.
 
-**When.** Only if every layout on the way is still known, nobody writes what lies otherwise now, no results share memory that did
-not, and the copies that are added have fewer bytes than those that convolutions no longer make.
+**When.** Only if every layout on the way is still known, no tensor whose layout changed is written, no results share memory
+that did not, and the added copies have fewer bytes than those that convolutions no longer make.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _RULE: Final = "channels-last"
 
 
 def channels_last(graph: Graph) -> PassRecord:
-    """Lay out what two-dimensional convolutions read and write channels last, if that copies fewer bytes than they do.
+    """Lay out the operands and results of two-dimensional convolutions channels last, if that copies fewer bytes than they do.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 8, 32, 32, strides=[8192, 1024, 32, 1]), %w : Float(8, 8, 3, 3, strides=[72, 9, 3, 1])):
@@ -100,22 +100,22 @@ def _tried(graph: Graph) -> _Tried:
     try:
         relaid, known = with_new_strides(copied, entrances, strict=True)
     except ArgumentError as error:
-        return declined(f"an op would not take what lies so: {error.what}")
+        return declined(f"an op would not accept the new layout: {error.what}")
     once(relaid, Shapes, lambda: known)
     edits += _retyped_edits(copied, relaid)
     before = {value.id: shapes.type(value) for value in graph.values()}
     led_to = {value.id for value in following(copied, entrances.keys())} & before.keys()
-    changed = [value for value in relaid.values() if value.id in led_to and not _lies_as(known.type(value), before[value.id])]
+    changed = [value for value in relaid.values() if value.id in led_to and not _has_layout_of(known.type(value), before[value.id])]
     unclear = next((value for value in changed if _is_unclear(known.type(value), before[value.id])), None)
     if unclear is not None:
-        return declined(f"it would not be known how %{relaid.names[unclear]} lies", unclear)
+        return declined(f"the layout of %{relaid.names[unclear]} would be unknown", unclear)
     db = alias_db_of(relaid)
     written = next((value for value in changed if db.has_writers(value)), None)
     if written is not None:
-        return declined(f"somebody writes %{relaid.names[written]}, and what is a copy of what might change", written)
+        return declined(f"%{relaid.names[written]} is written, and in another layout views of it may become copies", written)
     reader = layout_reader(relaid, db, changed)
     if reader is not None:
-        return declined(f"{reader.op} goes by the strides of its operand", reader)
+        return declined(f"{reader.op} depends on the strides of its operand", reader)
     hidden = results_of(relaid, db).hidden(changed, db)
     if hidden is not None:
         return declined(f"the caller may find %{relaid.names[hidden]} in a container, in another layout", hidden)
@@ -136,13 +136,13 @@ def _tried(graph: Graph) -> _Tried:
     if added >= saved:
         return declined(f"{added:,} bytes would be copied for {saved:,} that convolutions copy now")
     names = f"{len(planar)} convolutions" if len(planar) > 1 else "its convolution"
-    told = f"{saved:,} bytes are not copied by {names}, and {added:,} are by the program"
+    summary = f"{saved:,} bytes are not copied by {names}, and {added:,} are by the program"
     subject = planar[0]
-    return after, edits, (Remark("passed", _RULE, subject, told, tuple(planar)),)
+    return after, edits, (Remark("passed", _RULE, subject, summary, tuple(planar)),)
 
 
 def _is_planar(node: Node, shapes: Shapes) -> bool:
-    """Whether a convolution has one plane for each channel before it, and does not go backwards."""
+    """Whether a convolution reads a contiguous 4-D tensor with one plane per channel, on the CPU, and is not transposed."""
     given, made = shapes.type(node.inputs[0]), shapes.type(node.output)
     if not isinstance(given, TensorType) or not isinstance(made, TensorType) or given.rank != 4 or made.rank != 4:
         return False
@@ -158,13 +158,13 @@ def _bytes(type: Type) -> int:
 
 
 def _is_written_so(finished: Graph, after: Graph, copy: Value) -> bool:
-    """Whether a group gives a copy in place of what it was a copy of: then nothing is copied."""
+    """Whether a group writes the copy instead of the original, so that nothing is copied."""
     node = finished.producer.get(copy)
     return node is not None and node.op == "aten::contiguous" and node.inputs[0] not in after.block_of
 
 
 def _exits(graph: Graph, planar: Sequence[Node], shapes: Shapes) -> list[Node]:
-    """Convolutions whose result only the caller reads, and whose operand a group makes for them alone: it writes rows, and so do they."""
+    """Convolutions whose result only the caller reads, and whose operand a group produces for them alone: both stay row by row."""
     db, found = alias_db_of(graph), list[Node]()
     makers = results_of(graph, db).makers
     for node in planar:
@@ -178,13 +178,13 @@ def _exits(graph: Graph, planar: Sequence[Node], shapes: Shapes) -> list[Node]:
 
 
 def _with_copies(graph: Graph, formats: Mapping[Node, int]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
-    """Each of these reads a copy that lies so; one copy for all that read one value, unless it is written between them. The copies
-    with their types."""
+    """The graph in which each of these nodes reads a copy in the given format, and the copies with their types; users of one value
+    share one copy, unless the value is ever written."""
     shapes, db, rewriter = shapes_of(graph), alias_db_of(graph), Rewriter(graph)
     copies: dict[tuple[Value, int], Value] = {}
     entrances: dict[Value, TensorType] = {}
     for node, format in formats.items():
-        source, reason = node.inputs[0], "its operand lies channels last" if format == _LAST else "the caller gets its result in rows"
+        source, reason = node.inputs[0], "its operand is channels last" if format == _LAST else "the caller gets its result in rows"
         new: list[Node] = []
         if (source, format) not in copies or db.has_writers(source):
             type = shapes.type(source)
@@ -209,8 +209,8 @@ def _copy(source: Value, copy: Value, format: int, like: Node) -> list[Node]:
 
 
 def _retyped_edits(before: Graph, after: Graph) -> tuple[Edit, ...]:
-    """What became of nodes whose results have other types now: each is another node."""
-    reason, edits = "what it gives lies otherwise now", list[Edit]()
+    """The edits for nodes whose results have other types now; each was rebuilt as another node."""
+    reason, edits = "its result has another layout now", list[Edit]()
     for old, new in zip(before.body.nodes, after.body.nodes, strict=True):
         if old is not new:
             edits += [Erased(old, reason), Created(new, reason)]
@@ -218,22 +218,22 @@ def _retyped_edits(before: Graph, after: Graph) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def _lies_as(type: Type, old: Type) -> bool:
-    """Whether values of these types lie in the same way, or do not lie anywhere."""
+def _has_layout_of(type: Type, old: Type) -> bool:
+    """Whether values of these types have the same known layout, or have no layout at all."""
     if isinstance(type, TensorType) and isinstance(old, TensorType):
         return type.strides is not None and type.strides == old.strides
     return not isinstance(type, TensorType | OptionalType)
 
 
 def _is_unclear(type: Type, old: Type) -> bool:
-    """Whether it was known how values of the old type lie, and is not any more."""
+    """Whether the old type's layout was known and the new type's is not."""
     return isinstance(old, TensorType) and old.strides is not None and isinstance(type, TensorType) and type.strides is None
 
 
 def _finished(
     relaid: Graph, graph: Graph, known: Shapes, entrances: Mapping[Value, TensorType], changed: Collection[int]
 ) -> tuple[Graph, tuple[Edit, ...]] | str:
-    """The graph without copies of what lies so already, and with results as they lay before; or why that cannot be told."""
+    """The graph without needless copies and with its results in their former layouts, or the reason why that is impossible."""
     here, edits = _without_needless(relaid, known, {value.id for value in entrances})
     before, after = results_of(graph, alias_db_of(graph)), results_of(here, alias_db_of(here))
     was_known, shapes = shapes_of(graph), shapes_of(here)
@@ -248,24 +248,24 @@ def _finished(
             if shape is None or old.strides is None or not is_contiguous(shape, old.strides) or producer is None:
                 return f"the caller would get %{here.names[now]} in another layout"
             if here.block_of[producer] is not here.body or not _are_at_the_top(here, now):
-                return "a result is read inside of a block, and the caller would get it in another layout"
+                return "a result is read inside a block, and the caller would get it in another layout"
             wanted[now] = make_value(new_id(), old.with_(strides=contiguous_strides(shape)), now.name)
             copied.append(was)
     if not all(_are_for_the_caller(here, node, after.makers) for node in after.makers):
-        return "the program, too, reads what it makes of results for the caller"
+        return "the program itself also reads a tuple, list or dictionary of results"
     if may_share_more(ViewAliases(graph, was_known), alias_db_of(graph), before.tensors, copied) is not None:
-        return "results may share memory now, and would not then"
+        return "results may share memory now, and would not afterwards"
     return (here, edits) if not wanted else _with_rows(here, wanted, after.makers, edits)
 
 
 def _are_at_the_top(graph: Graph, value: Value) -> bool:
-    """Whether nobody reads a value inside of a block."""
+    """Whether all uses of a value are at the top level, outside nested blocks."""
     users = [use.user for use in graph.users.get(value, ())]
     return all(user is graph.body or (isinstance(user, Node) and graph.block_of[user] is graph.body) for user in users)
 
 
 def _are_for_the_caller(graph: Graph, maker: Node, makers: frozenset[Node]) -> bool:
-    """Whether a container of results is for nobody else."""
+    """Whether a container of results is used only by the caller, directly or in another such container."""
     return all(use.user is graph.body or use.user in makers for use in graph.users.get(maker.output, ()))
 
 
@@ -276,19 +276,19 @@ def _without_needless(graph: Graph, known: Shapes, copies: set[int]) -> tuple[Gr
             continue
         type, made = known.type(node.inputs[0]), known.type(node.output)
         if isinstance(type, TensorType) and isinstance(made, TensorType) and type.strides == made.strides:
-            rewriter.replace(node.output, node.inputs[0], reason="it lies so already")
-            rewriter.erase(node, reason="it lies so already")
+            rewriter.replace(node.output, node.inputs[0], reason="it has this layout already")
+            rewriter.erase(node, reason="it has this layout already")
             code = graph.producer[node.inputs[1]]
             if len(graph.users.get(code.output, ())) == 1:
-                rewriter.erase(code, reason="nobody reads it")
+                rewriter.erase(code, reason="it is unused")
     return rewriter.finish(), rewriter.edits
 
 
 def _with_rows(
     graph: Graph, wanted: Mapping[Value, Value], makers: frozenset[Node], edits: tuple[Edit, ...]
 ) -> tuple[Graph, tuple[Edit, ...]]:
-    """Results in rows: each of these values under another name, and a copy of it under its own, which only the caller gets, or who
-    makes a container for the caller."""
+    """The graph in which the caller gets these results row by row: each value gets a new name, and a contiguous copy takes its own
+    name, which only the caller and the producers of its containers read."""
     rewriter = Rewriter(graph)
     inner = {value: make_value(new_id(), value.type, f"{value.name or 'y'}_last") for value in wanted}
     rows = {value: make_value(new_id(), wanted[value].type, value.name) for value in wanted}

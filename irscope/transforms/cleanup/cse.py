@@ -1,19 +1,18 @@
-"""Computing a value once where the program computes it twice.
+"""Common subexpression elimination: computes a value once where the program computes it twice.
 
-Two nodes compute the same if op, operands (up to what was found equal), attributes and result types are equal, if the
-memory that they read is as it was, and if neither does anything else. Then the later one goes, where the earlier one is
-visible: in the same block or one around it. The table of what has been computed forgets a block's entries at its end.
+Two nodes compute the same if op, operands (up to values found equal), attributes and result types are equal, if the memory
+that they read did not change between them, and if neither has an effect. Then the later one is removed where the earlier one
+is visible: in the same block or one around it. A block's entries leave the table of known nodes at its end.
 
-* **Memory.** Reads and writes are those of the alias db, with blocks counted in. Each region of memory has a count of the
-  writes so far, for data and for shapes, and the counts are part of what must be equal. A loop's writes are counted as it
-  is entered, too: what its body writes is written before the next round reads.
-* **Effects.** A node that writes, prints, calls or draws random numbers is never computed once for twice.
-* **Aliasing.** Of results that are new memory one may stand for two only if nobody can tell: nothing writes either, and
-  a caller does not get both (`irscope.transforms.cleanup.replaceability`). Views of one memory are one memory already; they stay
-  two where a
-  caller gets both tensors, and could change one of them by `t_`.
+* **Memory.** Reads and writes are those of the alias db, including those inside blocks. Each region of memory has a count of
+  the writes so far, for data and for shapes, and the counts are part of the key. A loop's writes are also counted as it is
+  entered: its body's writes come before the next iteration's reads.
+* **Effects.** A node that writes, prints, calls or draws random numbers is never merged.
+* **Aliasing.** Two results in new memory may become one only if the difference is not observable: neither is written, and a
+  caller does not get both, or either of two constants (`irscope.transforms.cleanup.replaceability`). Views of one memory share
+  it already; they stay two where a caller gets both tensors, and could change one of them by `t_`.
 
-One walk with hash tables; linear. What is computed once is not computed earlier than before: nothing moves.
+One walk with hash tables; linear. No node moves, so no value is computed earlier than before.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ __all__ = ["eliminate_common_subexpressions"]
 _SAME_THING: Final = NARROWS | UNPACKS | {
     "prim::GetAttr", "prim::TupleConstruct", "prim::TupleIndex", "prim::TupleSlice", "aten::__getitem__",
 }  # fmt: skip
-"""Ops that give what is there already, or a tuple, which cannot be told from another of the same things."""
+"""Ops that return an existing value, or a tuple, which cannot be distinguished from another of the same elements."""
 
 _Key = tuple[object, ...]
 
 
 def eliminate_common_subexpressions(graph: Graph) -> PassRecord:
-    """Remove nodes that compute what a node before them has computed; linear.
+    """Remove nodes that recompute the result of an earlier node; linear.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Tensor):
@@ -65,7 +64,7 @@ def eliminate_common_subexpressions(graph: Graph) -> PassRecord:
 
 
 class _Walk:
-    """The state of one walk: what has been computed and is visible, and how often each memory was written."""
+    """The state of one walk: the visible nodes computed so far, and how often each region of memory was written."""
 
     def __init__(self, graph: Graph, db: AliasDb) -> None:
         self.graph = graph
@@ -77,7 +76,7 @@ class _Walk:
         self._held = CallerVisible(graph)
         self._known: dict[_Key, Node] = {}
         self._before_writes: dict[_Key, Node] = {}
-        """The same without the counts of writes: what would be equal but for them."""
+        """The same, keyed without the counts of writes: nodes that would be equal but for a write."""
         self._added: list[list[tuple[dict[_Key, Node], _Key, Node | None]]] = []
         self._hidden: list[tuple[Block, dict[_Key, Node], dict[_Key, Node]]] = []
         """Tables that a group's block does not see."""
@@ -85,7 +84,7 @@ class _Walk:
         self._writer: dict[tuple[int, bool], Node] = {}
 
     def visit(self, step: Step) -> None:
-        """One moment of the walk."""
+        """Process one step of the walk."""
         if step.kind == "enter":
             self._added.append([])
             if step.node is not None and step.node.op in ISOLATED:
@@ -124,11 +123,11 @@ class _Walk:
         key = (plain, tuple((place, self._writes[place]) for place in (*places, *_EVERYTHING_AT)))
         known = self._known.get(key)
         if known is not None:
-            self._meet(node, known)
+            self._merge(node, known)
             return
         earlier = self._before_writes.get(plain)
         if earlier is not None:
-            self._tell_write(node, earlier, places)
+            self._report_write(node, earlier, places)
         self._set(self._known, key, node)
         self._set(self._before_writes, plain, node)
 
@@ -136,8 +135,8 @@ class _Walk:
         self._added[-1].append((table, key, table.get(key)))
         table[key] = node
 
-    def _meet(self, node: Node, known: Node) -> None:
-        """Let the known node stand for this one, unless somebody could tell."""
+    def _merge(self, node: Node, known: Node) -> None:
+        """Replace this node by the known one, unless the difference is observable."""
         names = self.graph.names
         if len(node.outputs) == 1 and self._held.identity_is_observable(node, known.output):
             because = f"it shows what %{names[known.output]} does, but a caller may get hold of both tensors"
@@ -148,8 +147,8 @@ class _Walk:
             obstacle = "" if self._is_same_memory(node) else self._onlookers.obstacle(value, other, lasting=lasting)
             if obstacle:
                 both = f"%{names[value]} and %{names[other]} are equal, and would become one memory"
-                told = "is written" if obstacle == "written" else f"a caller may get hold of {'one of them' if lasting else 'both'}"
-                because = f"{both}, but {'one of them ' if obstacle == 'written' else ''}{told}"
+                cause = "is written" if obstacle == "written" else f"a caller may get hold of {'one of them' if lasting else 'both'}"
+                because = f"{both}, but {'one of them ' if obstacle == 'written' else ''}{cause}"
                 self.remarks.append(Remark("missed", f"{obstacle}-memory", value, because, (value, other)))
                 return
         for value, other in zip(node.outputs, known.outputs, strict=True):
@@ -157,21 +156,21 @@ class _Walk:
             self._held.become_one(value, other)
             self.rewriter.replace(value, other, reason=f"%{names[other]} is the same")
             self.remarks.append(Remark("passed", "same-value", value, f"%{names[other]} is the same", (other,)))
-        self.rewriter.erase(node, reason="it computes what is known")
+        self.rewriter.erase(node, reason="an earlier node computes the same")
 
     def _is_same_memory(self, node: Node) -> bool:
-        """Whether two such nodes give the same memory anyway, or numbers."""
+        """Whether two such nodes return the same memory anyway, or numbers."""
         views = all(isinstance(value.type, TensorType) and value not in self._reshaped for value in node.outputs)
         return node.op in _SAME_THING or (node.op in READS_SHAPE and views)
 
-    def _tell_write(self, node: Node, earlier: Node, places: list[tuple[int, bool]]) -> None:
-        """Equal but for a write in between: worth telling where one of the memories read has a writer since."""
+    def _report_write(self, node: Node, earlier: Node, places: list[tuple[int, bool]]) -> None:
+        """Report a node that is equal but for a write in between, if a region that it reads has been written."""
         writer = next((self._writer[place] for place in places if place in self._writer), None)
         if writer is None or not isinstance(node.outputs[0].type, TensorType):
             return
         names = self.graph.names
-        told = f"it is %{names[earlier.outputs[0]]} once more, but {self.db.node_words(writer)} writes what it reads"
-        self.remarks.append(Remark("missed", "written-between", node.outputs[0], told, (earlier, writer)))
+        because = f"it repeats %{names[earlier.outputs[0]]}, but {self.db.node_words(writer)} writes memory that it reads"
+        self.remarks.append(Remark("missed", "written-between", node.outputs[0], because, (earlier, writer)))
 
 
 _EVERYTHING_AT: Final = ((-1, False), (-1, True))

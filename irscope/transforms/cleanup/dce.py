@@ -1,4 +1,4 @@
-"""Removing nodes whose results nobody reads and that do nothing else."""
+"""Dead code elimination: removes nodes without effects whose results are unused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["has_effect", "remove_dead_nodes"]
 
 
 def has_effect(node: Node, graph: Graph | None = None) -> bool:
-    """Whether running the node can be noticed otherwise than by its results, the nodes in its blocks left aside.
+    """Whether running the node is observable other than by its results, ignoring the nodes in its blocks.
 
-    Writes count, even to memory that nobody reads again, and so does drawing random numbers, which changes those
-    drawn later. Given its graph, a batch norm or a dropout that is known not to train has none.
+    Writes count, even to memory that is never read again, and so does drawing random numbers, which changes those
+    drawn later. Given its graph, a batch norm or a dropout that is known not to train has no effect.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Tensor):
@@ -27,7 +27,7 @@ def has_effect(node: Node, graph: Graph | None = None) -> bool:
     >>> has_effect(g.node("a")), has_effect(g.node("b"))
     (True, False)
     """
-    if node.op in CONTROL_FLOW or node.op in GROUPS:  # they do what the nodes inside do
+    if node.op in CONTROL_FLOW or node.op in GROUPS:  # their effects are those of the nodes inside
         return False
     if effect_of(node) not in ("in-place", "opaque") and not draws_random_numbers(node.op):
         return False
@@ -56,16 +56,16 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
     for block in graph.blocks():
         if graph.owner.get(block) in dead:
             continue
-        gone = [node for node in block.nodes if node in dead]
-        if gone:
-            edits = [Erased(node, "its results are unused, and it does nothing else") for node in gone]
+        found = [node for node in block.nodes if node in dead]
+        if found:
+            edits = [Erased(node, "its results are unused, and it does nothing else") for node in found]
             rewriter.set_nodes(block, [node for node in block.nodes if node not in dead], edits)
     after = rewriter.finish()
     return PassRecord("dce", graph, after, rewriter.edits, (), perf_counter() - started, keeps_facts=True)
 
 
 def _dead_nodes(graph: Graph) -> set[Node]:
-    """The nodes without effects that nobody reads, those that only these read, and so on."""
+    """The nodes without effects whose results are unused, those used only by these, and so on."""
     readings = count_uses(graph)
     dead: set[Node] = set()
     acting: set[Node] | None = None
@@ -80,14 +80,14 @@ def _dead_nodes(graph: Graph) -> set[Node]:
                 continue
         for value in _all_reads(node, dead):
             readings[value] -= 1
-            maker = graph.producer.get(value)
-            if maker is not None and not readings[value]:
-                pending.append(maker)
+            producer = graph.producer.get(value)
+            if producer is not None and not readings[value]:
+                pending.append(producer)
     return dead
 
 
 def _acting_holders(graph: Graph) -> set[Node]:
-    """The nodes with blocks in which something has an effect."""
+    """The nodes whose blocks contain a node with an effect, at any depth."""
     acting: set[Node] = set()
     inside = (node for block in graph.blocks() if block is not graph.body for node in block.nodes)
     for node in inside:
@@ -100,7 +100,7 @@ def _acting_holders(graph: Graph) -> set[Node]:
 
 
 def _all_reads(node: Node, dead: set[Node]) -> Iterator[Value]:
-    """What a node and all inside it read that was not dead before; these are dead now."""
+    """Yield what a node and all live nodes inside it read, and mark them dead."""
     dying = [node]
     for node in dying:  # grows
         dead.add(node)

@@ -1,9 +1,9 @@
-"""Replacing by constants the numbers that are known before the program runs, and ifs by the branch that is known to
-be taken.
+"""Constant folding: replaces numbers that are known before the program runs by constants, and ifs by the branch that is
+known to be taken.
 
-Scripted models compute with numbers: `bn_training` comes out of an if, extents out of `size`, and assertions about
-ranks raise in a branch. `irscope.analysis.shapes` knows them; this pass writes them down, so that later passes see
-straight-line code.
+Scripted models compute with numbers: `bn_training` is the result of an if, extents of `size`, and assertions about
+ranks raise in a branch. `irscope.analysis.shapes` knows these numbers; this pass writes them into the program, so that
+later passes see straight-line code.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes
 __all__ = ["constant_node", "fold_constants"]
 
 _PYTHON_TYPE: Final[Mapping[Type, type]] = {INT: int, FLOAT: float, BOOL: bool, STR: str}
-"""The types of values that are folded, and what their payloads must be."""
+"""The types of values that are folded, and the Python types that their payloads must have."""
 
 
 def fold_constants(graph: Graph) -> PassRecord:
-    """Fold known numbers and ifs, then remove what nobody reads any more.
+    """Fold known numbers and ifs, then remove nodes that became unused.
 
-    A folded value stays the same Value, now made by a `prim::Constant`. Of a folded if, the nodes of the taken branch
-    move out, and its results are replaced by theirs.
+    A folded value stays the same Value, now produced by a `prim::Constant`. The nodes of a folded if's taken branch
+    move out of it, and the branch's results replace those of the if.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -80,7 +80,7 @@ def fold_constants(graph: Graph) -> PassRecord:
 
 
 def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node], list[Edit]]:
-    """A block's nodes with known numbers as constants and the nodes of known branches in the place of their ifs."""
+    """A block's nodes, with constants for known numbers and the nodes of known branches instead of their ifs; and the edits."""
     out: list[Node] = []
     edits: list[Edit] = []
     stack: list[Iterator[Node]] = [iter(block.nodes)]
@@ -115,7 +115,7 @@ def _known_branch(node: Node, shapes: Shapes) -> Block | None:
 
 
 def _constants_for(node: Node, shapes: Shapes) -> list[Node]:
-    """Constants for all outputs of a node that does nothing but compute known numbers; otherwise none."""
+    """Constants for all outputs of a node that only computes known numbers; an empty list for any other node."""
     if node.op == "prim::Constant" or node.blocks or not node.outputs or isinstance(node.outputs[0].type, TensorType):
         return []
     payloads = [_known_number(value, shapes) for value in node.outputs]
@@ -125,12 +125,12 @@ def _constants_for(node: Node, shapes: Shapes) -> list[Node]:
 
 
 def _known_number(value: Value, shapes: Shapes) -> Any:
-    """A number or string that is known and of just the value's type."""
+    """A known number or string whose Python type is exactly the value's, or NOT_CONSTANT."""
     payload = shapes.known(value) if value.type in _PYTHON_TYPE else NOT_CONSTANT
     return payload if type(payload) is _PYTHON_TYPE.get(value.type) else NOT_CONSTANT
 
 
 def constant_node(value: Value, payload: Any, *, like: Node) -> Node:
-    """A `prim::Constant` that makes this very value, at the place in the source where `like` stands."""
+    """Build a `prim::Constant` that produces this Value itself, with the location and scope of `like`."""
     attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
     return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), like.location, like.scope)

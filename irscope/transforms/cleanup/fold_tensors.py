@@ -1,12 +1,12 @@
-"""Replacing small tensors that are the same at every run by constants: positions, masks made of them, first states.
+"""Replaces small tensors that are the same at every run by constants: positions, masks built from them, initial states.
 
-Which tensors are known follows the nodes: one that makes elements out of numbers is known when the numbers are, and a
-pure op of known tensors makes a known one. NumPy computes it, so only ops are taken that give the same in every library:
+Known tensors follow from the nodes: one created from numbers is known when the numbers are, and a pure op of known
+tensors produces a known one. NumPy computes it, so only ops are folded whose results are the same in every library:
 no exponentials, no sums of floats.
 
-A constant is one object for all runs. So a known tensor becomes one only where nobody can tell it from a fresh one: what
-reads it makes memory of its own, and it is no result, no element of a list, and nothing that anyone writes or views. A
-node whose result is read in another way stays, and with it go the constants that it reads.
+A constant is one object for all runs. So a known tensor becomes a constant only where it cannot be distinguished from a
+fresh one: its users produce memory of their own, and it is not a result, not an element of a list, and neither written
+nor viewed. A node whose result is used in another way stays, and so do the nodes of the known tensors that it reads.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _EXACT: Final = frozenset(
     ).split()
 ) | LOGICAL  # fmt: skip
 _WHOLE_ONLY: Final = frozenset({"aten::cumsum"})
-"""Ops that are exact on whole numbers."""
+"""Ops that are exact on whole numbers only."""
 _CANDIDATES: Final = CREATES | CREATES_LIKE | _EXACT | _WHOLE_ONLY
 
 
 def fold_tensors(graph: Graph) -> PassRecord:
-    """Put constants of at most 4,096 elements in the place of nodes that compute the same tensor at every run.
+    """Replace nodes that compute the same tensor at every run by constants of at most 4,096 elements.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -94,13 +94,13 @@ def fold_tensors(graph: Graph) -> PassRecord:
     folded = rewriter.finish()
     cleaned = remove_dead_nodes(folded) if folded is not graph else None
     after, more = (cleaned.after, cleaned.edits) if cleaned else (graph, ())
-    told, seconds = (*rewriter.edits, *more), perf_counter() - started
-    after = remembering_default(after, told)
-    return PassRecord("fold-tensors", graph, after, told, (), seconds, keeps_facts=True)
+    all_edits, seconds = (*rewriter.edits, *more), perf_counter() - started
+    after = remembering_default(after, all_edits)
+    return PassRecord("fold-tensors", graph, after, all_edits, (), seconds, keeps_facts=True)
 
 
 def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, Any]]:
-    """The tensors that nodes compute from numbers alone, and that stay as they are."""
+    """The tensors that nodes compute from numbers alone and that are never written, with their elements."""
     known: dict[Value, np.ndarray[Any, Any]] = {}
     nodes = list(graph.nodes())
     if not any(node.op in CREATES or node.op in CREATES_LIKE for node in nodes):
@@ -118,7 +118,7 @@ def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, 
 
 
 def _candidates(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes that compute from made tensors alone or show parts of those, as far as their ops tell, in order."""
+    """The nodes that create tensors, and those that compute from or view such tensors, judged by their ops, in order."""
     found: list[Node] = []
     made: set[Value] = set()
     for node in nodes:
@@ -130,7 +130,7 @@ def _candidates(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _unwritten(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
-    """Values that are only read, as are all views of them; readers are asked before what they read."""
+    """Values that are only read, as are all views of them; users are visited before the values that they read."""
     found: set[Value] = set()
     for node in reversed(nodes):
         for value in node.outputs:
@@ -140,7 +140,7 @@ def _unwritten(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
 
 
 def _only_looks(user: Node | Block, unwritten: set[Value], graph: Graph) -> bool:
-    """Whether a reader neither writes a tensor, nor hands it to something that may."""
+    """Whether a user neither writes a tensor, nor passes it to something that may."""
     if isinstance(user, Block):
         return user is graph.body
     effect = "opaque" if user.blocks else effect_of(user)
@@ -150,7 +150,7 @@ def _only_looks(user: Node | Block, unwritten: set[Value], graph: Graph) -> bool
 
 
 def _computed(node: Node, known: dict[Value, np.ndarray[Any, Any]], shapes: Shapes) -> np.ndarray[Any, Any] | None:
-    """The elements of a node's result, if it is a small tensor on the processor that lies row by row."""
+    """The elements of a node's result, if it is a small contiguous tensor on the CPU; otherwise None."""
     op, schema = op_of(node), schema_of(node)
     found = shapes.type(node.output) if len(node.outputs) == 1 else None
     if op is None or schema is None or op.reference is None or not isinstance(found, TensorType):
@@ -194,7 +194,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _replaceable(graph: Graph, known: Iterable[Value]) -> set[Node]:
-    """The nodes of known results that nobody can tell from constants; later readers are asked first."""
+    """The nodes of known results that cannot be distinguished from constants; later nodes are decided first."""
     made = {graph.producer[value]: value for value in known}
     kept = set(made)
     for node in reversed(made):
@@ -204,7 +204,7 @@ def _replaceable(graph: Graph, known: Iterable[Value]) -> set[Node]:
 
 
 def _reads_only(user: object, kept: set[Node]) -> bool:
-    """Whether a reader makes memory of its own out of what it reads, or goes."""
+    """Whether a user produces memory of its own, or is itself replaced."""
     if not isinstance(user, Node) or user.blocks:
         return False
     return user in kept or (effect_of(user) == "pure" and all(isinstance(v.type, TensorType) for v in user.outputs))

@@ -1,7 +1,7 @@
-"""Copies into another layout that the kernel of a group makes as it writes its results.
+"""Folds copies into another layout into the group whose result they copy, so that its kernel writes them.
 
-A copy of what a group gives, which nobody writes, is one more result of the group, and the only one where nobody reads what it is a copy
-of: no launch, and no bytes read again. Kernels of max pooling are several by themselves, and are left as they are.
+An unwritten copy of a group's result becomes one more result of the group, and replaces the original where that has no other
+users: no launch, and no bytes read again. Groups with max pooling run as several kernels, and are left as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GROUP: Final = "prim::FusionGroup"
 
 
 def group_before(graph: Graph, value: Value) -> Node | None:
-    """The group at the top of the program that makes a value, if its kernel can lay it out otherwise."""
+    """The top-level group that produces a value, if its kernel can write it in another layout; otherwise None."""
     node = graph.producer.get(value)
     if node is None or node.op != _GROUP or graph.block_of[node] is not graph.body:
         return None
@@ -27,14 +27,14 @@ def group_before(graph: Graph, value: Value) -> Node | None:
 
 
 def with_copies_in_groups(graph: Graph, copies: Collection[Value]) -> tuple[Graph, tuple[Edit, ...]]:
-    """The graph of which groups make these copies (by `aten::contiguous`) of their results, where that can be."""
+    """The graph in which groups write these copies (by `aten::contiguous`) of their results, where possible; and the edits."""
     db, found = alias_db_of(graph), dict[Node, list[Node]]()
     for node in graph.body.nodes:
         if node.op == "aten::contiguous" and node.output in copies:
             group = group_before(graph, node.inputs[0])
             if group is not None and not db.is_written(node.inputs[0]) and not db.is_written(node.output):
                 found.setdefault(group, []).append(node)
-    rewriter, reason = Rewriter(graph), "the kernel that makes it lays it out"
+    rewriter, reason = Rewriter(graph), "the kernel that produces it writes it in this layout"
     codes: dict[Value, Node] = {}
     for group, nodes in found.items():
         rewriter.replace_node(group, [_with_copies(graph, group, nodes)], reason=reason)
@@ -44,12 +44,12 @@ def with_copies_in_groups(graph: Graph, copies: Collection[Value]) -> tuple[Grap
     folded = {node for nodes in found.values() for node in nodes}
     for code, constant in codes.items():
         if all(use.user in folded for use in graph.users.get(code, ())):
-            rewriter.erase(constant, reason="nobody reads it")
+            rewriter.erase(constant, reason="it is unused")
     return rewriter.finish(), rewriter.edits
 
 
 def _with_copies(graph: Graph, group: Node, nodes: Sequence[Node]) -> Node:
-    """A group that gives these copies of its results as well, or in place of those that nobody else reads."""
+    """The group with these copies of its results as further outputs, without the results that have no other users."""
     (block,) = group.blocks
     inside: Mapping[Value, Value] = dict(zip(group.outputs, block.returns, strict=True))
     body, outputs, returns = list(block.nodes), list[Value](), list[Value]()

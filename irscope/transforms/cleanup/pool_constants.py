@@ -1,9 +1,9 @@
-"""Each constant once, where everything that reads it can see it.
+"""Keeps one of all equal constants, at a place that dominates all its users.
 
-Equal constants are those of one type with the same payload to the bit. The first one in the text stays; if it stands in
-an if or a loop, it moves up to directly before the outermost of them, from where every later place of the program sees
-it. Bodies of groups see nothing from outside, so each is pooled for itself. A constant tensor or list is memory: two
-become one only if nobody writes them and no caller gets both (`irscope.transforms.cleanup.replaceability`). Linear.
+Equal constants have one type and the same payload to the bit. The first one in the text stays; if it is inside an if or
+a loop, it moves up to directly before the outermost of them, from where it is visible to all later nodes. Bodies of
+groups see nothing from outside, so each is pooled separately. A constant tensor or list is memory: two become one only
+if neither is written and no caller gets either of them (`irscope.transforms.cleanup.replaceability`). Linear.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["pool_constants"]
 
 
 def pool_constants(graph: Graph) -> PassRecord:
-    """Keep one of all equal constants, moved up as far as its readers need.
+    """Keep one of all equal constants, and move it up as far as its users need.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Tensor, %c : bool):
@@ -76,7 +76,7 @@ def _constants(graph: Graph) -> list[tuple[Node, Block, Node]]:
 
 
 class _Pool:
-    """The constants that were met, by the block where they are visible."""
+    """The constants found so far, by the block where they are visible."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -86,20 +86,20 @@ class _Pool:
         self._kept: dict[tuple[Block, object], Node] = {}
 
     def add(self, node: Node, home: Block, anchor: Node) -> None:
-        """Meet one constant, which `anchor`, a node of `home`, is or holds."""
+        """Pool one constant, which `anchor`, a node of `home`, is or contains."""
         key = (home, payload_key(node.attrs.get("value"), node.output.type))
         kept = self._kept.setdefault(key, node)
         if kept is node:
             if anchor is not node:
-                why = "every place of the program that reads it can see it there"
+                why = "all its users can see it there"
                 self.rewriter.move_before(node, anchor, reason=why)
             return
         value, other = node.output, kept.output
         name = f"%{self.graph.names[other]}"
         obstacle = self._obstacle(node, kept)
         if obstacle:
-            told = "one of them is written" if obstacle == "written" else "a caller may get hold of one of them"
-            because = f"{name} is the same constant, but {told}"
+            cause = "one of them is written" if obstacle == "written" else "a caller may get hold of one of them"
+            because = f"{name} is the same constant, but {cause}"
             self.remarks.append(Remark("missed", f"{obstacle}-memory", value, because, (other,)))
             return
         if self._onlookers is not None:

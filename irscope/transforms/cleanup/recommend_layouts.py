@@ -1,8 +1,8 @@
-"""Laying out what convolutions give so that the copies after them are views: channels last, where the program asks for it by permuting.
+"""Lays out results of convolutions channels last where a program permutes them so, which turns the copies after them into views.
 
-A convolution's result lies channels last if its weight does (torch 2.13), and elementwise ops keep that. So one copy of the weight can save
-the copies of all that follows. Each such change is tried on the program as a whole and kept only if fewer bytes are copied then,
-those of the weight counted, if nobody writes what would be shared then, and if the caller gets every result laid out as before.
+A convolution's result is channels last if its weight is (torch 2.13), and elementwise ops keep that layout. So one copy of the
+weight can save all copies that follow. Each such change is tried on the whole program and kept only if fewer bytes are copied,
+those of the weight included, if memory that would be shared is not written, and if the caller gets every result laid out as before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONVOLUTIONS: Final = frozenset({"aten::conv2d", "aten::conv3d", "aten::convolu
 
 
 def recommend_layouts(graph: Graph) -> PassRecord:
-    """Let convolutions give channels-last results where that turns copies into views and saves more bytes than it copies.
+    """Make convolutions return channels-last results where that turns copies into views and saves more bytes than it copies.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3, 32, 32, strides=[3072, 1024, 32, 1]), %w : Float(8, 3, 3, 3, strides=[27, 9, 3, 1])):
@@ -57,13 +57,13 @@ def recommend_layouts(graph: Graph) -> PassRecord:
 
 
 class _Round(NamedTuple):
-    """What came of looking at all recommendations once."""
+    """The outcome of trying all recommendations once."""
 
     after: Graph | None
-    """None where nothing can be done any more."""
+    """None when no recommendation is left that helps."""
     edits: tuple[Edit, ...]
     remarks: tuple[Remark, ...]
-    """What was declined, or last what was done."""
+    """The declined recommendations, or the one that was followed."""
 
 
 def _one_round(graph: Graph) -> _Round:
@@ -71,9 +71,9 @@ def _one_round(graph: Graph) -> _Round:
     for each in ViewAliases(graph, shapes_of(graph)).recommend():
         node = _convolution_before(graph, each)
         if node is None:
-            remarks.append(_missed(graph, each, f"{_made_by(graph, each.value)} lays its result out as its operands lie"))
+            remarks.append(_missed(graph, each, f"{_made_by(graph, each.value)} lays out its result like its operands"))
         elif any(db.has_writers(value) for value in (each.value, *each.views)):
-            remarks.append(_missed(graph, each, "somebody writes there, and would write both"))
+            remarks.append(_missed(graph, each, "one of these tensors is written, and the write would change all of them"))
         else:
             after, edits, added = _with_weight_last(graph, node)
             declined, saved = _gain(graph, after, added)
@@ -86,14 +86,14 @@ def _one_round(graph: Graph) -> _Round:
 def _done(graph: Graph, each: Recommendation, node: Node, saved: int) -> Remark:
     views, weight = ", ".join(f"%{graph.names[value]}" for value in each.views), _bytes(graph, node.inputs[1])
     verb = "is a view" if len(each.views) == 1 else "are views"
-    told = f"its weight is copied channels last, and {views} {verb} then: {saved + weight:,} bytes are not copied, {weight:,} are"
-    return Remark("passed", "channels-last", node.output, told, (node, *each.views))
+    sentence = f"its weight is copied channels last, and {views} {verb} then: {saved + weight:,} bytes are not copied, {weight:,} are"
+    return Remark("passed", "channels-last", node.output, sentence, (node, *each.views))
 
 
 def _missed(graph: Graph, each: Recommendation, because: str) -> Remark:
     names = ", ".join(f"%{graph.names[value]}" for value in each.views)
-    told = f"with the axes in the order {each.order}, {names} would be a view and {each.saves:,} bytes not copied, but {because}"
-    return Remark("missed", "layout", each.value, told, (each.value, *each.views))
+    sentence = f"with the axes in the order {each.order}, {names} would be a view and {each.saves:,} bytes not copied, but {because}"
+    return Remark("missed", "layout", each.value, sentence, (each.value, *each.views))
 
 
 def _made_by(graph: Graph, value: Value) -> str:
@@ -107,7 +107,7 @@ def _bytes(graph: Graph, value: Value) -> int:
 
 
 def _convolution_before(graph: Graph, each: Recommendation) -> Node | None:
-    """The convolution that decides the order: of the value itself, or through elementwise ops with one tensor of its shape."""
+    """The convolution that decides a value's axis order: its producer, or one before it through elementwise ops and normalisations."""
     shapes = shapes_of(graph)
     rank = len(each.order)
     if rank not in _CHANNELS_LAST or each.order != (0, *range(2, rank), 1):
@@ -131,14 +131,14 @@ def _shape(type: object) -> object:
 
 
 def _with_weight_last(graph: Graph, node: Node) -> tuple[Graph, tuple[Edit, ...], frozenset[Value]]:
-    """The graph in which a convolution reads its weight channels last, and the values that it did not have before."""
+    """The graph in which a convolution reads its weight channels last, the edits, and the added values."""
     weight = node.inputs[1]
     type = shapes_of(graph).type(weight)
     assert isinstance(type, TensorType)
     rewriter = Rewriter(graph)
     code = make_value(new_id(), INT, "memory_format")
     last = make_value(new_id(), TensorType(type.dtype, type.shape, device=type.device), f"{weight.name or 'weight'}_last")
-    reason = "its result lies channels last then"
+    reason = "its result is channels last then"
     place = (), node.location, node.scope
     number = {"value": _CHANNELS_LAST[len(type.shape or ())]}
     constant = make_node(new_id(), "prim::Constant", (), (code,), FrozenDict(number), *place)
@@ -151,46 +151,46 @@ def _with_weight_last(graph: Graph, node: Node) -> tuple[Graph, tuple[Edit, ...]
 
 
 def _with_true_types(graph: Graph) -> tuple[Graph, tuple[Edit, ...]]:
-    """The graph without types that tell of other strides than its values have now."""
+    """The graph with every type that declares outdated strides replaced, and the edits."""
     shapes, rewriter = shapes_of(graph), Rewriter(graph)
     for node in graph.body.nodes:
         renewed: list[Value] = []
         for value in node.outputs:
             type = shapes.type(value)
             declared = value.type.strides if isinstance(value.type, TensorType) else None
-            lies_so = declared is None or (isinstance(type, TensorType) and type.strides == declared)
-            renewed.append(value if lies_so or node.blocks else make_value(new_id(), type, value.name))
+            has_layout = declared is None or (isinstance(type, TensorType) and type.strides == declared)
+            renewed.append(value if has_layout or node.blocks else make_value(new_id(), type, value.name))
         if any(a is not b for a, b in zip(renewed, node.outputs, strict=True)):
             new = make_node(new_id(), node.op, node.inputs, tuple(renewed), node.attrs, (), node.location, node.scope)
-            rewriter.replace_node(node, [new], reason="its result lies channels last now")
+            rewriter.replace_node(node, [new], reason="its result is channels last now")
             for a, b in zip(node.outputs, renewed, strict=True):
                 if a is not b:
-                    rewriter.replace(a, b, reason="the same elements, laid out otherwise")
+                    rewriter.replace(a, b, reason="the same elements in another layout")
     return rewriter.finish(), rewriter.edits
 
 
 def _gain(before: Graph, after: Graph, added: frozenset[Value]) -> tuple[str, int]:
-    """Why the graph after, which has these values more, is no better, or nothing; and how many bytes fewer it copies."""
+    """Why the changed graph, which has these `added` values, is not better (empty if it is), and how many bytes fewer it copies."""
     old, new = ViewAliases(before, shapes_of(before)), ViewAliases(after, shapes_of(after))
     db = alias_db_of(before)
     was, now = results_of(before, db), results_of(after, alias_db_of(after))
     for a, b in zip(was.tensors, now.tensors, strict=True):
-        if not _lies_as_before(old.layout(a), new.layout(b)):
+        if not _is_laid_out_as_before(old.layout(a), new.layout(b)):
             return f"the caller would get %{before.names[a]} in another layout", 0
     if shared_results(old, was.tensors) != shared_results(new, now.tensors):
         return "results would not share memory as they do now", 0
     pairs = zip(old.tensors(), (value for value in new.tensors() if value not in added), strict=True)
     changed = [a for a, b in pairs if old.layout(a) != new.layout(b)]
     if any(db.is_written(value) for value in changed):
-        return "somebody writes what would lie otherwise", 0
+        return "a tensor whose layout would change is written", 0
     reader = layout_reader(before, db, changed)
     if reader is not None:
-        return f"{reader.op} goes by the strides of its operand", 0
+        return f"{reader.op} depends on the strides of its operand", 0
     if was.hidden(changed, db) is not None:
-        return "the caller may find what would lie otherwise in a container", 0
+        return "the caller may find a tensor whose layout would change in a container", 0
     saved = old.copied_bytes - new.copied_bytes
-    return ("" if saved > 0 else "the copy of the weight, and of what is a view now, would cost more", saved)
+    return ("" if saved > 0 else "copying the weight, and what is a view now, would cost more", saved)
 
 
-def _lies_as_before(old: Layout | None, new: Layout | None) -> bool:
+def _is_laid_out_as_before(old: Layout | None, new: Layout | None) -> bool:
     return old is not None and new is not None and old.shape == new.shape and old.strides is not None and old.strides == new.strides

@@ -1,4 +1,4 @@
-"""When one value may stand for another: equal constants have one key, and fresh memory is shared only if nobody can tell."""
+"""Decides when one value may replace another: equal constants have one key, and fresh memory is shared only if unobservable."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from irscope.ir.text.constant_text import constant_text
 __all__ = ["EscapeInfo", "attribute_key", "payload_key"]
 
 _SMALL: Final = 1 << 20
-"""Constant tensors of up to so many bytes are compared by content, larger ones by identity."""
+"""Constant tensors of at most this many bytes are compared by content, larger ones by identity."""
 
 
 class EscapeInfo:
-    """Who can tell that two values have become one memory: writers, and a caller who gets hold of both.
+    """Decides whether merging two values into one memory is observable: by writers, or by a caller who gets hold of both.
 
-    The classes that can be reached from outputs, inputs and unseen code are found once; then each question is a look-up.
-    A region (`AliasDb.region`) is larger than an alias set, so the answer may be "seen" for what is not.
+    The classes that can be reached from outputs, inputs and unseen code are found once; then each query is a look-up.
+    A region (`AliasDb.region`) is larger than an alias set, so a value may be reported as seen although it is not.
     """
 
     def __init__(self, db: AliasDb) -> None:
         self._db = db
         points_to, reach = db.sealed, db.reach
         self._values = set(db.graph.outputs)
-        """Seen values that have no region, for they share memory with nothing."""
+        """The outputs, and values merged with seen ones; some have no region, as they share memory with nothing."""
         element_of, class_of = points_to.element_of, points_to.class_of
         seen = {class_of[element_of[value]] for value in self._values if value in element_of} | set(points_to.outside)
         todo = list(seen)
@@ -41,7 +41,7 @@ class EscapeInfo:
         return value in self._values or self._region(value) in self._regions
 
     def become_one(self, a: Value, b: Value) -> None:
-        """Take note that two values are one from now on: who sees one sees the other."""
+        """Record that two values are one from now on: whoever sees one sees the other."""
         if self.see(a) or self.see(b):
             self._values.update((a, b))
             self._regions.update(region for region in (self._region(a), self._region(b)) if region is not None)
@@ -52,8 +52,8 @@ class EscapeInfo:
         return None if element is None else self._db.reach.region[points_to.class_of[element]]
 
     def obstacle(self, a: Value, b: Value, *, lasting: bool = False) -> Literal["", "written", "seen"]:
-        """What keeps two equal fresh values from becoming one; empty if nothing does. Of `lasting` ones, the program's constants,
-        none may be seen: a caller who writes what he got would change what the other is at the next call.
+        """Returns what keeps two equal fresh values from becoming one; empty if nothing does. Of `lasting` values, the program's
+        constants, neither may be seen: a caller who writes the one it got would change the other for the next call.
 
         >>> from irscope.ir.text.parser import parse
         >>> g = parse('''graph(%x : Tensor):
@@ -72,7 +72,7 @@ class EscapeInfo:
 
 
 def payload_key(payload: Any, type: Type) -> object:
-    """Equal for payloads that are one constant, with 1, 1.0 and True apart, and 0.0 and -0.0.
+    """A key that is equal for payloads of one constant; it distinguishes 1, 1.0 and True, and 0.0 and -0.0.
 
     >>> from irscope.ir.types import FLOAT, INT
     >>> payload_key(1, INT) == payload_key(1, FLOAT), payload_key(0.0, FLOAT) == payload_key(-0.0, FLOAT)
@@ -91,7 +91,7 @@ def _is_deep(payload: Any) -> bool:
 
 
 def attribute_key(node: Node) -> object:
-    """Equal for nodes with the same attributes."""
+    """A key that is equal for nodes with the same attributes."""
     if not node.attrs:
         return ()
     if node.op == "prim::Constant":

@@ -1,8 +1,8 @@
-"""What a caller gets of a program: the tensors among its results, and those in tuples and lists that it makes for them.
+"""Finds the tensors that a caller gets from a program: its results, and those in tuples, lists and dictionaries among them.
 
-A pass that lays values out otherwise asks here which of them somebody outside will see. A tuple cannot change, and a list or a
-dictionary that nobody writes does not: what such a one was made of is what the caller finds in it. Of any other container, and of those
-that a program writes into its arguments, only the alias db says what may be in it.
+A pass that changes layouts asks here which values are visible outside. A tuple cannot change, and an unwritten list or
+dictionary does not: the caller finds in it exactly the values that it was built from. For any other container, and for
+arguments that the program writes, only the alias db says what may be in it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Results", "layout_reader", "may_share_more", "results_of", "shared_r
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The tensors that a caller gets, in order, and what else may hold some."""
+    """The tensors that a caller gets, in order, and the containers that may hold further ones."""
 
     tensors: tuple[Value, ...]
     makers: frozenset[Node]
-    """The nodes that make tuples, lists and dictionaries of them."""
+    """The nodes that build tuples, lists and dictionaries of them."""
     containers: tuple[Value, ...]
-    """Results, and written arguments, that may hold tensors of the program, of which it is not known which."""
+    """Results, and written arguments, that may hold tensors of the program, without it being known which."""
 
     def hidden(self, values: Iterable[Value], db: AliasDb) -> Value | None:
         """The first of these values that the caller may find in one of the containers."""
@@ -36,8 +36,7 @@ class Results:
 
 
 def results_of(graph: Graph, db: AliasDb) -> Results:
-    """The tensors that a caller gets.
-
+    """Returns the tensors that a caller gets, and the containers that may hold further ones.
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
     ...   %a : Float(4) = aten::neg(%x)
@@ -65,7 +64,8 @@ def results_of(graph: Graph, db: AliasDb) -> Results:
 
 
 def shared_results(views: ViewAliases, tensors: Iterable[Value]) -> list[tuple[int, bool]]:
-    """For each tensor that the caller gets the first one that lies in the same buffer, and whether that was there before the run."""
+    """For each tensor that the caller gets, the index of the first one in the same buffer, and whether that buffer existed before
+    the run."""
     first: dict[object, int] = {}
     found: list[tuple[int, bool]] = []
     for index, value in enumerate(tensors):
@@ -75,8 +75,8 @@ def shared_results(views: ViewAliases, tensors: Iterable[Value]) -> list[tuple[i
 
 
 def may_share_more(views: ViewAliases, db: AliasDb, tensors: Iterable[Value], copied: Iterable[Value]) -> Value | None:
-    """The first of the `copied` tensors that may share memory with another that the caller gets, or with an argument, where only the run
-    knows whether it does."""
+    """The first `copied` tensor that may share memory with another that the caller gets, or with an argument, where this is not
+    decided before the run."""
     found = list(dict.fromkeys(tensors))
     unknown = [value for value in found if views.decided_root(value) is None]
     given = [value for value in views.graph.inputs if db.is_memory(value)]
@@ -88,7 +88,7 @@ def may_share_more(views: ViewAliases, db: AliasDb, tensors: Iterable[Value], co
 
 
 def layout_reader(graph: Graph, db: AliasDb, values: Iterable[Value]) -> Node | None:
-    """The first node whose result depends on the strides of one of these values, or of what may be a view of it."""
+    """The first node whose result depends on the strides of one of these values, or of a possible view of it."""
     readers = [node for node in graph.nodes() if node.op in LAYOUT_READERS]
     found = list(values) if readers else []
     return next((node for node in readers if any(db.may_alias(node.inputs[0], value) for value in found)), None)

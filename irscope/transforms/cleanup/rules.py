@@ -1,6 +1,6 @@
-"""The rules of `canonicalize`: for each, the ops that it looks at, the values that their results are equal to, and the proof.
+"""The rules of `canonicalize`: for each, the ops that it applies to, the values that their results are equal to, and the proof.
 
-A rule finds values; whether they may be put in the place of the results is decided by the walk.
+A rule finds equal values; the walk decides whether they may replace the results.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ __all__ = ["RULES", "Rule", "Site"]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node, and what its operands are by now."""
+    """A node, with its operands as simplified so far."""
 
     node: Node
     operands: tuple[Value, ...]
     maker: Callable[[Value], tuple[Node, tuple[Value, ...]] | None]
-    """The node that makes a value, with its operands as they are by now."""
+    """Returns the producer of a value, with its operands as simplified so far."""
     constant: Callable[[Value], Any]
     is_written: Callable[[Value], bool]
 
     def argument(self, name: str) -> Any:
-        """A number by its schema's name: the constant, the default, or NOT_CONSTANT."""
+        """An argument by its name in the schema: the constant, the default, or NOT_CONSTANT."""
         schema = schema_of(self.node)
         given = bind(self.node, schema).get(name, NOT_CONSTANT) if schema is not None else NOT_CONSTANT
         return self.constant(given) if isinstance(given, Value) else given
 
     def inner(self, *ops: str) -> tuple[Node, tuple[Value, ...]] | None:
-        """What made the first operand, if it is one of these ops."""
+        """The producer of the first operand, with its operands, if it is one of these ops."""
         made = self.maker(self.operands[0]) if self.operands else None
         return made if made is not None and made[0].op in ops else None
 
@@ -43,7 +43,7 @@ Equals = tuple[Value, ...] | None
 
 
 def _plus_zero(site: Site) -> Equals:
-    """x + 0 and x - 0 are x. Of floats only x - 0 and x + -0: -0 + 0 is 0."""
+    """x + 0 and x - 0 are x; for floats only x - 0 and x + -0, as -0 + 0 is 0."""
     if len(site.operands) < 2:
         return None
     number, alpha = site.constant(site.operands[1]), site.argument("alpha")
@@ -57,7 +57,7 @@ def _plus_zero(site: Site) -> Equals:
 
 
 def _times_one(site: Site) -> Equals:
-    """x * 1 and x / 1 are x, NaN and -0 included; the type check sees to whole numbers, whose quotient is a float."""
+    """x * 1 and x / 1 are x, NaN and -0 included; the type check excludes whole numbers, whose quotient is a float."""
     number = site.constant(site.operands[1]) if len(site.operands) == 2 else NOT_CONSTANT
     return site.operands[:1] if _is_number(number) and number == 1 else None
 
@@ -75,12 +75,12 @@ def _done_already(site: Site) -> Equals:
 
 
 def _copied_whole(site: Site) -> Equals:
-    """What is stored over a whole tensor is what it is then; broadcasting and conversion fail the check of types."""
+    """A tensor overwritten as a whole equals its source; broadcasting and conversion fail the check of types."""
     return site.operands[1:2] if len(site.operands) >= 2 else None
 
 
 def _transposed_back(site: Site) -> Equals:
-    """Exchanging two dimensions twice gives back the strides there were."""
+    """Exchanging the same two dimensions twice restores the original strides."""
     made = site.inner(site.node.op)
     if made is None:
         return None
@@ -93,7 +93,7 @@ def _transposed_back(site: Site) -> Equals:
 
 
 def _permuted_back(site: Site) -> Equals:
-    """Dimensions put into an order and back, or into the order they are in, have the strides they had."""
+    """Permuting dimensions and then back, or by the identity, restores the original strides."""
     order = _numbers(site, site.operands[1]) if len(site.operands) == 2 else None
     if order is None:
         return None
@@ -109,7 +109,7 @@ def _permuted_back(site: Site) -> Equals:
 
 
 def _squeezed_back(site: Site) -> Equals:
-    """The dimension that `unsqueeze` adds is the one that `squeeze` takes away, if both name it alike."""
+    """`squeeze` removes the dimension that `unsqueeze` added, if both name it by the same number."""
     made = site.inner("aten::unsqueeze")
     if made is None or len(site.operands) != 2:
         return None
@@ -118,7 +118,7 @@ def _squeezed_back(site: Site) -> Equals:
 
 
 def _cast_to_itself(site: Site) -> Equals:
-    """Torch gives back the very tensor when element type and device are the wanted ones already and no copy is asked."""
+    """Torch returns the same tensor when it already has the element type and device and no copy is requested."""
     (result,) = site.node.outputs
     wanted, given = result.type, site.operands[0].type
     if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
@@ -133,7 +133,7 @@ def _cast_to_itself(site: Site) -> Equals:
 
 
 def _contiguous_already(site: Site) -> Equals:
-    """Torch gives back the very tensor when its rows lie side by side already."""
+    """Torch returns the same tensor when it is contiguous already."""
     type = site.operands[0].type
     shape = static_shape(type) if isinstance(type, TensorType) else None
     if shape is None or not isinstance(type, TensorType) or type.strides is None:
@@ -142,12 +142,12 @@ def _contiguous_already(site: Site) -> Equals:
 
 
 def _drops_nothing(site: Site) -> Equals:
-    """Outside training, dropout gives back the very tensor, and in place it writes nothing."""
+    """Outside training, dropout returns the same tensor, and its in-place form writes nothing."""
     return site.operands[:1] if site.argument("train") is False else None
 
 
 def _taken_out_of_a_tuple(site: Site) -> Equals:
-    """Tuples do not change: what was put in is what comes out."""
+    """An element of a tuple is the value that it was built from, as tuples never change."""
     made = site.inner("prim::TupleConstruct")
     if made is None:
         return None
@@ -158,7 +158,7 @@ def _taken_out_of_a_tuple(site: Site) -> Equals:
 
 
 def _taken_out_of_a_list(site: Site) -> Equals:
-    """So it is with a list that nobody ever writes."""
+    """An element of a list that is never written is the value that it was built from."""
     made = site.inner("prim::ListConstruct")
     if made is None or site.is_written(made[0].output):
         return None
@@ -177,9 +177,9 @@ class Rule:
     find: Callable[[Site], Equals]
     """The values that the node's results are equal to, or None."""
     is_same_thing: bool
-    """Whether the results are those values themselves, so that nobody can tell."""
+    """Whether the results are those values themselves, so that the rewrite is not observable."""
     is_another_object: bool = False
-    """Whether they are views of just the same elements: somebody who holds both could tell by `a.t_()`."""
+    """Whether they are views of exactly the same elements: a caller who holds both could distinguish them by `a.t_()`."""
 
 
 def _aten(words: str) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ RULES: Final = (
 
 
 def _numbers(site: Site, value: Value) -> list[int] | None:
-    """The whole numbers of a list that is always the same."""
+    """The whole numbers of a constant list, or None."""
     known = site.constant(value)
     made = site.maker(value)
     if (

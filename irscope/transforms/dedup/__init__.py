@@ -1,4 +1,4 @@
-"""Which pieces are the same?"""
+"""Which pieces of a program are the same?"""
 
 import lazy_loader
 

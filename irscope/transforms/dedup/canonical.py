@@ -1,21 +1,21 @@
 """The canonical form of a piece of program: a byte string that two pieces share when a relation holds between them.
 
-*What is compared.* The relations and what each forgets are listed in `irscope.transforms.dedup.steps`. For the first three a piece
-is a list: parameters, nodes in order, results. For the others it is a set of terms (`irscope.transforms.dedup.flow`).
+*The form.* `irscope.transforms.dedup.steps` lists the relations and what each forgets. For the first three a piece is a
+list: parameters, nodes in order, results. For the others it is a set of terms (`irscope.transforms.dedup.flow`).
 
-*Why equal forms mean equal pieces*, up to `symbols`. Numbering values by their definition is injective, every field is
-written with its length or an end mark, and floats by their bits: the form can be read back, so equal forms are the same
-piece but for what the relation forgets. A payload that cannot be read back (an object of which only the text is known, a
-tensor without its elements) is written as its identity, and so equals itself only. From `order` on the form is made of
-digests of terms, each of its op, attributes, result types and its operands' digests; which results are the same value is
-written too. From `arguments` on, parameters of one type are told apart by who reads them and how, to a fixpoint; for `extents`
-the form has, for each size, the set of places where it stands. Forms of pieces that are not the same may then be equal, and
-nothing is lost by it: forms only select what to compare, and `irscope.transforms.dedup.matching` proves each merge with a bijection.
+*Equal forms mean equal pieces* up to `symbols`. Numbering values by their definition is injective, every field is written
+with its length or an end mark, and floats by their bits: the form can be read back, so equal forms are the same piece up
+to what the relation forgets. A payload that cannot be read back (an object with known text only, a tensor without its
+elements) is written as its identity, and so equals itself only. From `order` on, the form consists of digests of terms,
+each of its op, attributes, result types and its operands' digests; it also says which results are the same value. From
+`arguments` on, parameters of one type are distinguished by their uses, to a fixpoint; for `extents` the form has, for each
+size, the set of its places. Forms of pieces that are not the same may then be equal, which is harmless: forms only select
+what to compare, and `irscope.transforms.dedup.matching` proves each merge with a bijection.
 
-*What is given up.* A sum that is associated another way is a difference.
+*Limits.* Sums that are associated differently are different.
 
 *Fingerprints* are 16 bytes of BLAKE2 of the form, computed in linear time. IREE's pass omits symbol names from its comparison,
-and merges programs that compute different numbers; here a name stands for what it means.
+and merges programs that compute different numbers; here a name is compared by its meaning.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from irscope.transforms.dedup.steps import HOLED, RANK, Relation
 __all__ = ["Colors", "Piece", "canonical_form", "colors_of", "fingerprint", "inner_blocks", "is_told_by_form", "may_permute"]
 
 Symbols = Callable[[str], str] | None
-"""How an attribute that names symbols is written."""
+"""Spells the text of an attribute that names symbols; None leaves it as it is."""
 _ROUNDS: Final = 8
 
 
 def fingerprint(piece: Piece, relation: Relation) -> bytes:
-    """Sixteen bytes that pieces share when the relation holds between them, and (but for a collision) hardly else."""
+    """Returns sixteen bytes that pieces share when the relation holds between them, and otherwise rarely."""
     return digest(canonical_form(piece, relation))
 
 
 def is_told_by_form(piece: Piece) -> bool:
-    """Whether fingerprints of a piece mean the same in every process: nothing in it is written as its identity."""
+    """Whether fingerprints of a piece are the same in every process: nothing in it is written as its identity."""
     bodies = [piece.body, *(body for bodies in piece.named.values() for body in bodies)]
     todo = [body.block for body in bodies]
     if not all(map(is_spelled, (payload for body in bodies for payload in body.attrs.values()))):
@@ -65,7 +65,7 @@ def is_told_by_form(piece: Piece) -> bool:
 
 
 def canonical_form(piece: Piece, relation: Relation) -> bytes:
-    """The form described above."""
+    """Returns the canonical form of a piece, as the module describes it."""
     symbols = _spelling(piece, relation)
     if RANK[relation] < RANK["order"]:
         parts = [b"".join(_tokens(piece.body, relation, symbols))]
@@ -84,7 +84,7 @@ def canonical_form(piece: Piece, relation: Relation) -> bytes:
 
 
 def _spelling(piece: Piece, relation: Relation) -> Symbols:
-    """How names are written: as themselves, a root by its place, and another name by what it means."""
+    """Returns the spelling of names in attributes: a root by its place, another declared name by its meaning, the rest as is."""
     if not piece.named or relation == "text":
         return None
     roots = {name: f"#{place}" for place, name in enumerate(piece.roots)}
@@ -103,7 +103,7 @@ def _spelling(piece: Piece, relation: Relation) -> Symbols:
 
 @lru_cache(maxsize=4096)
 def _meaning(bodies: tuple[Body, ...], relation: Relation) -> str:
-    """A digest of what a name means, without looking at the names in that: a selection, like every digest."""
+    """A digest of the bodies behind a name, ignoring the names in them; it only selects, like every digest."""
     if RANK[relation] < RANK["order"]:
         return digest(*(token for body in bodies for token in _tokens(body, relation, _blank))).hex()
     return digest(*(Colors(body, relation, False, _blank).form for body in bodies)).hex()
@@ -121,8 +121,8 @@ def _root_tokens(piece: Piece, name: str, relation: Relation, symbols: Symbols) 
 
 
 def may_permute(piece: Piece) -> bool:
-    """Whether callers can be made to pass the arguments in another order: nothing inside calls a root, nor declares how its
-    arguments are passed."""
+    """Whether callers can be changed to pass the arguments in another order: nothing inside calls a root, and no declaration
+    says how its arguments are passed."""
     if not piece.named:
         return True
     own = set(piece.roots) or {str(piece.member)}
@@ -139,14 +139,14 @@ def may_permute(piece: Piece) -> bool:
 
 
 _PLAIN: Final = frozenset({"declared by", "visibility", "function_ref", "distinct_inputs", "value", "module"})
-"""What a declaration may say without speaking of its arguments."""
+"""The attributes of a declaration that do not describe its arguments."""
 
 
 # --- listing a block in order ---------------------------------------------------------------------------------------
 
 
 def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
-    """The block, token by token, each prefix-free; nested blocks on an explicit stack."""
+    """Yields the block as prefix-free tokens; nested blocks are kept on an explicit stack."""
     names = body.graph.names if relation == "text" else None
     number: dict[Value, bytes] = {}
     types: dict[Type, bytes] = {}
@@ -196,7 +196,7 @@ class Colors:
     def __init__(
         self, body: Body, relation: Relation, permuted: bool, symbols: Symbols, *, merged: bool | None = None
     ) -> None:
-        """`permuted`: whether parameters may change places; `merged`: whether equal terms are one, where that is allowed."""
+        """`permuted`: whether parameters may be reordered; `merged`: whether equal terms are merged, where that is allowed."""
         self.flow = flow_of(body, merged=relation not in HOLED if merged is None else merged)
         self.relation = relation
         self.permuted = permuted
@@ -210,7 +210,7 @@ class Colors:
 
     @staticmethod
     def exact(piece: Piece, flow: Flow, relation: Relation, *, permuted: bool) -> Colors:
-        """Digests of the terms of this very flow by a relation without holes."""
+        """Returns digests for the terms of a given flow by a relation without holes."""
         return Colors(flow.body, relation, permuted, _spelling(piece, relation), merged=flow.merged)
 
     def operand(self, operand: Operand) -> bytes:
@@ -221,7 +221,7 @@ class Colors:
 
     @property
     def form(self) -> bytes:
-        """Parameters, results, which of them are one, the state at the end, and how many terms there are."""
+        """The form of the body: parameters, results, which results are one value, the final state, and the number of terms."""
         flow = self.flow
         out = [spell_attrs(flow.body.attrs, self.relation, self._symbols), b"%d:" % len(flow.top.params)]
         params = [self.of.get(number) or self._param(flow.terms[number]) for number in flow.top.params]
@@ -255,7 +255,7 @@ class Colors:
         return spelled
 
     def _fill(self, own: Mapping[int, bytes]) -> None:
-        """Digests of all terms, where those of some parameters are given."""
+        """Compute the digests of all terms; `own` has those of some parameters."""
         of = self.of
         for number in self.flow.needed:
             term = self.flow.terms[number]
@@ -271,7 +271,7 @@ class Colors:
             of[number] = digest(self._heads[number], *operands)
 
     def _refine(self) -> None:
-        """Tell parameters apart by their readers, until no more of them differ."""
+        """Distinguish parameters by their uses, until no further ones differ."""
         flow = self.flow
         needed = set(flow.needed)
         params = [
@@ -299,11 +299,11 @@ class Colors:
             distinct = len(set(colors.values()))
 
     def _is_open(self, term: Term) -> bool:
-        """Whether a parameter, or a value from outside, is told apart by nothing but its type so far."""
+        """Whether a term is a parameter of the piece or a value from outside, which only its type distinguishes so far."""
         return term.value is not None and (term.top or term.place < 0)
 
     def _pattern(self) -> bytes:
-        """Where each size stands, without the sizes."""
+        """A digest of the sets of places with equal sizes, without the sizes."""
         places: dict[Any, list[bytes]] = {}
         for number in self.flow.needed:
             color = self.of[number]
@@ -317,5 +317,5 @@ class Colors:
 
 @lru_cache(maxsize=512)
 def colors_of(piece: Piece, body: Body, relation: Relation, *, permuted: bool) -> Colors:
-    """The digests of one body of a piece."""
+    """Returns the digests of one body of a piece."""
     return Colors(body, relation, permuted, _spelling(piece, relation))

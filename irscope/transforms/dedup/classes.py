@@ -1,9 +1,9 @@
-"""Equivalence classes for every relation of the ladder, each made of the classes of the one before.
+"""Equivalence classes for every relation of the ladder, each built from the classes of the previous relation.
 
 Hash first, then prove: a piece joins a class only by a `Match` with its first member. From one step to the next only first
-members are compared, so a coarser step costs less, and a class never falls apart again: what two pieces have in common is
-the chain of matches between them. By `alpha` the tuples of `listed_key`, whose equality is the proof, spare most pieces the
-form and the match; and by `symbols` those that have one have no names that could be exchanged.
+members are compared, so a coarser step costs less, and a class never splits again: any two of its members are connected by a
+chain of matches. For `alpha`, equal tuples of `listed_key` are the proof, which saves most pieces the form and the match;
+for `symbols`, pieces with such a tuple have no names that could be exchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Members = tuple[Node | str, ...]
 
 
 class Ladder:
-    """The classes of some pieces by each relation, computed when they are asked for."""
+    """The classes of some pieces by each relation, computed on first use."""
 
     def __init__(self, pieces: Mapping[Node | str, Piece]) -> None:
         self.pieces = pieces
@@ -35,7 +35,7 @@ class Ladder:
         self._class_of: dict[Relation, dict[Node | str, Members]] = {}
 
     def classes(self, relation: Relation) -> list[Members]:
-        """The members of each class in program order; in program order of the first."""
+        """The members of each class in program order; the classes are in program order of their first members."""
         known = self._known.get(relation)
         if known is None:
             known = self._known[relation] = without_collector(self._joined, relation)
@@ -47,18 +47,18 @@ class Ladder:
         return any(piece.group is not None for piece in self.pieces.values())
 
     def class_of(self, member: Node | str, relation: Relation) -> Members:
-        """The class that a piece is in."""
+        """The class of a piece."""
         known = self._class_of.get(relation)
         if known is None:
             known = self._class_of[relation] = {one: members for members in self.classes(relation) for one in members}
         return known[member]
 
     def within(self, members: Members, relation: Relation) -> list[Members]:
-        """Into which classes of a finer relation a class falls."""
+        """The classes of a finer relation into which a class splits."""
         return list(dict.fromkeys(self.class_of(member, relation) for member in members))
 
     def fingerprint(self, members: Members, relation: Relation) -> bytes:
-        """Of the first member of a class."""
+        """The fingerprint of the first member of a class."""
         return fingerprint(self.pieces[members[0]], relation)
 
     @cached_property
@@ -67,7 +67,7 @@ class Ladder:
         return {member: keys.key(piece) for member, piece in counted(self.pieces.items(), "comparing pieces")}
 
     def _joined(self, relation: Relation) -> list[Members]:
-        """Pairwise within a bucket, whose members have equal fingerprints: nearly always they are one class."""
+        """Join classes pairwise within each bucket of equal fingerprints, which nearly always becomes one class."""
         if RANK[relation] <= RANK["alpha"]:
             before: list[Members] = [(member,) for member in self.pieces]
         else:
@@ -87,7 +87,7 @@ class Ladder:
         return sorted(made, key=lambda members: self._place[members[0]])
 
     def _listed(self, before: list[Members], relation: Relation) -> tuple[list[Members], list[Members]]:
-        """The classes that keys decide, and those of before about which they say nothing."""
+        """The classes that keys decide, and the previous ones that they do not decide."""
         if relation not in ("alpha", "symbols"):
             return [], before
         rest = [members for members in before if self._keys[members[0]] is None]

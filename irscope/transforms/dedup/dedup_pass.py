@@ -1,4 +1,4 @@
-"""Which pieces of a program are the same, by each relation of the ladder, and what keeps the others apart."""
+"""The result of deduplication: the classes of equal pieces by each relation of the ladder, and the differences of the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Node, Value
 from irscope.transforms.dedup import regions as repeated
-from irscope.transforms.dedup import rewrite  # both load what is asked of them
+from irscope.transforms.dedup import rewrite  # both packages load their names lazily
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.holes import first_told
 from irscope.transforms.dedup.piece import Piece
@@ -33,10 +33,10 @@ __all__ = ["Dedup", "EquivalenceClass", "known_relation"]
 
 @dataclass(frozen=True)
 class EquivalenceClass:
-    """Pieces that are the same by one relation; every one was matched with the representative value by value."""
+    """Pieces that are the same by one relation; each was matched with the representative value by value."""
 
     index: int
-    """Place among the classes, the largest class first."""
+    """The place among the classes, the largest class first."""
     members: tuple[Node | str, ...]
     """Group nodes, or names of graphs, in program order."""
     representative: Node | str
@@ -45,7 +45,7 @@ class EquivalenceClass:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the canonical form, in hexadecimal; stable between runs."""
+        """The fingerprint of the canonical form, in hexadecimal; stable between runs."""
         return self._fingerprint().hex()
 
     def __len__(self) -> int:
@@ -68,40 +68,40 @@ class Dedup(Drawn):
     source: Graph | Module
     relation: Relation
     classes: tuple[EquivalenceClass, ...]
-    """By number of members, the largest first; then in program order."""
+    """The classes by number of members, the largest first; then in program order."""
     note: str
-    """What the pieces are, one sentence."""
+    """One sentence that says what the pieces are."""
     _ladder: Ladder = field(repr=False)
     _dedup: Callable[..., Dedup] = field(repr=False)
-    """What sorted the pieces, for those inside of them."""
+    """The function that sorted the pieces, to sort those inside them."""
     regions: RegionPieces | None = field(default=None, repr=False)
-    """The regions whose places the pieces are, if they are."""
+    """The repeated regions, if the pieces are their places."""
     kernels: KernelPieces | None = field(default=None, repr=False)
-    """The generated kernels that the pieces are, if they are."""
+    """The generated kernels, if the pieces are kernels."""
 
     @property
     def _pieces(self) -> Mapping[Node | str, Piece]:
         return self._ladder.pieces
 
     def ladder(self, executable: Any = None) -> pd.DataFrame:
-        """One row for each relation: how many classes there are, what one body for each would save, and what it gives up.
+        """One row for each relation: the number of classes, what one body for each would save, and what it gives up.
 
-        The numbers of classes can only fall from row to row. Seconds of compiling are what the kernels of an `executable` of this
-        graph took, if it is given, and estimated otherwise. Of generated kernels they are measured, and a last row, which is no
-        step, counts those of one machine code.
+        The number of classes can only fall from row to row. Compile seconds are those of the kernels of an `executable` of this
+        graph, if given, and estimates otherwise. For generated kernels they are measured, and a last row, which is not a step,
+        counts the classes of equal machine code.
         """
         with loading("pandas"):
             import pandas as pd
 
         rows, seconds = [], self._seconds(executable)
         sizes: dict[Node | str, tuple[int, int, float]] = {}
-        for members in self._ladder.classes("alpha"):  # what is the same but for names is as large
+        for members in self._ladder.classes("alpha"):  # pieces that differ in names only have one size
             leader = self._pieces[members[0]]
             ops, text = len(leader.nodes), rewrite.text_bytes(leader)
             sizes.update({m: (ops, text, rewrite.compile_seconds(self._pieces[m], seconds)) for m in members})
         steps = [(str(relation), self._ladder.classes(relation), GIVES_UP[relation]) for relation in RELATIONS]
         if self.kernels is not None:
-            steps.append(("machine code", self.kernels.codes, "nothing: what became of them is the same"))
+            steps.append(("machine code", self.kernels.codes, "nothing: their machine code is the same"))
         for relation, classes, cost in steps:
             rest = [sizes[member] for members in classes for member in members[1:]]
             ops, text, spent = (
@@ -117,7 +117,7 @@ class Dedup(Drawn):
         return pd.DataFrame(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
-        """One row per class: how many members, how large, what they compute, where the first one is."""
+        """One row per class: the number of members, their size and ops, and the representative."""
         with loading("pandas"):
             import pandas as pd
 
@@ -126,7 +126,7 @@ class Dedup(Drawn):
             piece = self._pieces[cls.representative]
             ops = [node.op for node in piece.nodes]
             rows.append({
-                "class": cls.index, "members": len(cls), "nodes": len(ops), "ops": _told_ops(ops),
+                "class": cls.index, "members": len(cls), "nodes": len(ops), "ops": _format_ops(ops),
                 "representative": piece.label, "fingerprint": cls.fingerprint,
             })  # fmt: skip
         columns = ["class", "members", "nodes", "ops", "representative", "fingerprint"]
@@ -137,72 +137,73 @@ class Dedup(Drawn):
         return made
 
     def members(self, relation: Relation) -> list[Members]:
-        """The members of each class by any relation, in program order of the first. Raises ArgumentError."""
+        """The members of each class by any relation, in program order of the first. Raises ArgumentError for an unknown one."""
         return self._ladder.classes(known_relation(relation))
 
     def class_of(self, piece: Node | Value | str) -> EquivalenceClass:
-        """The class of a piece; a group also goes by the name of a result, a node or value inside it by its group."""
+        """The class of a piece; a group can also be named by a result, or by a node or value inside it."""
         return self._class_of[self._member(piece)]
 
     def piece(self, name: Node | Value | str) -> Piece:
-        """A piece as `match` takes it; a group also goes by the name of a result."""
+        """A piece, for `match`; a group can also be named by a result."""
         return self._pieces[self._member(name)]
 
     def difference(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
-        """Whether two pieces are the same by this relation, and if not, in which places they differ.
+        """Whether two pieces are the same by this relation, and if not, where they differ.
 
-        The witness holds the `Hole`s: all of them when both are built alike, otherwise the first structural one.
+        The witness holds the `Hole`s: all of them when both have the same structure, otherwise the first structural one.
         """
         left, right = self.piece(a), self.piece(b)
-        met = meeting(left, right)
-        if met is not None and RANK[met.step] <= RANK[self.relation]:
-            told = f"{left.label} and {right.label} are the same by relation {self.relation!r}"
-            return yes(f"{told}: {plural(len(met.values), 'value')} correspond one to one")
+        found_match = meeting(left, right)
+        if found_match is not None and RANK[found_match.step] <= RANK[self.relation]:
+            same = f"{left.label} and {right.label} are the same by relation {self.relation!r}"
+            return yes(f"{same}: {plural(len(found_match.values), 'value')} correspond one to one")
         both = f"{left.label} and {right.label}"
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
-        if met is not None and met.holes:
-            places = "one place" if len(met.holes) == 1 else f"{len(met.holes)} places"
-            return no(f"{both} differ in {places}: {first_told(met.holes)}{late}", *met.holes)
-        found = differences(left, right, self.relation if met is not None else RELATIONS[-1])
-        if met is not None:
-            return no(f"{both} differ in {GIVES_UP[met.step]}: {first_told(found.holes)}{late}", *found.holes)
+        if found_match is not None and found_match.holes:
+            places = "one place" if len(found_match.holes) == 1 else f"{len(found_match.holes)} places"
+            return no(f"{both} differ in {places}: {first_told(found_match.holes)}{late}", *found_match.holes)
+        found = differences(left, right, self.relation if found_match is not None else RELATIONS[-1])
+        if found_match is not None:
+            return no(f"{both} differ in {GIVES_UP[found_match.step]}: {first_told(found.holes)}{late}", *found.holes)
         holes = found.holes[-1:] if not found.alike else found.holes
         where = excerpt(left, right, found.apart)
         return no(f"{both} are built differently: {first_told(holes)}{where}{late}", *holes)
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
-        """Whether two pieces are the same by this relation; if not, by which they are, and what would have to be given up."""
+        """Whether two pieces are the same by this relation; if not, by which they are, and what that relation gives up."""
         left, right = self.piece(a), self.piece(b)
-        met = meeting(left, right)
-        if met is None or RANK[met.step] <= RANK[self.relation]:
+        found_match = meeting(left, right)
+        if found_match is None or RANK[found_match.step] <= RANK[self.relation]:
             return self.difference(a, b)
-        cost = f"which gives up {GIVES_UP[met.step]}"
-        where = f": {first_told(met.holes)}" if met.holes else ""
+        cost = f"which gives up {GIVES_UP[found_match.step]}"
+        where = f": {first_told(found_match.holes)}" if found_match.holes else ""
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         return no(
-            f"{left.label} and {right.label} are the same only from step {met.step!r} on, {cost}{where}{late}",
-            met.step,
-            *met.holes,
+            f"{left.label} and {right.label} are the same only from step {found_match.step!r} on, {cost}{where}{late}",
+            found_match.step,
+            *found_match.holes,
         )
 
     def holes(self, cls: EquivalenceClass | Node | Value | int | str) -> pd.DataFrame:
-        """One row for each place in which members of a class may differ, one column for each member, and what it depends on:
-        a parameter of its own, another place's, or nothing because it is equal everywhere.
+        """One row for each place in which members of a class may differ, one column for each member, and what the place depends
+        on: a parameter of its own, another place's, or nothing because it is equal everywhere.
 
-        A class goes by itself, by its number or by a piece in it. Raises UnknownNumber or UnknownName for one that there is not.
+        A class is given as itself, by its number or by a piece in it. Raises UnknownNumber or UnknownName if it does not exist.
         """
         return self.class_holes(cls).table()
 
     def class_holes(self, cls: EquivalenceClass | Node | Value | int | str) -> ClassHoles:
-        """The same as records."""
+        """The holes of a class as records, with the arguments of `holes`."""
         return rewrite.class_holes([self._pieces[member] for member in self._class(cls).members], self.relation)
 
     def recommend(self, *, budget: float = 0.05, executable: Any = None, measure: bool = False) -> Recommendation:
         """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
 
-        `overrule` changes it, `apply` takes it. An `executable` of this graph says what its kernels took to compile. The slowdown
-        is estimated; with `measure=True` the executable runs members of each class with kernels of their own and with the common
-        one, about a tenth of a second for each, and the measured slowdown decides. Raises ArgumentError where nothing can be run.
+        `overrule` changes the result, and `apply` accepts it. An `executable` of this graph gives the compile times of its
+        kernels. The slowdown is estimated; with `measure=True` the executable runs members of each class with their own kernels
+        and with the common one, about a tenth of a second for each, and the measured slowdown decides. Raises ArgumentError where
+        nothing can be run.
         """
         runs = executable if measure else None
         if measure and (not isinstance(self.source, Graph) or self.regions is not None or not hasattr(executable, "slowdown")):
@@ -212,24 +213,25 @@ class Dedup(Drawn):
         return rewrite.recommended(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body(), named=self._member)
 
     def _why_not_one_body(self) -> Callable[[Members, Relation], str]:
-        """What says why one piece cannot stand for a class, or nothing: functions and executables have callers, groups have none."""
+        """Returns the function that says why one piece cannot replace a class, or an empty text: only functions and executables
+        have callers that may forbid it."""
         if not isinstance(self.source, Module) or self.kernels is not None or self._ladder.holds_groups:
             return lambda members, step: ""
         return rewrite.obstacles(self.source, self._ladder)
 
     def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
-        what stands in them.
+        their values.
 
-        The fusion groups of a class get one body, whichever functions of a module they are in; of functions and executables one
-        takes the place of the others. What cannot be merged stays as it is; `applied` says why.
+        The fusion groups of a class get one body, whichever functions of a module they are in; one function or executable
+        replaces the others of its class. Pieces that cannot be merged stay as they are; `applied` says why.
         """
         return self.applied(step).program
 
     def applied(self, step: Relation | Recommendation | None = None) -> Applied:
-        """The same with what was done to each class, and why what was not done."""
+        """Apply a step as `apply` does, and report what was done to each class, and why other pieces were not merged."""
         if self.kernels is not None:
-            what = "kernels are generated: it is the groups that they come from which get one body"
+            what = "kernels are generated: merge the groups that they come from instead"
             raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
         if isinstance(step, rewrite.Recommendation):
             chosen = dict(step.chosen)
@@ -241,8 +243,8 @@ class Dedup(Drawn):
         return rewrite.apply_classes(self.source, self._ladder, chosen)
 
     def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
-        """What repeats within one member of a class, its representative: the heads of a layer. The pieces are those of the
-        representative's body as a graph of its own. Raises UnknownNumber for a class that there is not."""
+        """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
+        representative's body as a graph of its own. Raises UnknownNumber for a class that does not exist."""
         piece = self._pieces[self._class(cls).representative]
         name = piece.member if isinstance(piece.member, str) else piece.graph.name
         graph = Graph(piece.block, name, functional=piece.graph.functional)
@@ -251,7 +253,7 @@ class Dedup(Drawn):
     def _class(self, cls: EquivalenceClass | Node | Value | int | str) -> EquivalenceClass:
         if isinstance(cls, EquivalenceClass):
             if not all(member in self._pieces for member in cls.members):
-                what = "the class is one of another program"
+                what = "it is a class of another program"
                 raise UnknownName(what, hint=f"the classes of this one are d.classes, {len(self.classes)} of them")
             return cls
         if not isinstance(cls, int):
@@ -305,7 +307,7 @@ def known_relation(relation: Relation) -> Relation:
 
 
 def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
-    """The regions of each class as a function, and what stays as it is, and why."""
+    """The program with the regions of each class as a function, and remarks on regions that stay as they are."""
     repeats = regions.chosen(classes)
     module, remarks = repeated.outline_nested(graph, repeats, regions.find)
     covered = {node for repeat in repeats for place in repeat.places for node in place}
@@ -315,7 +317,7 @@ def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Rel
         f"by {steps} no two of its {plural(len(repeat), 'place')} are the same"
         for repeat in regions.repeats if covered.isdisjoint(node for place in repeat.places for node in place)
     ]  # fmt: skip
-    why = "in the order that memory and effects ask for, not every place can run as one step, or places wait for each other"
+    why = "memory and effects order the nodes so that not every place can run as one step, or places depend on each other"
     left = [
         f"missed {_some(members)}: {why}"
         for members in classes if len(members) > 1 and not all(covered.issuperset(regions.nodes(name)) for name in members)
@@ -324,7 +326,7 @@ def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Rel
 
 
 def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:
-    """The region that a node or a value is in, by itself or by name."""
+    """The name of the region that contains a node or a value, given as itself or by name."""
     known = {value: node for node in regions.name_of for value in node.outputs}
     node = piece if isinstance(piece, Node) else known.get(graph.value(piece)) if _is_value(graph, piece) else None
     name = regions.name_of.get(node) if node is not None else None
@@ -337,7 +339,7 @@ def _is_value(graph: Graph, piece: Value | str) -> bool:
     return isinstance(piece, Value) or piece.removeprefix("%") in graph.names.values()
 
 
-def _told_ops(ops: list[str]) -> str:
+def _format_ops(ops: list[str]) -> str:
     """The ops with their counts, the most frequent first."""
     return ", ".join(
         op.partition("::")[2] + (f" ×{count}" if count > 1 else "") for op, count in Counter(ops).most_common(8)

@@ -1,8 +1,8 @@
-"""How types, attributes and constants are written into a canonical form, and which parts of them a relation takes out.
+"""Encodes types, attributes and constants for a canonical form, without the parts that a relation takes out.
 
-What a relation keeps is the *skeleton*: bytes that are prefix-free and told apart to the bit, so that equal skeletons are
-equal things. What it takes out are *slots*: each has a kind, a place in the thing and a value. Two things with equal
-skeletons have the same slots, one for one, and are the same but for the values in them.
+The part that a relation keeps is the *skeleton*: prefix-free bytes that are distinct for distinct items, to the bit. The parts
+that it takes out are *slots*: each has a kind, a place in the item and a value. Two items with equal skeletons have the same
+slots, one for one, and are the same but for the values in them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 Role = Literal["data", "size", "layout", "dtype", "structure"]
-"""What a constant is to the op that reads it."""
+"""The role of a constant for the op that reads it."""
 _CONSTANTS: Final = RANK["constants"]
 _EXTENTS: Final = RANK["extents"]
 _FREE: Final = RANK["free"]
@@ -35,9 +35,9 @@ class Slot(NamedTuple):
     """A part of a type, an attribute or a constant that a relation takes out."""
 
     kind: Literal["constant", "extent", "size", "stride", "layout", "dtype"]
-    """An `extent` is one of a tensor's type; a `size` is a number that an op takes for one."""
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody looks for here
-    """Counted within the thing."""
+    """An `extent` is part of a tensor's type; a `size` is a number that an op takes as an extent."""
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used here
+    """The place of the slot within the item."""
     value: Any
 
 
@@ -46,7 +46,7 @@ class Slot(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def spell_type(type: Type, relation: Relation) -> str:
-    """A type as far as the relation looks at it.
+    """Returns the skeleton of a type: the parts of it that the relation keeps.
 
     >>> spell_type(TensorType("float32", (2, 1)), "extents") == spell_type(TensorType("float32", (9, 1)), "extents")
     True
@@ -59,7 +59,7 @@ def spell_type(type: Type, relation: Relation) -> str:
     if not any(isinstance(part, TensorType) for part in walk(type)):
         return repr(type)
     if not isinstance(type, TensorType):
-        return repr(type)  # extents inside containers are kept: repr tells all fields of all parts
+        return repr(type)  # extents inside containers are kept: repr has all fields of all parts
     dtype = type.dtype if rank < _DTYPE else ""
     if type.shape is None:
         return f"{dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
@@ -74,7 +74,7 @@ def spell_type(type: Type, relation: Relation) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def type_slots(type: Type, relation: Relation) -> tuple[Slot, ...]:
-    """What the relation takes out of a type.
+    """Returns the slots that the relation takes out of a type.
 
     >>> type_slots(TensorType("float32", (2, 1), (1, 1)), "extents")
     (Slot(kind='extent', index=0, value=2),)
@@ -109,7 +109,7 @@ def _spell_exact(type: Type) -> str:
 
 
 def _is_row_major(type: TensorType) -> bool:
-    """Whether the elements lie one behind the other, the last dimension innermost; the strides of ones do not matter."""
+    """Whether the elements are contiguous, the last dimension innermost; strides of dimensions of extent one do not matter."""
     if type.strides is None or type.shape is None:
         return False
     step = 1
@@ -121,14 +121,14 @@ def _is_row_major(type: TensorType) -> bool:
 
 
 def _axes_by_stride(type: TensorType) -> list[int]:
-    """The dimensions of more than one element from the largest step to the smallest."""
+    """The dimensions of extent other than one, from the largest stride to the smallest."""
     assert type.shape is not None and type.strides is not None
     steps = type.strides
     return sorted((axis for axis, dim in enumerate(type.shape) if dim != 1), key=lambda axis: -steps[axis])
 
 
 def _is_dense(type: TensorType) -> bool:
-    """Whether the elements lie without gaps, in whatever order of dimensions."""
+    """Whether the elements have no gaps, in any order of dimensions."""
     assert type.shape is not None and type.strides is not None
     step = 1
     for axis in reversed(_axes_by_stride(type)):
@@ -140,7 +140,7 @@ def _is_dense(type: TensorType) -> bool:
 
 
 def _stride_order(type: TensorType) -> str:
-    """The dimensions from the largest step to the smallest, which steps are 0 or 1, and whether there are gaps."""
+    """The order of dimensions by stride, which strides are 0 or 1, and whether there are gaps, as text."""
     if type.strides is None or type.shape is None:
         return ""
     order = _axes_by_stride(type)
@@ -161,7 +161,7 @@ _FLOAT = re.compile(r"-?\d+\.\d+(?:[eE][+-]?\d+)?(?= : (?:b?f|tf)\d)|0x[0-9A-Fa-
 
 @lru_cache(maxsize=1 << 14)
 def split_text(text: str, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
-    """The skeleton and the slots of MLIR text: a type, an affine map, an attribute.
+    """Returns the skeleton and the slots of MLIR text: a type, an affine map, an attribute.
 
     >>> split_text("!t<readonly:tensor<4x?xf32>>", "extents")
     ('!t<readonly:tensor<*x?xf32>>', (Slot(kind='extent', index=0, value=4),))
@@ -203,8 +203,8 @@ def split_text(text: str, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
 def spell_attrs(
     attrs: Mapping[str, Any], relation: Relation = "alpha", symbols: Callable[[str], str] | None = None
 ) -> bytes:
-    """Attributes by name, as bytes that can be read back but for what the relation takes out; `symbols` says how an
-    attribute that names symbols is written."""
+    """Returns attributes by name, as bytes that can be read back except for what the relation takes out; `symbols` spells an
+    attribute that names symbols."""
     if not attrs:
         return b"0:"
     spelled = [prefixed(key) + _spell_attr(key, attrs[key], relation, symbols) for key in sorted(attrs)]
@@ -220,7 +220,7 @@ def _spell_attr(key: str, payload: Any, relation: Relation, symbols: Callable[[s
 
 
 def _spell_nested(key: str, payload: Any, relation: Relation, symbols: Callable[[str], str] | None) -> bytes:
-    """An attribute of which a part may be taken out, or be the name of a symbol."""
+    """Spell an attribute with parts that may be taken out, or be the names of symbols."""
     match payload:
         case tuple() | list():
             return b"(%d:" % len(payload) + b"".join([_spell_attr(key, item, relation, symbols) for item in payload])
@@ -234,8 +234,8 @@ def _spell_nested(key: str, payload: Any, relation: Relation, symbols: Callable[
 
 
 def role_of_attr(key: str, payload: Any) -> Role:
-    """What a part of an attribute is. MLIR writes `static_sizes` for numbers that operands may stand for instead; a kernel says how
-    an operand steps along each loop."""
+    """Returns the role of a part of an attribute. MLIR's `static_sizes` are numbers that operands may give instead; a kernel's
+    `stride_classes` say how an operand steps along each loop."""
     if isinstance(payload, float | complex | TensorData):
         return "data"
     if type(payload) is int and (key == "stride_classes" or key.startswith("static_")):
@@ -247,7 +247,7 @@ def role_of_attr(key: str, payload: Any) -> Role:
 
 
 def spell_leaf(payload: Any, role: Role, relation: Relation) -> bytes:
-    """A constant as far as the relation looks at it, by what it is to its reader.
+    """Returns the skeleton of a constant, by its role for its user.
 
     >>> spell_leaf(0.5, "data", "constants") == spell_leaf(0.25, "data", "constants")
     True
@@ -267,7 +267,7 @@ def spell_leaf(payload: Any, role: Role, relation: Relation) -> bytes:
 
 
 def leaf_slots(payload: Any, role: Role, relation: Relation) -> list[Slot]:
-    """What the relation takes out of a constant."""
+    """Returns the slots that the relation takes out of a constant."""
     if not _is_taken(payload, role, relation):
         return []
     if isinstance(payload, TensorData):
@@ -295,7 +295,7 @@ def _is_taken(payload: Any, role: Role, relation: Relation) -> bool:
 
 
 def spell_payload(payload: Any) -> bytes:
-    """A constant as bytes that can be read back, or that no other constant has."""
+    """Returns a constant as bytes that can be read back, or else as its identity, which no other constant has."""
     match payload:
         case None:
             return b"N"
@@ -326,7 +326,7 @@ def spell_payload(payload: Any) -> bytes:
 
 
 def is_spelled(payload: Any) -> bool:
-    """Whether `spell_payload` writes what a constant says, the same in every process; it writes the identity of the others.
+    """Whether `spell_payload` writes a constant by its content, the same in every process, and not by its identity.
 
     >>> is_spelled((1, "a")), is_spelled(object())
     (True, False)
@@ -342,7 +342,7 @@ def is_spelled(payload: Any) -> bool:
 
 
 def prefixed(text: str) -> bytes:
-    """A text with its length in front.
+    """Returns a text as bytes with its length in front.
 
     >>> prefixed("aten::mul")
     b"9'aten::mul"
@@ -352,5 +352,5 @@ def prefixed(text: str) -> bytes:
 
 
 def digest(*parts: bytes) -> bytes:
-    """Sixteen bytes that stand for all of these, in this order."""
+    """Returns a digest of sixteen bytes of all parts, in this order."""
     return blake2b(b"".join(parts), digest_size=16).digest()

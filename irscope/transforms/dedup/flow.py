@@ -1,22 +1,22 @@
-"""A block as what depends on what: terms, in place of a list of nodes.
+"""Represents a block by its data flow: terms, instead of a list of nodes.
 
-A term is one node with its operands: results of other terms, or constants, which belong to the operand that they are and
-not to the block. Nodes that nothing needed depends on are no terms. Two blocks with the same terms compute the same, in
-whatever order they list them, because
+A term is one node with its operands: results of other terms, or constants, which belong to the operand and not to the block.
+Nodes that no needed node depends on are left out of the form. Two blocks with the same terms compute the same, in whatever order
+they list them, because
 
-* a node whose op is pure, or makes a view, may stand anywhere behind its operands, in a program in which no tensor is written;
-* every other node is *ordered*: it takes the state that the ordered node before it left, as one operand more, and leaves
-  another. In a block that writes tensors, or may, all nodes are ordered, for any of them may read what is written.
-  MLIR's tensors are values, so an op of a dialect of MLIR is ordered but does not write tensors
+* a node whose op is pure, or a view, may be anywhere behind its operands, in a program in which no tensor is written;
+* every other node is *ordered*: it takes the state that the previous ordered node left as an additional operand, and leaves
+  another. In a block that writes tensors, or may, all nodes are ordered, as any of them may read the written memory.
+  MLIR's tensors are values, so an op of an MLIR dialect is ordered but does not write tensors
   (`irscope.ops.functional.has_value_tensors`);
 * a node with blocks is ordered if a node inside is.
 
-Where values are moreover determined by their terms (`Body.is_free`: straight-line code on tensors and numbers in which no
-two values share memory), equal terms can be taken for one. Elsewhere two nodes that compute the same make two tensors, and a
-caller may tell them apart by writing one of them.
+Where, in addition, values are determined by their terms (`Body.is_free`: straight-line code on tensors and numbers in which no
+two values share memory), equal terms can be merged. Elsewhere two nodes that compute the same produce two tensors, which a
+caller may distinguish by writing one of them.
 
-Commutative are ops for which exchanging two tensors changes no bit (additions and multiplications are; `minimum` is not,
-because of signed zeros).
+An op is commutative if exchanging two tensors changes no bit (additions and multiplications are; `minimum` is not, because of
+signed zeros).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from irscope.transforms.dedup.piece import Body, inner_blocks, known_arguments
 __all__ = ["Flow", "Leaf", "Operand", "Ref", "Region", "Term", "flow_of"]
 
 STATE: Final = -1
-"""The output of an ordered term that is the state after it."""
+"""The output number of an ordered term for the state after it."""
 
 
 class Leaf(NamedTuple):
@@ -84,14 +84,14 @@ class Term:
 
     node: Node | None
     value: Value | None = None
-    """Of a parameter, or a value from outside."""
+    """The value of a parameter, or the value from outside."""
     place: int = -1
-    """Of a parameter, its place; -1 for a value from outside and for the state at the beginning."""
+    """The place of a parameter; -1 for a value from outside and for the state at the beginning."""
     top: bool = False
     """Whether it is a parameter of the piece itself."""
     operands: tuple[Operand, ...] = ()
     exchanges: bool = False
-    """Whether the first two operands may change places."""
+    """Whether the first two operands may be exchanged."""
     ordered: bool = False
     """Whether the last operand is the state before it."""
     regions: tuple[Region, ...] = ()
@@ -99,13 +99,13 @@ class Term:
 
 @dataclass(slots=True)
 class Region:
-    """A block inside."""
+    """A block as a region of terms: the body's own block, or one inside a node."""
 
     block: Block
     params: tuple[int, ...]
     returns: tuple[Operand, ...]
     end: Ref | None
-    """The state at the end, if a node inside is ordered."""
+    """The state at the end, if a node in the block is ordered."""
 
 
 @dataclass(eq=False)
@@ -119,16 +119,16 @@ class Flow:
     """The terms on which a result or the state at the end depends, in order."""
     of: dict[Value, Operand] = field(default_factory=dict)
     merged: bool = False
-    """Whether equal terms are one."""
+    """Whether equal terms are merged."""
 
 
 def _has_strides(graph: Graph) -> bool:
-    """Whether it is written down how any input lies; without that nothing can be known of the rest."""
+    """Whether any input declares strides; otherwise none can be inferred for other values."""
     return any(isinstance(value.type, TensorType) and value.type.strides is not None for value in graph.inputs)
 
 
 def _with_strides(value: Value, graph: Graph) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Extents and strides of a tensor, as they are written or follow from what is; None where they are not known."""
+    """The declared or inferred extents and strides of a tensor; None where they are unknown."""
     type = value.type
     if isinstance(type, TensorType) and (type.strides is None or static_shape(type) is None):
         type = shapes_of(graph).type(value)
@@ -138,7 +138,7 @@ def _with_strides(value: Value, graph: Graph) -> tuple[tuple[int, ...], tuple[in
 
 @lru_cache(maxsize=2048)
 def flow_of(body: Body, *, merged: bool) -> Flow:
-    """The terms of a body; `merged` takes equal ones for one where that is allowed."""
+    """Returns the terms of a body; `merged` merges equal ones where that is allowed."""
     return _Builder(body, merged and body.is_free).run()
 
 
@@ -194,7 +194,7 @@ class _Builder:
         return number
 
     def merged(self, term: Term) -> int:
-        """The number of an equal term, or of this one."""
+        """The number of an equal term, or of this one if it is new."""
         node = term.node
         assert node is not None
         operands: list[object] = [
@@ -221,11 +221,11 @@ class _Builder:
     def may_exchange(self, node: Node) -> bool:
         """Whether both operands are tensors and neither is scaled (`aten::add(a, b, alpha)` is a + alpha·b)."""
         tensors = len(node.inputs) >= 2 and all(isinstance(value.type, TensorType) for value in node.inputs[:2])
-        return tensors and all(self.constants.get(value) == 1 for value in node.inputs[2:]) and self._lies_alike(node)
+        return tensors and all(self.constants.get(value) == 1 for value in node.inputs[2:]) and self._keeps_layout_exchanged(node)
 
-    def _lies_alike(self, node: Node) -> bool:
-        """Whether the result lies the same with the operands exchanged, as far as it is known how they lie: elementwise ops order
-        the dimensions of a result as the first operand has them, before the second."""
+    def _keeps_layout_exchanged(self, node: Node) -> bool:
+        """Whether the result has the same layout with the operands exchanged, as far as layouts are known: elementwise ops order
+        the dimensions of a result by the strides of the first operand, then of the second."""
         graph, (first, second) = self.flow.body.graph, node.inputs[:2]
         if first.type == second.type or not _has_strides(graph):
             return True
@@ -233,18 +233,18 @@ class _Builder:
         if None in known:
             return True
         (a, b, (shape, _)) = cast("list[tuple[tuple[int, ...], tuple[int, ...]]]", known)
-        if any(len(sizes) > len(shape) for sizes, _ in (a, b)):  # a type that a text declares and no run gives: nothing is known
+        if any(len(sizes) > len(shape) for sizes, _ in (a, b)):  # a declared type that no run has: nothing is known
             return False
         return iterator_strides(shape, [a, b]) == iterator_strides(shape, [b, a])
 
     def is_ordered(self, node: Node) -> bool:
-        """Whether a node does something that others may notice, apart from what is in its blocks."""
+        """Whether a node has an effect, apart from those of the nodes in its blocks."""
         if node.blocks or inner_blocks(node):
             return not _only_runs_blocks(node)
         known = known_arguments(node, self.constants)
         return effect_of(node, known) not in ("pure", "view") or draws_random_numbers(node.op, known)
 
-    # -- what a constant is to its reader
+    # -- the role of a constant for its user
 
     def role(self, payload: Any, user: Node | None, place: int) -> Role:
         if user is None:
@@ -256,7 +256,7 @@ class _Builder:
 
     @property
     def list_uses(self) -> dict[Value, list[tuple[Node, int]]]:
-        """The readers of each list that the body packs; the results of a block are none."""
+        """The users of each list that the body packs, not counting the results of blocks."""
         if self._list_uses is None:
             packed = {n.output for n in _all_nodes(self.flow.body.block) if n.op in PACKS_SEQUENCE}
             self._list_uses = {value: [] for value in packed}
@@ -268,7 +268,7 @@ class _Builder:
 
 
 def _role_at(node: Node, place: int, payload: Any) -> Role:
-    """What a constant is to an op, by the op's schema; see `irscope.transforms.dedup.steps`."""
+    """Returns the role of a constant for an op, by the op's schema; see `irscope.transforms.dedup.steps`."""
     schema = schema_of(node)
     if schema is None:
         is_data = isinstance(payload, TensorData) or (has_value_tensors(node.op) and isinstance(payload, int | float))
@@ -289,7 +289,7 @@ def _role_at(node: Node, place: int, payload: Any) -> Role:
 
 
 def _only_runs_blocks(node: Node) -> bool:
-    """Whether a node with blocks does nothing but what its blocks do."""
+    """Whether a node with blocks only runs its blocks, without an effect of its own."""
     if node.op in CONTROL_FLOW or node.op in GROUPS or functional_source(node.op):
         return True
     values = (*node.inputs, *node.outputs)
@@ -325,7 +325,7 @@ def _all_nodes(block: Block) -> Iterator[Node]:
 
 
 def _needed(flow: Flow) -> list[int]:
-    """The terms that are needed, in order."""
+    """The terms that a result or the state at the end depends on, in order."""
     found: set[int] = set()
     todo = [flow.top]
     pending: list[int] = []
@@ -346,14 +346,14 @@ def _needed(flow: Flow) -> list[int]:
 
 
 def types_of(term: Term) -> Sequence[Type]:
-    """The types of what a term gives: a node's results, or the value itself."""
+    """Returns the types of a term's outputs: a node's results, or the value itself."""
     if term.node is not None:
         return [value.type for value in term.node.outputs]
     return [] if term.value is None else [term.value.type]
 
 
 def head_of(term: Term, types: Mapping[Type, bytes], attrs: bytes) -> bytes:
-    """What a term is by itself, apart from its operands."""
+    """Returns the encoding of a term without its operands."""
     assert term.node is not None
     spelled = b"".join([types[value.type] for value in term.node.outputs])
     flags = b"%d:%d:%d:%d:" % (len(term.operands), len(term.node.outputs), term.ordered, len(term.regions))

@@ -1,4 +1,4 @@
-"""One place where two pieces differ: where it is, and what stands there in each."""
+"""Holes: the places where two pieces differ, and the contents of each in both pieces."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ HoleKind = Literal[
 
 
 class Site(NamedTuple):
-    """A place in the left one of two pieces, the same for every piece that is matched with it."""
+    """A place in the left one of two pieces, the same for every piece matched with it."""
 
     subject: Node | Value | str
-    """The node; of a part of a type the value; of what is said of the piece itself a name."""
+    """The node; for a part of a type, the value; for an attribute or result of the piece itself, a name."""
     part: str
     """`operand`, `type`, or the name of an attribute."""
     place: int
-    """Which operand; 0 for what has one part."""
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody looks for here
-    """Within that part: the axis of an extent, the place in a list."""
+    """The number of the operand; 0 where there is only one part."""
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used here
+    """The place within that part: the axis of an extent, the index in a list."""
 
 
 class SlotPair(NamedTuple):
-    """A part that a relation takes out, and what stands there in the left and in the right piece."""
+    """A part that a relation takes out, with its values in the left and in the right piece."""
 
     kind: HoleKind
     site: Site
@@ -48,25 +48,25 @@ class Hole:
 
     kind: HoleKind
     place: str
-    """Where, in words: the op and the operand."""
+    """The place in words: the op and the operand."""
     left: str
     right: str
     site: Site | None = field(default=None, compare=False)
     """The place itself; None for a difference of structure."""
     values: tuple[Any, Any] = field(default=(None, None), compare=False)
-    """What stands there."""
+    """The values at the place, in the left and in the right piece."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.left} against {self.right}"
 
 
 def hole_of(pair: SlotPair, words: str) -> Hole:
-    """A slot with different values as a hole; `words` say where it is."""
+    """Returns the hole for a slot with different values; `words` name its place."""
     return Hole(pair.kind, words, *told_apart(pair.left, pair.right), pair.site, (pair.left, pair.right))
 
 
 def operand_name(node: Node, index: int) -> str:
-    """An operand in words: the argument's name where the op has a schema."""
+    """Returns an operand in words: the argument's name where the op has a schema."""
     schema = schema_of(node)
     if schema is not None and index < len(schema.arguments):
         return f"{schema.arguments[index].name!r} of {node.op}"
@@ -74,20 +74,20 @@ def operand_name(node: Node, index: int) -> str:
 
 
 def told(payload: Any) -> str:
-    """A payload in at most sixty characters.
+    """Returns a payload as text of at most sixty characters.
 
     >>> told(0.5), told((1, 2)), told(TensorData.of(np.full((2, 3), 0.5))), told(TensorData.of(np.arange(5)))
     ('0.5', '(1, 2)', '0.5 in all of float64[2, 3]', '0, 1, 2, … of int64[5]')
     """
     if isinstance(payload, TensorData) and payload.array is not None and payload.array.size:
-        text = _told_tensor(payload, payload.array)
+        text = _format_tensor(payload, payload.array)
         return text if len(text) <= 60 else f"{text[:57]}..."
     text = payload.text if isinstance(payload, Opaque) else str(payload) if isinstance(payload, Type) else repr(payload)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def told_apart(left: Any, right: Any) -> tuple[str, str]:
-    """Two payloads that differ; of tensors that differ in some elements the first of these.
+    """Returns two different payloads as text; for tensors that differ in some elements, the first of these.
 
     >>> told_apart(TensorData.of(np.arange(4)), TensorData.of(np.array([0, 1, 9, 8])))
     ('2 at [2]', '9 at [2], and 1 more element')
@@ -106,7 +106,7 @@ def told_apart(left: Any, right: Any) -> tuple[str, str]:
     return told(left), told(right)
 
 
-def _told_tensor(payload: TensorData, array: np.ndarray[Any, Any]) -> str:
+def _format_tensor(payload: TensorData, array: np.ndarray[Any, Any]) -> str:
     if array.size == 1:
         return _numbers(payload.dtype, array, 0)
     what = f"{payload.dtype}[{', '.join(map(str, payload.shape))}]"
@@ -117,12 +117,12 @@ def _told_tensor(payload: TensorData, array: np.ndarray[Any, Any]) -> str:
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The bytes of each element, a row each, in logical order."""
+    """The bytes of each element, one row per element, in logical order."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
 
 
 def _numbers(dtype: str, array: np.ndarray[Any, Any], first: int, count: int = 1) -> str:
-    """Some elements in words; those of a bfloat16 lie there as bits."""
+    """Some elements as text; those of a bfloat16 are stored as bits."""
     some = array.reshape(-1)[first : first + count]
     if dtype == "bfloat16":
         some = (some.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -130,6 +130,6 @@ def _numbers(dtype: str, array: np.ndarray[Any, Any], first: int, count: int = 1
 
 
 def first_told(holes: Sequence[Hole]) -> str:
-    """The first three holes in a line, and how many more there are."""
+    """Returns the first three holes in one line, and the number of further ones."""
     more = f"; and {len(holes) - 3} more" if len(holes) > 3 else ""
     return "; ".join(map(str, holes[:3])) + more

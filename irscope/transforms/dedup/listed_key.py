@@ -1,12 +1,12 @@
-"""A piece as a tuple that is equal to another's exactly when the two are the same by `alpha`: for the many that are plain lists.
+"""Keys of pieces: tuples that are equal exactly when two pieces are the same by `alpha`, for the many without private names.
 
 The tuple lists the piece: attributes, parameters, nodes in order, results. A value is the number of its definition, so that
-the k-th definition of one piece stands for the k-th of the other: that is the bijection, and comparing tuples proves it. Types
-and attributes are numbers that equal ones share; they are looked up by what they say, never by a digest, and each list has its
+the k-th definition of one piece corresponds to the k-th of the other: that is the bijection, and equal tuples prove it. Types
+and attributes are numbers that equal ones share; they are looked up by content, never by a digest, and each list has its
 length in front, so the tuple can be read back.
 
-A piece has no key, and is hashed and matched like all others, when it refers to private names of its own (what they mean
-belongs to it) or holds something of which only the identity is known. Pieces that are the same both have a key, or neither.
+A piece has no key, and is hashed and matched instead, when it refers to private names of its own (whose meaning belongs to it)
+or contains an object of which only the identity is known. Of two pieces that are the same, both or neither have a key.
 
 Keys of one `ListedKeys` are compared with each other only; they cost a tenth of a canonical form and nothing for the proof.
 """
@@ -25,19 +25,19 @@ __all__ = ["ListedKeys"]
 
 
 _SMALL: Final = 1 << 12
-"""Tensors of more bytes are not written into keys."""
+"""Larger tensors, in bytes, are not written into keys."""
 
 
 class _NoKeyError(Exception):
-    """Something in a piece is not told by what it says."""
+    """Raised for a part of a piece that cannot be identified by its content."""
 
 
 class ListedKeys:
-    """Makes the keys of pieces, with numbers for types and attributes."""
+    """Builds the keys of pieces, with numbers for types and attributes."""
 
     def __init__(self) -> None:
         self._types: dict[int, int] = {}
-        """By identity: of a type that was met, its number."""
+        """The numbers of known types, by identity."""
         self._spelled: dict[object, int] = {}
         self._alive: list[Type] = []
 
@@ -73,12 +73,12 @@ class ListedKeys:
             for node in nodes:
                 inputs, outputs = node.inputs, node.outputs
                 if node.attrs is EMPTY and not node.blocks:  # most have neither, and cost no call
-                    said = 0
+                    attrs_number = 0
                     inner: tuple[Block, ...] = ()
                 else:
                     attrs, inner = attrs_of(node), inner_blocks(node)
-                    said = self._attrs(attrs, piece, places) if attrs else 0
-                out += (node.op, len(inputs), len(outputs), said)
+                    attrs_number = self._attrs(attrs, piece, places) if attrs else 0
+                out += (node.op, len(inputs), len(outputs), attrs_number)
                 for value in inputs:
                     place = place_of(value)
                     if place is None:
@@ -118,7 +118,7 @@ class ListedKeys:
     def _type(self, type: Type) -> int:
         known = self._types.get(id(type))
         if known is None:
-            self._alive.append(type)  # its identity stays its own
+            self._alive.append(type)  # so that no other type gets its identity
             known = self._types[id(type)] = self._numbered(("type", str(spell_type(type, "alpha"))))
         return known
 
@@ -129,7 +129,7 @@ class ListedKeys:
         return self._numbered(tuple([(name, self._payload(attrs[name], piece, places)) for name in sorted(attrs)]))
 
     def _payload(self, payload: Any, piece: Piece, places: Mapping[str, int]) -> object:
-        """What a constant says, told apart to the bit and in type."""
+        """The content of a constant, distinguished to the bit and by type."""
         if isinstance(payload, str):
             return "@", self._symbols(payload, piece, places) if "@" in payload and piece.named else payload
         if isinstance(payload, TensorData) and payload.array is not None and payload.array.nbytes <= _SMALL:
@@ -147,7 +147,7 @@ class ListedKeys:
         raise _NoKeyError
 
     def _symbols(self, text: str, piece: Piece, places: Mapping[str, int]) -> object:
-        """A text with the names in it: a root is its place, and what is declared elsewhere itself."""
+        """A text and the names in it: a root as its place, and a name declared elsewhere as itself."""
         if text.startswith('"'):
             return text
         between, names = apart_from_symbols(text)
@@ -155,5 +155,5 @@ class ListedKeys:
             raise _NoKeyError
         return between, tuple([places.get(name, name) for name in names])
 
-    def _numbered(self, said: object) -> int:
-        return self._spelled.setdefault(said, len(self._spelled) + 1)
+    def _numbered(self, content: object) -> int:
+        return self._spelled.setdefault(content, len(self._spelled) + 1)

@@ -1,4 +1,4 @@
-"""Two pieces side by side in listed order: a bijection of their values, or what keeps them apart."""
+"""Compares two pieces in listed order: finds a bijection of their values, or their differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Listing"]
 
 @dataclass
 class Listing:
-    """Two pieces, node by node; stops at the first structural difference, collects the others."""
+    """A comparison of two pieces, node by node; it stops at the first structural difference and collects all others."""
 
     left: Piece
     right: Piece
@@ -31,11 +31,11 @@ class Listing:
     alike: bool = True
     """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
     apart: tuple[Node | None, Node | None] = (None, None)
-    """The nodes at which the pieces part."""
+    """The nodes at which the structures diverge."""
     _back: dict[Value, Value] = field(default_factory=dict)
 
     def run(self) -> Listing:
-        """Compare everything."""
+        """Compare the pieces and all bodies that they refer to."""
         self.symbols = SymbolMap(self.left, self.right, self.relation)
         if not self.symbols.agrees():
             ours, theirs = (", ".join(piece.roots[:4]) for piece in (self.left, self.right))
@@ -76,7 +76,7 @@ class Listing:
                 self._read(a.returns, b.returns, "the results", "result")
 
     def _open(self, a: Block, b: Block) -> bool:
-        """Begin two blocks: parameters, and how many of each thing there are."""
+        """Begin two blocks: compare the numbers of parameters, results and nodes, and pair the parameters."""
         self.blocks[a] = b
         counts = (("parameters", a.params, b.params), ("results", a.returns, b.returns))
         for what, x, y in counts:
@@ -89,7 +89,7 @@ class Listing:
         return True
 
     def _counted(self, a: Block, b: Block) -> Hole:
-        """Where two blocks of different lengths part."""
+        """The hole where two blocks of different lengths diverge."""
         first = next((i for i, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=False)) if x.op != y.op), None)
         if first is not None:
             self.apart = (a.nodes[first], b.nodes[first])
@@ -104,7 +104,7 @@ class Listing:
     def _node(self, one: Node, other: Node) -> bool:
         number = len(self.partner)
         if one.op != other.op:
-            return self._stop(Hole("op", f"the node that makes value {number}", one.op, other.op))
+            return self._stop(Hole("op", f"the node that produces value {number}", one.op, other.op))
         if len(one.inputs) != len(other.inputs) or len(one.outputs) != len(other.outputs):
             ours, theirs = (f"{plural(len(n.inputs), 'operand')} and {plural(len(n.outputs), 'result')}" for n in (one, other))
             return self._stop(Hole("count", one.op, ours, theirs))
@@ -162,7 +162,7 @@ class Listing:
             self.holes.append(Hole(kind, place, one, other, Site(where, key, 0, 0), values))
 
     def _use_of(self, value: Value) -> str:
-        """Where a constant of the left piece goes, in words."""
+        """The use of a constant of the left piece, in words."""
         graph = self.left.graph
         for use in graph.users.get(value, ()):
             if isinstance(use.user, Node):

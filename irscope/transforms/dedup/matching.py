@@ -2,14 +2,14 @@
 
     match(left, right, "constants")      # a Match with .values .nodes .blocks .symbols .holes, or None
 
-This walks both pieces side by side and believes no digest. Each value of one must stand for exactly one value of the other, in
-both directions, and what the relation does not forget must be equal at each step. Up to `symbols` the pieces are walked in
-listed order (`listing`), from `order` on from the results down their terms (`flow`).
+This walks both pieces side by side and trusts no digest. Each value of one must correspond to exactly one value of the other, in
+both directions, and everything that the relation does not forget must be equal at each step. Up to `symbols` the pieces are
+walked in listed order (`listing`), from `order` on from the results down their terms (`flow`).
 
-*Where there is a choice* (the operands of a commutative op, the parameters from `arguments` on), digests say which choices can
-lead anywhere. What they leave open is put off until all else is settled; then operands that are equal to the bit are paired
-first, which keeps the list of holes short. A choice that comes to nothing is taken back a few times; after that the answer is
-None, which keeps apart what could have been merged and is never wrong.
+*Choices* (the operands of a commutative op, the parameters from `arguments` on): digests say which choices can succeed. Choices
+that they leave open are postponed until everything else is decided; then operands that are equal to the bit are paired first,
+which keeps the list of holes short. A choice that fails is retried differently a few times; after that the result is None, which
+may leave equal pieces unmerged but is never wrong.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class Match:
     right: Piece
     step: Relation
     values: Mapping[Value, Value]
-    """Of each value of the left piece that its results need, the one of the right piece; where equal values are taken for one,
-    several may have the same."""
+    """Maps each value of the left piece that its results need to the corresponding one of the right piece; where equal values are
+    merged, several may map to the same."""
     nodes: Mapping[Node, Node]
     blocks: Mapping[Block, Block]
     symbols: Mapping[str, str]
-    """Of each name that the left piece declares and refers to, the one of the right piece."""
+    """Maps each name that the left piece declares and refers to, to the corresponding one of the right piece."""
     slots: tuple[SlotPair, ...]
-    """Every part that the relation takes out, with what stands there on both sides."""
+    """Every part that the relation takes out, with its values on both sides."""
 
     @cached_property
     def holes(self) -> tuple[Hole, ...]:
@@ -67,12 +67,12 @@ class Match:
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """For each parameter of the left piece, the place of the right piece's that it corresponds to."""
+        """For each parameter of the left piece, the place of the corresponding parameter of the right piece."""
         places = {value: place for place, value in enumerate(self.right.block.params)}
         return tuple(places[self.values[value]] for value in self.left.block.params)
 
     def place(self, site: Site, kind: HoleKind = "extent") -> str:
-        """A place in the left piece, in words; of a type, which part of it is a hole of this kind.
+        """Returns a place in the left piece, in words; for a type, `kind` names the part of it.
 
         >>> import irscope as irs
         >>> text = '''graph(%x : Float(2)):
@@ -85,8 +85,8 @@ class Match:
         """
         subject, part, place, index = site
         if isinstance(subject, Value):
-            said = _SAID.get(kind, f"{'dimension' if part == 'type' else part} {index}")
-            return f"{said} of %{self._name(subject)}"
+            words = _PART_WORDS.get(kind, f"{'dimension' if part == 'type' else part} {index}")
+            return f"{words} of %{self._name(subject)}"
         if isinstance(subject, str):
             return f"{subject}, number {place}" if part == "result" else f"attribute {part!r} of {subject}"
         if part == "operand":
@@ -102,11 +102,11 @@ class Match:
         return next((body.graph.names[value] for body in bodies if value in body.graph.names), value.name)
 
 
-_SAID: Final[Mapping[HoleKind, str]] = {"dtype": "element type", "layout": "strides"}
+_PART_WORDS: Final[Mapping[HoleKind, str]] = {"dtype": "element type", "layout": "strides"}
 
 
 def match(left: Piece, right: Piece, step: Relation) -> Match | None:
-    """How two pieces correspond by a relation; None if they do not."""
+    """Returns how two pieces correspond by a relation; None if they do not, or if no correspondence was found."""
     if RANK[step] < RANK["order"]:
         walk = Listing(left, right, step).run()
         if walk.holes:
@@ -116,28 +116,28 @@ def match(left: Piece, right: Piece, step: Relation) -> Match | None:
         search = _Search(left, right, step, attempt)
         if search.run():
             return search.result()
-        if not search.choices >> attempt:  # nothing left that could be chosen otherwise
+        if not search.choices >> attempt:  # no other choice is left
             return None
     return None
 
 
 @dataclass
 class _Search:
-    """One walk down the terms of two pieces, with certain choices."""
+    """One walk down the terms of two pieces, with the choices of one attempt."""
 
     left: Piece
     right: Piece
     step: Relation
     attempt: int
     choices: int = 0
-    """How many choices were open."""
+    """The number of open choices so far."""
     values: dict[Value, Value] = field(default_factory=dict)
     nodes: dict[Node, Node] = field(default_factory=dict)
     blocks: dict[Block, Block] = field(default_factory=dict)
     slots: list[SlotPair] = field(default_factory=list)
 
     def run(self) -> bool:
-        """Whether the pieces correspond."""
+        """Walk all bodies, and return whether the pieces correspond."""
         self.symbols = SymbolMap(self.left, self.right, self.step)
         if not self.symbols.agrees():
             return False
@@ -157,7 +157,7 @@ class _Search:
         return self.step != "extents" or self._keeps_pattern()
 
     def result(self) -> Match:
-        """What was found."""
+        """The match that was found."""
         slots = tuple(self.slots)
         return Match(self.left, self.right, self.step, self.values, self.nodes, self.blocks, self.symbols.to, slots)
 
@@ -175,7 +175,7 @@ class _Search:
 
 
 class _Bodies:
-    """Two bodies, from their results down."""
+    """The walk down two bodies, from their results."""
 
     def __init__(self, search: _Search, left: Body, right: Body) -> None:
         self.search = search
@@ -188,11 +188,11 @@ class _Bodies:
         self.back: dict[int, int] = {}
         self.pending: list[tuple[Operand, Operand, Site]] = []
         self.open: list[tuple[int, int]] = []
-        """Commutative terms whose operands could be paired either way."""
+        """The commutative terms whose operands could be paired either way."""
         self._exact: tuple[Colors, Colors] | None = None
 
     def run(self) -> bool:
-        """Whether they correspond; what does is added to the search."""
+        """Return whether the bodies correspond, and add the corresponding parts to the search."""
         left, right = self.bodies
         a, b = self.ours.flow.top, self.theirs.flow.top
         if len(a.params) != len(b.params) or len(a.returns) != len(b.returns) or (a.end is None) != (b.end is None):
@@ -234,7 +234,7 @@ class _Bodies:
         return x.output == y.output and self._term(x.term, y.term)
 
     def _term(self, a: int, b: int) -> bool:
-        """Pair two terms, if they are the same by themselves; their operands are to be paired then."""
+        """Pair two terms if they are the same apart from their operands, and queue the operands."""
         if a in self.partner or b in self.back:
             return self.partner.get(a) == b and self.back.get(b) == a
         x, y = self.ours.flow.terms[a], self.theirs.flow.terms[b]
@@ -286,7 +286,7 @@ class _Bodies:
     # -- choices
 
     def _choose_if_forced(self) -> None:
-        """Settle the last open term at once if there is no choice."""
+        """Decide the last open term at once if there is no choice."""
         a, b = self.open[-1]
         ways = self._ways(a, b)
         if len(ways) < 2:
@@ -294,7 +294,7 @@ class _Bodies:
             self._pair_operands(a, b, exchanged=ways == [True])
 
     def _choose(self, a: int, b: int) -> None:
-        """Settle an open term: as what is settled by now demands, or as leaves the fewest holes."""
+        """Decide an open term: as earlier decisions demand, or with the fewest holes."""
         ways = self._ways(a, b)
         if len(ways) == 2:
             exchanged = self._score(a, b, exchanged=True) > self._score(a, b, exchanged=False)
@@ -312,7 +312,7 @@ class _Bodies:
             self.pending.append((x.operands[place], other, Site(x.node, "operand", place, 0)))
 
     def _ways(self, a: int, b: int) -> list[bool]:
-        """Which ways the operands of a commutative term can be paired: False for as they stand, True for exchanged."""
+        """The ways to pair the operands of a commutative term: False for in order, True for exchanged."""
         x, y = self.ours.flow.terms[a].operands[:2], self.theirs.flow.terms[b].operands[:2]
         straight = self._may_pair(x[0], y[0]) and self._may_pair(x[1], y[1])
         crossed = self._may_pair(x[0], y[1]) and self._may_pair(x[1], y[0])
@@ -324,14 +324,14 @@ class _Bodies:
         return self.ours.operand(x) == self.theirs.operand(y)
 
     def _score(self, a: int, b: int, *, exchanged: bool) -> int:
-        """How many operands are the same to the bit when paired this way."""
+        """The number of operands that are the same to the bit when paired this way."""
         ours, theirs = self._colors()
         x, y = self.ours.flow.terms[a].operands[:2], self.theirs.flow.terms[b].operands[:2]
         pairs = zip(x, reversed(y) if exchanged else y, strict=True)
         return sum(ours.operand(one) == theirs.operand(other) for one, other in pairs)
 
     def _colors(self) -> tuple[Colors, Colors]:
-        """Digests that tell apart everything that a hole could be."""
+        """Digests that distinguish everything that could be a hole."""
         if self._exact is None:
             step: Relation = "arguments" if self.permuted else "order"
             pieces, flows = (self.search.left, self.search.right), (self.ours.flow, self.theirs.flow)
@@ -340,10 +340,10 @@ class _Bodies:
             self._exact = ours, theirs
         return self._exact
 
-    # -- what corresponds
+    # -- recording what corresponds
 
     def _rest(self, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-        """Pair the parameters that nothing needed reads, each with the first of its type."""
+        """Pair the parameters without needed uses, each with the first of its type."""
         others = [number for number in b if number not in self.back]
         for number in a:
             if number in self.partner:
@@ -361,7 +361,7 @@ class _Bodies:
         return not others
 
     def _record(self) -> bool:
-        """Values, nodes and blocks by the terms that they are of."""
+        """Record the corresponding values and nodes from the paired terms."""
         of: dict[tuple[int, int], Value] = {}
         for value, operand in self.theirs.flow.of.items():
             if isinstance(operand, Ref):

@@ -1,8 +1,8 @@
-"""What names, attributes, types and constants of two pieces have to do with each other: equal, equal but for slots, or not.
+"""Pairs names, attributes, types and constants of two pieces: equal, equal up to slots, or different.
 
-A name that a piece declares may stand for another name of the other piece, if the same one stands for it everywhere and what
-the two mean corresponds: the bodies behind them are compared like everything else. It is a bijection, so no two names become
-one. Names that are declared outside of the pieces mean the same for both, and must be the same.
+A name that a piece declares may correspond to another name of the other piece, if it does so everywhere and the meanings
+correspond: the bodies behind the names are compared like everything else. It is a bijection, so no two names become one.
+Names that are declared outside the pieces mean the same for both, and must be equal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ABSENT: Final = Opaque("nothing")
 
 
 class SymbolMap:
-    """Which name of the right piece each name of the left one stands for, and the bodies that are still to be compared."""
+    """Maps each name of the left piece to the corresponding one of the right, and collects the bodies still to be compared."""
 
     def __init__(self, left: Piece, right: Piece, relation: Relation) -> None:
         self.left, self.right = left, right
@@ -46,11 +46,11 @@ class SymbolMap:
         ]  # fmt: skip
 
     def agrees(self) -> bool:
-        """Whether all roots correspond, each with the one at its place."""
+        """Whether all roots correspond, each with the root at the same place."""
         return len(self.roots) == len(self.left.roots) == len(self.right.roots)
 
     def same(self, ours: str, theirs: str) -> bool:
-        """Whether two texts are the same but for names that may stand for each other."""
+        """Whether two texts are the same up to names that may correspond."""
         x, y = symbols_in(ours), symbols_in(theirs)
         if len(x) != len(y) or _blank(ours) != _blank(theirs):
             return False
@@ -65,14 +65,14 @@ class SymbolMap:
         if (exact and ours != theirs) or len(here) != len(there):
             return False
         if ours != theirs and not self.left.roots and all(body.block is NO_BLOCK for body in here):
-            return False  # a global of the module around both: to write another one is another thing to do
+            return False  # a global of the module around both: writing another global is a different effect
         self.to[ours], self._back[theirs] = theirs, ours
         if here is not there or self.left is self.right or not self._closed(ours):
             self.pending.extend(zip(here, there, strict=True))
         return True
 
     def _closed(self, name: str) -> bool:
-        """Whether what a name means, the same thing on both sides, refers to no further name."""
+        """Whether the bodies behind a name, which both sides share, refer to no further names."""
         return not any(body.called for body in self.left.named[name])
 
 
@@ -81,7 +81,7 @@ def _blank(text: str) -> str:
 
 
 def pair_types(x: Type, y: Type, relation: Relation) -> Pairs | None:
-    """The slots of two types; None if the types differ in what the relation keeps."""
+    """Returns the slots of two types; None if the types differ in a part that the relation keeps."""
     if x is y:
         slots = type_slots(x, relation)
         return list(zip(slots, slots, strict=True))
@@ -91,7 +91,7 @@ def pair_types(x: Type, y: Type, relation: Relation) -> Pairs | None:
 
 
 def pair_leaves(x: Leaf, y: Leaf, relation: Relation) -> Pairs | None:
-    """The slots of two constants; None if they differ in what the relation keeps."""
+    """Returns the slots of two constants; None if they differ in a part that the relation keeps."""
     types = pair_types(x.type, y.type, relation)
     if types is None or x.role != y.role:
         return None
@@ -99,14 +99,14 @@ def pair_leaves(x: Leaf, y: Leaf, relation: Relation) -> Pairs | None:
         return None
     ours, theirs = leaf_slots(x.payload, x.role, relation), leaf_slots(y.payload, y.role, relation)
     if not ours and not theirs and not same_payload(x.payload, y.payload):
-        return None  # the digests of two tensors may be equal, the tensors are compared
+        return None  # digests of different tensors may be equal, so the tensors themselves are compared
     return list(zip(ours, theirs, strict=True))
 
 
 def pair_attributes(
     a: Mapping[str, Any], b: Mapping[str, Any], relation: Relation, symbols: SymbolMap
 ) -> tuple[dict[str, Pairs], str | None]:
-    """The slots of each attribute; and the first attribute that differs in what the relation keeps."""
+    """Returns the slots of each attribute, and the first attribute that differs in a part that the relation keeps."""
     found: dict[str, Pairs] = {}
     for key in sorted({*a, *b}):
         pairs = _pair(key, a.get(key, _ABSENT), b.get(key, _ABSENT), relation, symbols)
@@ -118,7 +118,7 @@ def pair_attributes(
 
 
 def _pair(key: str, x: Any, y: Any, relation: Relation, symbols: SymbolMap) -> Pairs | None:
-    """The slots of one attribute, from left to right."""
+    """The slots of one attribute, from left to right; None if the attributes differ."""
     found: Pairs = []
     todo: list[tuple[str, Any, Any]] = [(key, x, y)]
     while todo:
@@ -135,7 +135,7 @@ def _pair(key: str, x: Any, y: Any, relation: Relation, symbols: SymbolMap) -> P
 
 
 def _parts(name: str, x: Any, y: Any) -> list[tuple[str, Any, Any]] | None:
-    """The parts of two containers of one size."""
+    """The paired parts of two containers of one size; None for anything else."""
     if isinstance(x, tuple | list) and isinstance(y, tuple | list) and len(x) == len(y):
         return [(name, ours, theirs) for ours, theirs in zip(x, y, strict=True)]
     if isinstance(x, Mapping) and isinstance(y, Mapping) and x.keys() == y.keys():
@@ -188,7 +188,7 @@ def same_payload(a: Any, b: Any) -> bool:
 
 
 def same_identities(xs: Sequence[Any], ys: Sequence[Any]) -> bool:
-    """Whether the same results are one value on both sides."""
+    """Whether equal values are at the same places on both sides."""
     left: dict[Any, int] = {}
     right: dict[Any, int] = {}
     pairs = enumerate(zip(xs, ys, strict=True))

@@ -1,10 +1,10 @@
-"""What is compared: a piece of a program, the bodies that belong to it, and what the names in it mean.
+"""Pieces, the units of comparison: a part of a program, the bodies that belong to it, and the meanings of its names.
 
-A piece is a fusion group, a graph, a region of a graph, or a module inside of another: an executable. An executable has
+A piece is a fusion group, a graph, a region of a graph, or a module inside another: an executable. An executable has
 *roots*, the names under which it is called from outside, in the order in which it declares them; everything else in it
-is private, and matters only as far as something refers to it. Two executables are the same if their first roots
-correspond, their second ones, and so on. So two whose exports are exchanged are not the same, whatever is in them: a
-caller who asks one of them for its first export would get another computation.
+is private, and matters only if something refers to it. Two executables are the same if their first roots correspond,
+their second ones, and so on. So two whose exports are exchanged are not the same, whatever they contain: a caller that
+asks for the first export would get another computation.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ __all__ = [
 ]  # fmt: skip
 
 NO_BLOCK: Final[Block] = make_block(0, (), (), ())
-"""The block of a symbol that is declared and has no body."""
+"""The block of a symbol that is declared without a body."""
 _SYMBOL = re.compile(r'@("(?:[^"\\]|\\.)*"|[\w$.-]+)')
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """One block of a piece with what is said of it."""
+    """One block of a piece, with its attributes."""
 
     block: Block
     graph: Graph
-    """The graph that it is in, for the names."""
+    """The graph that contains it, for the names."""
     attrs: Mapping[str, Any] = EMPTY
-    """Attributes of the group node, promises of the caller, what a symbol's declaration says."""
+    """Attributes of the group node, promises of the caller, or the attributes of a symbol's declaration."""
 
     @cached_property
     def is_free(self) -> bool:
@@ -91,24 +91,24 @@ class Piece:
     """The group node, or the name of the graph or module."""
     block: Block
     graph: Graph
-    """The graph that it is in, for the names."""
+    """The graph that contains it, for the names."""
     attrs: Mapping[str, Any]
-    """Attributes of the group node; a group of another kind is another piece."""
+    """Attributes of the group node; groups of different kinds are different pieces."""
     roots: tuple[str, ...] = ()
-    """The names by which an executable is called; none for a piece that is one block."""
+    """The names under which an executable is called; none for a piece that is one block."""
     named: Mapping[str, tuple[Body, ...]] = EMPTY
-    """What each name means that the piece may refer to."""
+    """The bodies behind each name that the piece may refer to."""
     kind: str = "graph"
-    """What to call it in a sentence, of a piece that goes by a name."""
+    """The word for a piece with a name, for sentences."""
 
     @cached_property
     def body(self) -> Body:
-        """The piece's own block; of an executable, one that refers to its roots in their order."""
+        """The piece's own block; for an executable, one that refers to its roots in their order."""
         return Body(self.block, self.graph, self.attrs)
 
     @cached_property
     def label(self) -> str:
-        """What to call the piece in a sentence."""
+        """The piece's description, for sentences."""
         if isinstance(self.member, str):
             return f"{'module' if self.roots else self.kind} {self.member!r}"
         names = self.graph.names
@@ -116,7 +116,7 @@ class Piece:
 
     @property
     def group(self) -> Node | None:
-        """The fusion group that it is, of a piece that is one."""
+        """The fusion group, if the piece is one."""
         if isinstance(self.member, Node):
             return self.member
         return self.graph.owner.get(self.block) if self.kind == "group" else None
@@ -153,7 +153,7 @@ def _is_plain(type: Type) -> bool:
 
 
 def known_arguments(node: Node, constants: Mapping[Any, Any]) -> dict[str, Any]:
-    """The arguments of a node that are constants, by name."""
+    """Returns the constant arguments of a node, by name."""
     schema = schema_of(node)
     if schema is None:
         return {}
@@ -162,13 +162,13 @@ def known_arguments(node: Node, constants: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def inner_blocks(node: Node) -> tuple[Block, ...]:
-    """The blocks of a node, and the bodies of graphs among its attributes."""
+    """Returns the blocks of a node, and the bodies of graphs among its attributes."""
     graphs = [node.attrs[key] for key in sorted(node.attrs) if isinstance(node.attrs[key], Graph)] if node.attrs else []
     return (*node.blocks, *(graph.body for graph in graphs)) if graphs else node.blocks
 
 
 def attrs_of(node: Node) -> Mapping[str, Any]:
-    """What a node says of itself. A constant bool is one, whether the frontend stores it as a number, as TorchScript does, or not."""
+    """Returns a node's attributes; a constant of type bool has a bool, even if the frontend stores a number, as TorchScript does."""
     if node.op == "prim::Constant" and node.outputs and node.output.type == BOOL and node.attrs.get("value") in (0, 1):
         return FrozenDict({**node.attrs, "value": bool(node.attrs["value"])})
     return node.attrs
@@ -178,7 +178,7 @@ def attrs_of(node: Node) -> Mapping[str, Any]:
 
 
 def symbols_in(text: str) -> list[str]:
-    """The names of symbols in an attribute's text, each without `@`.
+    """Returns the names of symbols in an attribute's text, each without `@`.
 
     >>> symbols_in("@ex_0::@F"), symbols_in("#hal.device.affinity<@dev>"), symbols_in("no name")
     (['ex_0', 'F'], ['dev'], [])
@@ -187,7 +187,7 @@ def symbols_in(text: str) -> list[str]:
 
 
 def apart_from_symbols(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What stands around the names of symbols, and these.
+    """Returns the text around the names of symbols, and the names.
 
     >>> apart_from_symbols("@ex_0::@F"), apart_from_symbols("no name")
     ((('', '::', ''), ('ex_0', 'F')), (('no name',), ()))
@@ -197,7 +197,7 @@ def apart_from_symbols(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
-    """The text with other names for some of its symbols.
+    """Returns the text with some of its symbols renamed.
 
     >>> renamed_symbols("@ex_1::@G", {"ex_1": "ex_0"})
     '@ex_0::@G'

@@ -1,4 +1,4 @@
-"""The proof that two pieces are the same in the shape that a question asks for: a bijection, or what keeps them apart, in words."""
+"""Queries about two pieces: the bijection by a relation, their differences, and the finest relation by which they are the same."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ __all__ = ["Difference", "Hole", "bijection", "differences", "excerpt", "meeting
 
 @dataclass(frozen=True)
 class Difference:
-    """All holes of two pieces that are built alike, or the first difference of two that are not."""
+    """All holes of two pieces with the same structure, or the first structural difference of two others."""
 
     holes: tuple[Hole, ...]
     alike: bool
     """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
     apart: tuple[Node | None, Node | None] = (None, None)
-    """Where two that are not built alike part."""
+    """The nodes at which different structures diverge."""
 
 
 def bijection(left: Piece, right: Piece, relation: Relation) -> dict[Value, Value] | None:
-    """Which value of the right piece each value of the left one is, or None when the relation does not hold.
+    """Returns the value of the right piece for each value of the left one, or None when the relation does not hold.
 
-    From `order` on, only what the results need is in it, and where equal values may be taken for one, they are.
+    From `order` on, it contains only values that the results need, and equal values are merged where that is allowed.
     """
     found = match(left, right, relation)
     return None if found is None else dict(found.values)
 
 
 def differences(left: Piece, right: Piece, relation: Relation = "alpha") -> Difference:
-    """What keeps two pieces apart, in listed order."""
+    """Returns the differences of two pieces, in listed order."""
     walk = Listing(left, right, relation).run()
     return Difference(tuple(walk.holes), walk.alike, walk.apart)
 
 
 def meeting(left: Piece, right: Piece, since: Relation = "text") -> Match | None:
-    """The finest relation, from one on, by which two pieces are the same; None if they differ in structure."""
+    """Returns the match by the finest relation, from `since` on, by which two pieces are the same; None if there is none."""
     for relation in RELATIONS[RANK[since] :]:
         found = match(left, right, relation)
         if found is not None:
@@ -52,7 +52,7 @@ def meeting(left: Piece, right: Piece, since: Relation = "text") -> Match | None
 
 
 def excerpt(left: Piece, right: Piece, apart: tuple[Node | None, Node | None]) -> str:
-    """The two lines at which pieces part, as a clause; nothing where there is no such line."""
+    """Returns the two lines at which pieces diverge, as a clause; empty where there is no such line."""
     lines = [_line(piece, node) for piece, node in zip((left, right), apart, strict=True)]
     return f", at `{lines[0]}` and at `{lines[1]}`" if any(apart) else ""
 

@@ -1,4 +1,4 @@
-"""The ladder: ten relations, each of which forgets one thing more than the one before.
+"""The ladder of relations: ten relations, each of which forgets one more property than the one before.
 
     text       the same print, names of values and entry points included
     alpha      names of values and of entry points are forgotten
@@ -11,8 +11,8 @@
     layout     so may strides
     dtype      so may element types
 
-What a hole may be is decided by what the op's schema says of the argument: a `Scalar` or a `float` is data, a `SymInt` is
-a size, `int dim` and `bool keepdim` are structure and never a hole.
+The op's schema decides which arguments may be holes: a `Scalar` or a `float` is data, a `SymInt` is a size, `int dim` and
+`bool keepdim` are structure and never a hole.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["GIVES_UP", "HOLED", "RANK", "RELATIONS", "Relation"]
 
 Relation = Literal["text", "alpha", "symbols", "order", "arguments", "constants", "extents", "free", "layout", "dtype"]
 RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
-"""From the finest to the coarsest."""
+"""The relations from the finest to the coarsest."""
 RANK: Final = {relation: place for place, relation in enumerate(RELATIONS)}
-"""The place of each in the ladder."""
+"""The place of each relation in the ladder."""
 HOLED: Final = frozenset(RELATIONS[RANK["constants"] :])
-"""Those under which equal pieces may differ in holes."""
+"""The relations under which equal pieces may differ in holes."""
 GIVES_UP: Final[dict[Relation, str]] = {
     "text": "nothing",
     "alpha": "names of values and entry points",
@@ -40,4 +40,4 @@ GIVES_UP: Final[dict[Relation, str]] = {
     "layout": "known strides: contiguous loads",
     "dtype": "the element type: one body for each type, or conversions",
 }
-"""What a compiler no longer knows of a piece that stands for all that are the same by a relation."""
+"""What a compiler no longer knows of one piece that replaces all pieces that are the same by a relation."""

@@ -1,4 +1,4 @@
-"""Which writes can become pure ops?"""
+"""Which in-place ops can become functional variants?"""
 
 import lazy_loader
 

@@ -1,13 +1,13 @@
-"""Which names a fresh tensor has, who writes it, and until when every name of it is known.
+"""Finds the names of each fresh tensor, its writes, and the place up to which every name of it is known.
 
 A *family* is one fresh tensor, its *base*, with its *members*: the base itself, views of members that can be taken
 again of another tensor of the same layout, and the results of in-place ops, which are the member that was written.
 
-A use of a member is a *read* if the op's schema says that it gives nothing of the operand back and writes none of it. A
-use that is neither a read, a write in place, nor a view that is a member is a *capture*: from then on there may be
-names that we do not know (an element of a list, a result of an if, memory of unseen code). The family is *frozen* on
-every path from there: writes that can run later stay as they are. A capture in one branch of an if is not before what
-stands in the other; a capture in loops inside the base's block is before all that these loops hold.
+A use of a member is a *read* if the op's schema says that it neither returns the operand's memory nor writes it. A use
+that is neither a read, an in-place write, nor a view that is a member is a *capture*: from then on there may be unknown
+names (an element of a list, a result of an if, memory of unseen code). The family is *frozen* on every path from there:
+writes that can run later stay as they are. A capture in one branch of an if does not precede the nodes of the other; a
+capture in loops inside the base's block precedes everything in these loops.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from irscope.transforms.functionalize.view_inverses import are_alike, are_apart
 __all__ = ["Families"]
 
 _MOST_VIEWS: Final = 16
-"""The longest chain of views that is followed; it bounds what is taken again, and keeps the pass linear."""
+"""The longest chain of views that is followed; it bounds the views that are taken again, and keeps the pass linear."""
 
 
 class Families:
@@ -47,10 +47,10 @@ class Families:
     def __init__(self, graph: Graph, *, scatter: bool | Container[Value]) -> None:
         self.graph = graph
         self.all: list[Family] = []
-        """In order of their bases."""
+        """All families, in the order of their bases."""
         self.member_of: dict[Value, Member] = {}
         self.kept: dict[Node, tuple[Value, ...]] = {}
-        """Of the pure nodes that take members, those of their operands that they may give back or keep."""
+        """For each pure node with members as operands, the operands that it may return or keep."""
         self.refusals: list[Refusal] = []
         self._scatter = scatter
         shapes = shapes_of(graph)
@@ -60,12 +60,12 @@ class Families:
         self._reshaped = shapes.reshaped
         self._foreign: set[Block] = set()
         self._unreached: set[Block] = set()
-        """Those that never run; of their values little is known."""
+        """The blocks that never run; little is known of their values."""
         self._loop_starts: dict[Block, int] = {}
         self._frozen_in: dict[Block, dict[Family, Escape]] = {}
-        """The families that were frozen in each block that is open, or in a branch of an if whose other branch is."""
+        """The families frozen in each open block, or in a finished branch of an if whose other branch is open."""
         self._roots: dict[Value, Value] = {}
-        """Of values that are no members, those that they are views of, or the same tensors as."""
+        """For values that are not members, the value that they are a view of, or the same tensor as."""
         for time, step in enumerate(steps(graph)):
             self._visit(step, time)
 
@@ -95,7 +95,7 @@ class Families:
                     self._freeze(member.family, capture)
 
     def _freeze(self, family: Family, capture: Escape) -> None:
-        """From now on what is written stays, and what was written in the loops around, too."""
+        """Keep later writes of a family in place, and earlier writes in the enclosing loops, too."""
         family.frozen_by, block = capture, capture.block
         loops = [inner for inner, owner in self.owners(family, block) if owner.op == "prim::Loop"]
         if loops:
@@ -106,7 +106,7 @@ class Families:
             self._frozen_in.setdefault(block, {})[family] = capture
 
     def _leave(self, owner: Node | None, block: Block) -> None:
-        """What was frozen in the first branch of an if is not in the second, and is again after both."""
+        """Unfreeze the families that the first branch of an if froze, for its second, and freeze them again after both."""
         frozen = self._frozen_in.get(block, {})
         if owner is None or not (frozen or owner.op == "prim::If"):
             return
@@ -145,7 +145,7 @@ class Families:
                     self.kept[node] = kept
 
     def _start(self, node: Node, block: Block) -> None:
-        """The results of an op that gives new tensors are the bases of families."""
+        """Make the results of an op that returns new tensors the bases of families."""
         if block in self._foreign or node.op in OVERLAPPING_RESULT:
             return
         for value in node.outputs:
@@ -159,7 +159,7 @@ class Families:
         self.member_of[family.base] = Member(family, family.base, is_dense=is_dense)
 
     def _hand_on(self, node: Node, block: Block) -> None:
-        """A result of an if is the base of a family if each branch makes a fresh tensor for it and for nothing else."""
+        """Make a result of an if the base of a family if each branch creates a fresh tensor for it and for nothing else."""
         if block in self._foreign:
             return
         for index, value in enumerate(node.outputs):
@@ -171,8 +171,8 @@ class Families:
     def _is_handed_on(self, value: Value, branch: Block) -> bool:
         member = self.member_of.get(value)
         if member is None:
-            maker = self.graph.producer.get(value)
-            return maker is not None and maker.op == "prim::Uninitialized"  # of a branch that ends the program
+            producer = self.graph.producer.get(value)
+            return producer is not None and producer.op == "prim::Uninitialized"  # of a branch that ends the program
         (*others, last) = member.family.captures
         return member.parent is None and member.family.block is branch and not others and last.block is branch
 
@@ -188,24 +188,24 @@ class Families:
         return all(map(self._is_steady, node.inputs[1:]))
 
     def _is_steady(self, value: Value) -> bool:
-        """Asked once of each value: a list of sizes that all views share would be looked through for each of them."""
+        """Computed once for each value: the users of a list of sizes that all views share would be scanned for each view."""
         if value not in self._steady:
             self._steady[value] = is_steady(self.graph, value)
         return self._steady[value]
 
     def _is_same_tensor(self, node: Node) -> bool:
-        """Whether the node gives back just the member that it was given: a dropout that drops nothing, `contiguous` of
-        what is so already."""
+        """Whether the node returns its operand, a member, itself: a dropout that drops nothing, or `contiguous` of a
+        contiguous tensor."""
         if node.inputs[0] not in self.member_of:
             return False
         drops_nothing = node.op == "aten::dropout" and constant_of(self.graph, node.inputs[2]) is False
         return drops_nothing or self._contiguous(node) is True
 
     def _contiguous(self, node: Node) -> bool | None:
-        """Whether the operand of a `contiguous` lies row by row already; None when that is not known, or not asked."""
+        """Whether the operand of a `contiguous` is contiguous already; None if unknown, or if another format is requested."""
         if node.op != "aten::contiguous" or not isinstance(type := node.inputs[0].type, TensorType):
             return None
-        rows = all(constant_of(self.graph, asked) == 0 for asked in node.inputs[1:])
+        rows = all(constant_of(self.graph, format) == 0 for format in node.inputs[1:])
         shape = static_shape(type)
         return is_contiguous(shape, type.strides) if rows and shape is not None and type.strides is not None else None
 
@@ -218,8 +218,8 @@ class Families:
             self._capture(self._operands.kept(node), node, block, time)
             written = [v for v in written_operands(node, schema) if isinstance(v.type, TensorType)]
             if written:
-                told = f"{node.op} writes more than its first operand"
-                self.refusals.append(Refusal(node, written[0], "writes-several", told))
+                because = f"{node.op} writes more than its first operand"
+                self.refusals.append(Refusal(node, written[0], "writes-several", because))
             return
         if any(value in self.member_of for value in node.inputs[1:]):
             self._capture(tuple(v for v in self._operands.kept(node) if v is not target), node, block, time)
@@ -248,7 +248,7 @@ class Families:
             root = self._roots.get(target, target)
             return Refusal(node, target, *why_no_member(self.graph, root, is_reshaped=root in self._reshaped))
         if block in self._foreign:
-            return Refusal(node, target, "inside-a-group", "it is part of a block that is neither if nor loop")
+            return Refusal(node, target, "inside-a-group", "it is part of a block of neither an if nor a loop")
         if block in self._unreached:
             return Refusal(node, target, "never-runs", "it is part of a block that never runs")
         for value in node.inputs[1:]:
@@ -260,37 +260,37 @@ class Families:
             ):
                 continue
             if not self._are_apart(member, other):
-                told = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
-                return Refusal(node, target, "reads-what-it-writes", told, (value,))
-        return self._why_no_way_up(node, member) or twin
+                because = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"
+                return Refusal(node, target, "reads-what-it-writes", because, (value,))
+        return self._propagation_refusal(node, member) or twin
 
     def _are_one(self, a: Member, b: Member) -> bool:
-        """Whether two members certainly have the same elements at the same places: `p[i] *= 2` stores what it gave."""
+        """Whether two members certainly have the same elements at the same places, as in `p[i] *= 2`, which stores its result."""
         if a is b:
             return True
         same_parent = a.parent is not None and a.parent is b.parent
         return same_parent and a.view is not None and b.view is not None and are_alike(self.graph, a.view, b.view)
 
     def _are_apart(self, a: Member, b: Member) -> bool:
-        """Whether two members certainly share no element: they are apart in what both are views of, or by their bytes."""
+        """Whether two members certainly share no element, by their ranges in a common parent or by their bytes."""
         same_parent = a.parent is not None and a.parent is b.parent
         if same_parent and a.view is not None and b.view is not None and are_apart(self.graph, a.view, b.view):
             return True
         return alias_db_of(self.graph).lie_apart(a.value, b.value)
 
-    def _why_no_way_up(self, node: Node, member: Member) -> Refusal | None:
-        """Why a write through a view cannot be told to what it is a view of."""
+    def _propagation_refusal(self, node: Node, member: Member) -> Refusal | None:
+        """Returns why a write through a view cannot be propagated to the base; None if it can."""
         name = f"%{self.graph.names[node.inputs[0]]}"
         while member.parent is not None and member.view is not None:
             op = member.view.op
             whole = f"%{self.graph.names[member.parent.value]}"
             if op not in INVERSES and op not in PUTS_BACK:
                 reason = "no op puts such a part back" if op != "aten::detach" else "no gradient may see the write"
-                told = f"{name} is {op} of {whole}, and {reason}"
-                return Refusal(node, member.value, "no-scatter", told, (member.view,))
+                because = f"{name} is {op} of {whole}, and {reason}"
+                return Refusal(node, member.value, "no-scatter", because, (member.view,))
             if op in PUTS_BACK and not self._scatters(member.family):
-                told = f"{name} is a part of {whole}, all of which a pure op would copy"
-                return Refusal(node, member.value, "writes-a-part", told, (member.parent.value,))
+                because = f"{name} is a part of {whole}, and a functional variant would copy all of {whole}"
+                return Refusal(node, member.value, "writes-a-part", because, (member.parent.value,))
             member = member.parent
         return None
 
@@ -299,7 +299,7 @@ class Families:
         return self._scatter if isinstance(self._scatter, bool) else family.base in self._scatter
 
     def owners(self, family: Family, block: Block) -> list[tuple[Block, Node]]:
-        """The nodes around a place, from the inside out, up to the base's block, each with its block there."""
+        """The nodes around a block, from the inside out, up to the base's block, each with its block on the way."""
         found = []
         while block is not family.block:
             owner = self.graph.owner[block]

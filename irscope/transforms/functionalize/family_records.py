@@ -1,4 +1,4 @@
-"""A fresh tensor, its names, and what is done to it: the facts that `alias_families` finds and `rewrite` uses."""
+"""Records of a fresh tensor, its names, writes and captures: the facts that `alias_families` finds and `rewrite` uses."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["Escape", "Family", "Member", "Write", "viewed"]
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """One name of the memory, or several that are the same tensor."""
+    """One tensor in the memory of a family; several names may be the same tensor."""
 
     family: Family
     value: Value
     parent: Member | None = None
     view: Node | None = None
-    """The op that makes it of the parent."""
+    """The op that takes it as a view of the parent."""
     depth: int = 0
     is_dense: bool = False
-    """Whether its elements certainly lie without gaps and overlaps."""
+    """Whether its elements certainly have no gaps and no overlaps in memory."""
     is_part: bool = False
-    """Whether it is a part of the base, that is, whether some view on the way took less than all elements."""
+    """Whether it is only a part of the base, that is, whether a view on the way took fewer than all elements."""
 
 
 @dataclass(eq=False, slots=True)
 class Write:
-    """An in-place op on a member that has a pure twin."""
+    """An in-place op on a member, with its functional variant."""
 
     node: Node
     member: Member
@@ -39,7 +39,7 @@ class Write:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the twin by itself gives the shape and the strides of what is written."""
+        """Whether the functional variant's result has the shape and the strides of the written tensor without a copy."""
         if self.member.family.base_is_copy:
             return False
         return self.twin.keeps_strides or (self.member.is_dense and self.twin.keeps_dense_strides)
@@ -47,34 +47,34 @@ class Write:
 
 @dataclass(eq=False, slots=True)
 class Escape:
-    """A use after which there may be names that are not known."""
+    """A use of a member after which its family may have unknown names."""
 
     member: Member
     node: Node | None
-    """Who takes it; None for the result of a block."""
+    """The user; None for the result of a block."""
     block: Block
     time: int
 
 
 @dataclass(eq=False, slots=True)
 class Family:
-    """A fresh tensor and what happens to it."""
+    """A fresh tensor, with its writes and captures."""
 
     base: Value
     block: Block
     base_is_copy: bool = False
-    """Whether the base may start later in its memory, as what it was copied of."""
+    """Whether the base is a copy, which may have a storage offset, as its source may."""
     writes: list[Write] = field(default_factory=list)
-    """Those that become pure."""
+    """The writes that become functional."""
     captures: list[Escape] = field(default_factory=list)
     late: list[tuple[Escape, Write]] = field(default_factory=list)
-    """Those that may run after a capture."""
+    """The writes that may run after a capture, each with that capture."""
     frozen_by: Escape | None = None
-    """The capture before the place where the walk is."""
+    """The capture that precedes the present place of the walk."""
 
 
 def viewed(parent: Member, node: Node) -> Member:
-    """The member that a view of a member is."""
+    """Returns the member for a view of a member."""
     takes_all = node.op in INVERSES
     return Member(
         parent.family,

@@ -1,39 +1,39 @@
-"""In-place ops become their pure twins where nobody can tell but by name.
+"""Functionalization: replaces in-place ops by their functional variants where the difference is not observable.
 
-A program that writes only memory of its own, all of whose names are known, is a program without writes in disguise: `a`
-before the write and `a` after it are two values. This pass gives them two names. Then they fuse.
+A program that writes only memory of its own, all of whose names are known, is equivalent to a program without writes: `a`
+before the write and `a` after it are two values. This pass gives them two names, so that the ops can fuse.
 
-**When nobody can tell.** Let `b` be a fresh tensor, made by an op that gives new memory, or by an if each branch of which
-makes one and hands on nothing else of it (`families`). Until the first
-*capture* every name of its memory is a member of its family, so whoever reads the memory reads it through a member, and
-whoever writes it writes through a member, at a place of the program that we see. Let every read look the member up as it
-is at that place (`renaming`): the elements are those that the memory would have. By induction over the run:
+**Soundness.** Let `b` be a fresh tensor, the result of an op that returns new memory, or of an if each branch of which
+creates one and passes it on nowhere else (`alias_families`). Until the first *capture*, every name of its memory is a member
+of its family, so every read and every write of the memory is through a member, at a place of the program that we see. Each
+read looks up the member as of that place (`versions`): the elements are those that the memory would have. By induction over
+the run:
 
-1. A write that becomes its twin computes, from the elements before, the elements after, at the strides before
-   (`pure_twin`). They are the next version of the base, directly, or put into a copy of the whole where the member is
-   a part. Views are taken again of the new version, at the same strides, and so have the elements they would have.
-2. An op that stays in place writes the memory of the version of its moment, through a name that shares this memory; the
-   version stays, so all later reads see it. What a twin gave for a part is read in the place of the part only until then, and
-   only by ops whose result then lies as it did.
-3. A capture hands out the memory of the version of its moment. No write that becomes a twin can run later, on any path
-   from there, in the text or in another round of a loop around both (`families`): the version, and with it the memory,
-   is the one that all later names mean. So what unseen names write is seen, and what is written is seen by them.
-4. Ifs and loops with writes pass the version on as a result of their own. It is of the memory that the version of
-   either branch, or of the last round, is.
+1. A write that becomes its functional variant computes, from the elements before, the elements after, at the strides before
+   (`pure_ops`). They are the next version of the base, directly, or put into a copy of the whole where the member is a part.
+   Views are taken again of the new version, at the same strides, and so have the elements they would have.
+2. An op that stays in place writes the memory of the version current at that point, through a name that shares this memory;
+   the version stays, so all later reads see it. The result of a functional variant for a part is read instead of the part only
+   until then, and only by ops whose result keeps its layout.
+3. A capture passes out the memory of the version current at that point. No write that becomes functional can run later, on any
+   path from there, in the text or in another iteration of a loop around both (`alias_families`): the version, and with it the
+   memory, is the one that all later names denote. So writes through unseen names are seen, and unseen names see all writes.
+4. Ifs and loops with writes pass the version on as an additional result. Its memory is that of the version of the branch
+   taken, or of the last iteration.
 
-Inputs, constants, parameters of blocks and results of unknown origin have no family, so what is written there stays: the
-caller finds its arguments written as before. Two names that were one memory are one memory afterwards.
+Inputs, constants, parameters of blocks and results of unknown origin have no family, so writes to them stay: the caller
+finds its arguments written as before. Two names that were one memory are one memory afterwards.
 
-**Given up.** An error: torch refuses `x.add_(y)` where the sum is of a higher kind than `x` (a float into whole numbers);
-where the types do not tell, the twin converts. Tensors that loops carry (captures); writes through
-`expand` and its like, and through `detach`, which no gradient may see; memory: what was written in place needs a new
-tensor. And a write of a part copies the whole, which pays only if the copy is fused or the part is most of it:
-`scatter=False` leaves those in place.
+**Limits.** An error is lost: torch refuses `x.add_(y)` where the sum is of a higher kind than `x` (a float into whole
+numbers); where the types do not show this, the functional variant converts. Not handled are tensors that loops carry
+(captures), and writes through `expand` and similar views, and through `detach`, which autograd must not see. Memory grows: an
+in-place write becomes a new tensor. And a write of a part copies the whole, which pays only if the copy is fused or the part
+is most of it: `scatter=False` leaves those in place.
 
-**Where the layout is not known** (types without strides), `aten::copy(x, f(x))` stands for `f_(x)`. In a fusion group that
-copy costs nothing, and `canonicalize` takes it away when the types are known.
+**Unknown layouts** (types without strides): `aten::copy(x, f(x))` replaces `f_(x)`. In a fusion group that copy costs
+nothing, and `canonicalize` removes it when the types are known.
 
-Source of the idea: PyTorch's functionalization (2021), which traces; here it is decided on the program.
+Source of the idea: PyTorch's functionalization (2021), which works by tracing; here it is decided on the program.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ __all__ = ["functionalize"]
 def functionalize(
     graph: Graph, *, scatter: bool | Container[Value] = True
 ) -> PassRecord:
-    """Replace in-place ops by pure ones where nothing but the names of values changes; linear.
+    """Replace in-place ops by their functional variants where only the names of values change; linear.
 
-    Writes to inputs stay. A `missed` remark tells once for each obstacle what stays in place, and why. With `scatter`
-    a write through `select` or `slice` becomes a copy of the whole with the part replaced; a set of values lets only the
-    tensors that are these become copies. A second run finds nothing more.
+    Writes to inputs stay. One `missed` remark per obstacle says what stays in place, and why. With `scatter` a write
+    through `select` or `slice` becomes a copy of the whole with the part replaced; given a set of values, only for base
+    tensors in that set. A second run finds nothing more.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -109,7 +109,7 @@ def _passed(write: Write) -> Remark:
 
 
 def _missed(families: Families) -> list[Remark]:
-    """One remark for each obstacle, at the first write that it keeps in place."""
+    """Returns one remark for each obstacle, at the first write that it keeps in place."""
     grouped: dict[tuple[object, ...], list[Refusal]] = {}
     for refusal in families.refusals:
         evidence = refusal.evidence or (refusal.node.op,)
@@ -136,7 +136,7 @@ def _captured(graph: Graph, capture: Escape) -> tuple[str, tuple[Value | Node, .
     if capture.node is None:
         owner = graph.owner.get(capture.block)
         whose = f"a result of a block of {owner.op}" if owner else "a result of the graph"
-        return f"{name} is {whose}, and may be written under another name or in another round", (value,)
+        return f"{name} is {whose}, and may be written under another name or in another iteration", (value,)
     outputs = "".join(f" (%{graph.names[output]})" for output in capture.node.outputs[:1])
     return f"{capture.node.op}{outputs} may keep {name}, and it is written later", (value, capture.node)
 

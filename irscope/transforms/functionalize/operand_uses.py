@@ -1,4 +1,4 @@
-"""What one op does with its operands: which it writes, may keep or give back, or only reads; and which of them never change."""
+"""Classifies an op's operands: which it writes, may keep or return, or only reads; and which of them never change."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def written_operands(node: Node, schema: OpSchema | None) -> list[Value]:
 
 
 class Operands:
-    """What the ops of one graph do with their operands, each schema looked at once."""
+    """How the ops of one graph use their operands, with each schema inspected once."""
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[int, ...] | None] = {}
         self._writes_first: dict[int, bool] = {}
         self._schemas: list[OpSchema] = []
-        """Those looked at, so that no other gets the identity of one."""
+        """The schemas inspected, kept alive so that no other schema gets the id of one of them."""
 
     def kept(self, node: Node) -> tuple[Value, ...]:
-        """The operands of which the node may keep or give back the memory, or write it as it likes."""
+        """The operands whose memory the node may keep, return, or write in an unknown way."""
         op, inputs = node.op, node.inputs
         if op.startswith("prim::"):
             return () if op == "prim::Print" or op in SHAPE_READERS else inputs
@@ -57,7 +57,7 @@ class Operands:
         return kept + inputs[named:] if given > named else kept
 
     def writes_first_only(self, schema: OpSchema) -> bool:
-        """Whether an op writes its first operand and gives that back, and nothing else of any operand."""
+        """Whether an op writes only its first operand, and returns no operand's memory but that."""
         if id(schema) not in self._writes_first:
             self._schemas.append(schema)
             self._writes_first[id(schema)] = _writes_first_only(schema)
@@ -65,7 +65,7 @@ class Operands:
 
 
 def _kept_places(op: str, schema: OpSchema) -> tuple[int, ...] | None:
-    """The places of the operands that an op may keep; None for all."""
+    """The indices of the operands that an op may keep; None for all."""
     if op in SHAPE_READERS:
         return ()
     if schema.is_vararg or is_fully_opaque(op):
@@ -78,14 +78,14 @@ def _is_tensor(type: Type) -> bool:
 
 
 def is_steady(graph: Graph, value: Value) -> bool:
-    """Whether an operand is the same whenever it is read: a number, or a list that nobody writes."""
+    """Whether an operand is the same whenever it is read: a number, or a list that is never written."""
     type = value.type.element if isinstance(value.type, OptionalType) else value.type
     if isinstance(type, TensorType):
         return False
     if not isinstance(type, ListType):
         return True
-    maker = graph.producer.get(value)
-    if maker is not None and maker.op in ("prim::Constant", "prim::ListConstruct"):
+    producer = graph.producer.get(value)
+    if producer is not None and producer.op in ("prim::Constant", "prim::ListConstruct"):
         users = (use.user for use in graph.users.get(value, ()))
         if all(isinstance(user, Node) and _leaves_alone(user, value) for user in users):
             return True
@@ -93,7 +93,7 @@ def is_steady(graph: Graph, value: Value) -> bool:
 
 
 def _leaves_alone(node: Node, value: Value) -> bool:
-    """Whether a node only reads a list of numbers: it neither writes nor keeps it, nor gives it back."""
+    """Whether a node only reads a list of numbers: it neither writes nor keeps nor returns it."""
     if node.blocks or not node.op.startswith("aten::") or effect_of(node) not in ("pure", "view"):
         return False
     schema = schema_of(node)

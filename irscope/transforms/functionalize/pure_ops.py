@@ -1,18 +1,18 @@
-"""The pure op that computes what an in-place op writes, and what of the tensor that was written it gives by itself.
+"""Finds the functional variant (*twin*) of an in-place op, and which properties of the written tensor its result has.
 
 By torch's rules `aten::f_(self, ...)` is `self.copy_(aten::f(self, ...))`. So the twin of `f_` is the pure overload of
 `f` with the same arguments, and `aten::copy(self, f(self, ...))` has the elements, the element type, the shape and the
-strides that `self` has afterwards, whatever they are: that is what `copy` is for. Where the twin by itself has them, no
-copy is needed. Three things may differ:
+strides that `self` has afterwards, whatever they are: that is what `copy` is for. Where the twin's own result has them,
+no copy is needed. Three things may differ:
 
 * *Element type.* `f_` keeps that of `self`; `f` promotes. Both are known, or a copy converts. Where the twin's is of a
-  higher kind torch refuses to write it, and so the write stays.
+  higher kind, torch refuses to write it, and so the write stays.
 * *Shape.* `f_` refuses operands that broadcast to more than `self`, and so does `copy`.
-* *Strides.* `self` keeps its own. A fresh result has strides of the op's choice, and what is computed of it later lies
-  accordingly, to where `view` works or does not. Even the stride of a dimension of one element counts: torch orders the
+* *Strides.* `self` keeps its own. A fresh result has strides of the op's choice, which the layouts of later results
+  follow, and whether a later `view` works. Even the stride of a dimension of one element counts: torch orders the
   dimensions of a result by all strides of the operands. So all strides are known and equal, or one of two proofs holds
-  for a `self` without gaps: `fill` and `zero` give what `empty_like` gives; and a pointwise op whose first operand is
-  `self` goes by its strides, which are all different if no dimension has fewer than two elements.
+  for a `self` without gaps: `fill` and `zero` return the layout of `empty_like`; and a pointwise op whose first operand
+  is `self` follows its strides, which are all different if no dimension has fewer than two elements.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ __all__ = ["NoTwin", "Twin", "Twins"]
 _TRANSPOSED: Final = TensorType("float32", (3, 2), (1, 3), "cpu")
 _ROWS: Final = TensorType("float64", (3, 2), (2, 1), "cpu")
 _SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
-"""What a type rule raises when it is given less than it can handle."""
+"""The exceptions that a type rule raises when it gets incomplete arguments."""
 
 _COPY: Final = "aten::copy"
 _LIKE_FIRST: Final = ("aten::fill", "aten::zero")
-"""Ops whose result lies as their first operand does, if that has no gaps."""
+"""Ops whose result has the layout of their first operand, if that has no gaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The pure op for an in-place one."""
+    """The functional variant of an in-place op."""
 
     op: str
     keeps_dtype: bool
-    """Whether its result certainly has the element type of what is written."""
+    """Whether its result certainly has the element type of the written tensor."""
     keeps_strides: bool
-    """Whether its result certainly has the shape and all the strides of what is written."""
+    """Whether its result certainly has the shape and all the strides of the written tensor."""
     keeps_dense_strides: bool
-    """Whether it has them if what is written has no gaps."""
+    """Whether its result has them if the written tensor has no gaps."""
     dtype: str | None
     """The element type of its result."""
     is_pointwise: bool
@@ -70,23 +70,23 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class NoTwin:
-    """Why an in-place op has none."""
+    """The reason that an in-place op has no functional variant."""
 
     rule: str
     because: str
 
 
 class Twins:
-    """The twins of the in-place nodes of one graph, each kind of node asked for once."""
+    """The functional variants of the in-place nodes of one graph, each kind of node analysed once."""
 
     def __init__(self, graph: Graph, shapes: Shapes) -> None:
         self.shapes = shapes
         self._graph = graph
-        self._goes_by_first: dict[str, bool] = {}
+        self._follows_first: dict[str, bool] = {}
         self._found: dict[NodeSignature, Twin | NoTwin] = {}
 
     def of(self, node: Node, schema: OpSchema) -> Twin | NoTwin:
-        """The twin of a node that writes its first operand and nothing else."""
+        """Returns the functional variant of a node that writes only its first operand, or why there is none."""
         form = self.shapes.form(node)
         if form is None:
             return self._of(node, schema)
@@ -124,12 +124,12 @@ class Twins:
         return Twin(node.op, keeps_dtype, exact, dense, result.dtype, op.category == "pointwise")
 
     def type_of_result(self, node: Node, types: Mapping[Value, TensorType] | None = None) -> TensorType:
-        """What the type rule says of a node's one result; `types` say more of some operands, or of new ones."""
+        """Returns the type of a node's single result by its type rule; `types` refine some operands, or describe new ones."""
         schema, op = schema_of(node), op_of(node)
         if schema is None or op is None:
             return TensorType()
         given = {name: self._abstract(argument, types or {}) for name, argument in bind(node, schema).items()}
-        return _asked(op, given)
+        return _inferred(op, given)
 
     def _abstract(self, argument: Any, types: Mapping[Value, TensorType]) -> Any:
         if not isinstance(argument, Value):
@@ -140,22 +140,22 @@ class Twins:
         return Unknown(argument.type) if payload is NOT_CONSTANT else payload
 
     def _is_laid_out_like_first(self, op: Op, schema: OpSchema) -> bool:
-        """Whether a result goes by the strides of the first operand before those of the others."""
-        known = self._goes_by_first.get(schema.full_name)
+        """Whether a result follows the strides of the first operand before those of the others."""
+        known = self._follows_first.get(schema.full_name)
         if known is None:
-            known = self._goes_by_first[schema.full_name] = _goes_by_first(op, schema)
+            known = self._follows_first[schema.full_name] = _follows_first(op, schema)
         return known
 
 
 def _is_twin(in_place: OpSchema, pure: OpSchema, node: Node) -> bool:
-    """Whether the pure overload takes the same arguments and gives one fresh tensor."""
+    """Whether the pure overload takes the same arguments and returns one fresh tensor."""
     names = [argument.name for argument in in_place.arguments] == [argument.name for argument in pure.arguments]
     fresh = len(pure.returns) == 1 and isinstance(pure.returns[0].type, TensorType)
     return names and fresh and effect_of(node) == "pure"
 
 
-def _goes_by_first(op: Op, schema: OpSchema) -> bool:
-    """What the type rule gives for a transposed first operand beside others that lie row by row."""
+def _follows_first(op: Op, schema: OpSchema) -> bool:
+    """Whether the type rule returns a transposed result for a transposed first operand beside contiguous others."""
     first, given = schema.arguments[0].name, dict[str, Any]()
     for argument in schema.arguments:
         type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
@@ -163,11 +163,11 @@ def _goes_by_first(op: Op, schema: OpSchema) -> bool:
             given[argument.name] = _TRANSPOSED if argument.name == first else _ROWS
         else:
             given[argument.name] = Unknown(argument.type) if argument.default is REQUIRED else argument.default
-    return _asked(op, given).strides == _TRANSPOSED.strides
+    return _inferred(op, given).strides == _TRANSPOSED.strides
 
 
-def _asked(op: Op, given: dict[str, Any]) -> TensorType:
-    """The rule's answer; a type that says nothing where there is no rule, or it cannot tell."""
+def _inferred(op: Op, given: dict[str, Any]) -> TensorType:
+    """Returns the type rule's result, or an unknown tensor type if there is no rule or it does not know."""
     if op.type_rule is None:
         return TensorType()
     try:

@@ -1,8 +1,8 @@
-"""Carrying a plan out: each family is a variable, its versions are values, and every name is looked up where it is read.
+"""Carries out a plan: each family is a variable, its versions are values, and every name is looked up where it is read.
 
-The walk is the construction of static single assignment over blocks. A write makes the next version of the base. A view
-of an old version is taken again of the present one, in the block where it is read. An if in which a family is written
-gets one more result for it, a loop one more carried value. What is known inside a block is forgotten at its end.
+The walk constructs static single assignment form over blocks. A write defines the next version of the base. A view of an
+old version is taken again of the current one, in the block where it is read. An if in which a family is written gets one
+more result for it, a loop one more carried value. Names and versions of a block are dropped at its end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Open:
 
 
 def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
-    """The graph after the plan, and the edits; linear in the graph and in what is carried."""
+    """The graph after the plan, and the edits; linear in the graph and in the carried values."""
     walk = _Walk(plan)
     for step in steps(graph):
         if step.kind == "enter":
@@ -58,7 +58,7 @@ def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
     assert body is not None
     if walk.false is not None:
         constant = make_node(new_id(), "prim::Constant", (), (walk.false,), FrozenDict(value=0), (), None, "")
-        walk.edits.append(Created(constant, "the flag of the copies that now stand for writes: they are not asynchronous"))
+        walk.edits.append(Created(constant, "the copies are not asynchronous (non_blocking is False)"))
         body = make_block(body.id, body.params, (constant, *body.nodes), body.returns)
     return (graph if body is graph.body else replace(graph, body=body)), walk.edits
 
@@ -102,7 +102,7 @@ class _Walk(Names):
             self.body = done
 
     def close(self) -> None:
-        """All blocks of a node are done."""
+        """Emit a node whose blocks are all done."""
         made = self._open.pop()
         families = self.plan.carried.get(made.node, ())
         results = tuple(self._like(family.base) for family in families)
@@ -158,39 +158,39 @@ class _Walk(Names):
     # Writes
 
     def _write(self, write: Write) -> None:
-        """The twin in the place of an in-place op, and the whole of which it wrote a part."""
+        """Emit the functional variant of an in-place op, and the new whole of which it wrote a part."""
         node, member, twin = write.node, write.member, write.twin
         self.edits.append(Erased(node, "all aliases of what it writes are known, and a pure op computes the new value"))
         inputs = tuple(map(self._elements if member.is_part else self._view_name, node.inputs))
         result = node.outputs[0] if node.outputs else self._like(member.value)
-        told = f"{node.op} wrote in place; its functional variant makes a new value"
+        because = f"{node.op} wrote in place; its functional variant makes a new value"
         if member.is_part:
-            result = self._part(write, inputs, result, told)
+            result = self._part(write, inputs, result, because)
         elif write.is_exact and twin.keeps_dtype:
-            self._add(twin.op, inputs, result, node, told)
+            self._add(twin.op, inputs, result, node, because)
         else:
-            raw = self._add(twin.op, inputs, _raw(result, twin.dtype), node, told)
+            raw = self._add(twin.op, inputs, _raw(result, twin.dtype), node, because)
             if write.is_exact and twin.dtype is not None and self._fact(inputs[0]).dtype is not None:
                 self._add("aten::type_as", (raw, inputs[0]), result, node, f"{node.op} kept the element type")
             else:
                 self._store(inputs[0], raw, result, node, f"{node.op} kept element type and layout")
         self._put_back(member, result, node)
 
-    def _part(self, write: Write, inputs: tuple[Value, ...], result: Value, told: str) -> Value:
-        """The new elements of a part, and their type; how they lie does not matter, for they go into the whole."""
+    def _part(self, write: Write, inputs: tuple[Value, ...], result: Value, because: str) -> Value:
+        """Emit the new elements of a part; their layout does not matter, as they are copied into the whole."""
         node, twin = write.node, write.twin
         type = self._type_of(node, twin.op, inputs)
         raw = _raw(result, twin.dtype)
         if twin.keeps_dtype:
             made = self._elements_of(result, type, is_new=True)
-            return self._add(twin.op, inputs, made, node, told)
-        self._add(twin.op, inputs, raw, node, told)
+            return self._add(twin.op, inputs, made, node, because)
+        self._add(twin.op, inputs, raw, node, because)
         self._known[raw] = type
         made = self._elements_of(result, type.with_(dtype=self._fact(inputs[0]).dtype), is_new=True)
         return self._add("aten::type_as", (raw, inputs[0]), made, node, f"{node.op} kept the element type")
 
     def _put_back(self, member: Member, value: Value, node: Node) -> None:
-        """Make the version of the base that has `value` where the member lies, and call the members on the way so."""
+        """Emit the version of the base with `value` at the member's place, and name the members on the way accordingly."""
         found = [(member, value)]
         apart = 0
         reason = f"puts back what {node.op} wrote through a view"
@@ -212,21 +212,21 @@ class _Walk(Names):
             self._set_name(name, named, is_view=index >= apart)
 
     def _scattered(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
-        """A copy of the whole with the part replaced."""
+        """Emit a copy of the whole with the part replaced."""
         op, inputs = PUTS_BACK[view.op], (self._elements(parent.value), value, *view.inputs[1:])
         if not parent.is_part:
             return self._add(op, inputs, self._like(parent.value), view, reason)
         return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)
 
     def _undone(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
-        """The elements of a part, from those of a view of all of it."""
+        """Emit the elements of a part, from those of a view of all of it."""
         op, inputs = INVERSES[view.op], (value, *view.inputs[1:])
         if view.op == "aten::view":
             op, inputs = "aten::reshape_as", (value, self._elements(parent.value))
         return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)
 
     def _viewed_back(self, view: Node, value: Value, parent: Member, reason: str) -> tuple[Value, bool]:
-        """A tensor that lies as the whole did, from a `view` of all of it, and whether it shares memory with that."""
+        """Emit a tensor with the layout of the whole, from a `view` of all of it; return it, and whether they share memory."""
         whole, result = self._view_name(parent.value), self._like(parent.value)
         if restores(self._fact(parent.value), self._fact(view.output)):
             return self._add("aten::view_as", (value, whole), result, view, reason), True
@@ -240,7 +240,7 @@ def _without_strides(value: Value) -> Value:
 
 
 def _raw(value: Value, dtype: str | None) -> Value:
-    """A result before it is converted: of the same shape, and it may lie otherwise."""
+    """A result before it is converted: of the same shape, in any layout."""
     assert isinstance(value.type, TensorType)
     return make_value(new_id(), TensorType(dtype, value.type.shape, None, value.type.device), value.name)
 

@@ -1,9 +1,9 @@
-"""What every name of a family is called at the place where the walk is, and what is known of the tensors that got new names.
+"""Maps each member of a family to its current value as the walk proceeds, with the known types of new values.
 
-A member has a *view name*, a tensor that is the memory that the member would be: it is the version of the base, or is
-taken again of it. After a write of a part it may also have an *apart* name: a tensor of its own with the elements that
-the member has, until somebody may write the memory. An op that reads gets that only if its result then lies in memory as
-it would: the type rule says so.
+A member has a *view name*, a tensor in the memory that the member would have: the version of the base, or a view taken
+again of it. After a write of a part it may also have an *apart* name: a tensor of its own with the member's elements,
+valid until the memory may be written. An op reads the apart name only if its result keeps the layout that it would have,
+according to the type rule.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ __all__ = ["Frame", "Names", "Plan"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done."""
+    """The planned rewrites."""
 
     writes: Mapping[Node, Write]
-    """The writes that become pure ops."""
+    """The writes that become functional variants."""
     members: Mapping[Value, Member]
     """The names of the families that have such writes."""
     carried: Mapping[Node, tuple[Family, ...]]
     """The families that are written inside each if or loop."""
     kept: Mapping[Node, tuple[Value, ...]]
-    """Of the pure nodes that take such names, the operands that they may give back or keep; others may keep them all."""
+    """For pure nodes that take such names, the operands that they may return or keep; other nodes may keep all of them."""
     twins: Twins
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """What a member is called while the base has a version."""
+    """The value of a member for one version of the base."""
 
     version: Value
     value: Value
     is_view: bool
-    """Whether it shares the version's memory; otherwise it has the same elements, until somebody else may write them."""
+    """Whether it shares the version's memory; otherwise it has the same elements, until the memory may be written."""
     epoch: tuple[int, int]
-    """When it got the name."""
+    """The epoch in which it got the name."""
 
 
 @dataclass(slots=True)
@@ -54,27 +54,27 @@ class Frame:
     params: tuple[Value, ...]
     nodes: list[Node] = field(default_factory=list)
     versions: list[tuple[Family, Value]] = field(default_factory=list)
-    """What to put back at the end: the versions before."""
+    """The previous versions, to restore at the end."""
     names: list[tuple[Member, _Name | None]] = field(default_factory=list)
 
 
 class Names:
-    """The names at one place of the program, which the walk moves; new nodes go to the block that is open."""
+    """The names at the walk's current place in the program; new nodes are added to the open block."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.edits: list[Edit] = []
         self.false: Value | None = None
-        """The constant that `copy` wants, if it is wanted."""
+        """The `non_blocking` argument of all copies, once one is needed."""
         self._frames: list[Frame] = []
         self._version: dict[Family, Value] = {}
         self._names: dict[Member, _Name] = {}
         self._rounds = 0
-        """How many bodies of loops were entered: what comes later in one may have run in the round before."""
+        """The number of loop bodies entered: nodes later in a body may have run in the iteration before."""
         self._known: dict[Value, TensorType] = {}
-        """Of new values, what is known beyond their declared types."""
+        """For new values, the types known beyond the declared ones."""
         self._touched: Counter[Family] = Counter()
-        """How often each family's memory was handed out, or written in place."""
+        """How often each family's memory was passed out, or written in place."""
 
     def _add(self, op: str, inputs: tuple[Value, ...], output: Value, like: Node, reason: str) -> Value:
         node = make_node(new_id(), op, inputs, (output,), like.attrs, (), like.location, like.scope)
@@ -83,7 +83,7 @@ class Names:
         return output
 
     def _store(self, target: Value, source: Value, result: Value, like: Node, reason: str) -> Value:
-        """A tensor that lies as the target does, with the elements of the source."""
+        """Emit a tensor with the layout of the target and the elements of the source."""
         if self.false is None:
             self.false = make_value(new_id(), BOOL, "false")
         return self._add("aten::copy", (target, source, self.false), result, like, reason)
@@ -91,7 +91,7 @@ class Names:
     # Types
 
     def _like(self, value: Value) -> Value:
-        """A new value for a tensor of which all is known that is known of another."""
+        """A new value with the declared and the known type of another."""
         made = make_value(new_id(), value.type, value.name)
         fact = self._fact(value)
         if fact != value.type:
@@ -99,12 +99,12 @@ class Names:
         return made
 
     def _elements_of(self, value: Value, type: TensorType, *, is_new: bool = False) -> Value:
-        """A value for the elements of another, which lie as `type` says; the other itself if it is new and lies so."""
-        told = value.type
-        assert isinstance(told, TensorType)
-        told = told if told.strides in (None, type.strides) else told.with_(strides=None)
-        made = value if is_new and told is value.type else make_value(new_id(), told, value.name)
-        self._known[made] = type if type.shape is not None else told.with_(strides=None)
+        """A value for the elements of another in the layout of `type`; the other itself if it is new and declared so."""
+        declared = value.type
+        assert isinstance(declared, TensorType)
+        declared = declared if declared.strides in (None, type.strides) else declared.with_(strides=None)
+        made = value if is_new and declared is value.type else make_value(new_id(), declared, value.name)
+        self._known[made] = type if type.shape is not None else declared.with_(strides=None)
         return made
 
     def _fact(self, value: Value) -> TensorType:
@@ -113,14 +113,14 @@ class Names:
         return known
 
     def _type_of(self, node: Node, op: str, inputs: tuple[Value, ...]) -> TensorType:
-        """What is known of the result of an op."""
-        asked = make_node(node.id, op, inputs, node.outputs, node.attrs, (), None, "")
-        return self.plan.twins.type_of_result(asked, self._known)
+        """The known type of an op's result."""
+        probe = make_node(node.id, op, inputs, node.outputs, node.attrs, (), None, "")
+        return self.plan.twins.type_of_result(probe, self._known)
 
     # Names
 
     def _handed_out(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The values that a block, or a node with blocks, takes or gives: whoever gets them may write them."""
+        """The names of values that a block, or a node with blocks, takes or returns: they may be written from there on."""
         names = tuple(map(self._view_name, values))
         self._touch(values)
         return names
@@ -145,15 +145,15 @@ class Names:
         self._names[member] = _Name(self._version[member.family], value, is_view, self._epoch(member.family))
 
     def _read(self, node: Node, kept: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The operands of a node by their names here; by those of equal elements, if its result then lies as it did."""
+        """The operands of a node by their current names; by apart names, if its result then keeps its layout."""
         found = {value: self._apart(value) for value in node.inputs if value not in kept}
         if any(found.values()):
             inputs = tuple(found.get(value) or self._view_name(value) for value in node.inputs)
-            if self._gives_the_same(node, inputs):
+            if self._keeps_result_type(node, inputs):
                 return inputs
         return tuple(map(self._view_name, node.inputs))
 
-    def _gives_the_same(self, node: Node, inputs: tuple[Value, ...]) -> bool:
+    def _keeps_result_type(self, node: Node, inputs: tuple[Value, ...]) -> bool:
         if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, TensorType):
             return node.op == "prim::Print"
         wanted, found = self._fact(node.outputs[0]), self._type_of(node, node.op, inputs)
@@ -161,7 +161,7 @@ class Names:
         return known and (wanted.dtype, wanted.shape, wanted.strides) == (found.dtype, found.shape, found.strides)
 
     def _apart(self, value: Value) -> Value | None:
-        """A tensor that has the elements of a part, and has memory of its own."""
+        """The valid apart name of a part, a tensor with its elements in memory of its own; None if there is none."""
         member = self.plan.members.get(value)
         known = self._names.get(member) if member is not None else None
         if member is None or known is None or known.is_view or known.version is not self._version[member.family]:
@@ -169,11 +169,11 @@ class Names:
         return known.value if known.epoch == self._epoch(member.family) else None
 
     def _elements(self, value: Value) -> Value:
-        """A value with the elements that the old value would have here."""
+        """A value with the elements that the old value would have at this place."""
         return self._apart(value) or self._view_name(value)
 
     def _view_name(self, value: Value) -> Value:
-        """A value that is, here, the memory that the old value would be; views are taken again where they are stale."""
+        """A value in the memory that the old value would have at this place; stale views are taken again."""
         member = self.plan.members.get(value)
         if member is None:
             return value

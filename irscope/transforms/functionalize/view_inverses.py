@@ -1,4 +1,4 @@
-"""Views that can be taken again and written back: which parts of a tensor are certainly apart, what restores the whole."""
+"""Properties of views that can be taken again and written back: disjoint parts, equal views, and restored strides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["are_alike", "are_apart", "restores"]
 
 
 def restores(whole: TensorType, seen: TensorType) -> bool:
-    """Whether a tensor that was seen by `view` with other extents has all its strides back when it is seen as before.
+    """Whether a tensor that was viewed with other extents has all its strides again after the inverse `view`.
 
     >>> whole, seen = TensorType("float32", (3, 1), (1, 3)), TensorType("float32", (3,), (1,))
     >>> restores(whole, seen), restores(whole.with_(strides=(1, 1)), seen), restores(whole.with_(shape=(3, 2)), seen)
@@ -20,13 +20,13 @@ def restores(whole: TensorType, seen: TensorType) -> bool:
     if shape is None or viewed is None:
         return False
     if not shape or min(shape) > 1:
-        return True  # then an element's place tells every stride
+        return True  # then the elements' places determine every stride
     known = whole.strides is not None and seen.strides is not None
     return known and view_strides(viewed, seen.strides or (), shape) == whole.strides
 
 
 def are_apart(graph: Graph, a: Node, b: Node) -> bool:
-    """Whether two views of one tensor certainly have no element in common: constant ranges of one dimension.
+    """Whether two views of one tensor certainly share no element, by constant ranges of one dimension.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4, 6)):
@@ -71,7 +71,7 @@ def are_alike(graph: Graph, a: Node, b: Node) -> bool:
 
 
 def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:
-    """The dimension that a select or slice takes a range of, and a range that holds it."""
+    """The dimension of a select or slice, and the start and end of a range that contains its elements; None if unknown."""
     type = node.inputs[0].type
     shape = type.shape if isinstance(type, TensorType) else None
     given = [constant_of(graph, value) for value in node.inputs[1:4]]
@@ -89,7 +89,7 @@ def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:
 
 
 def _place(bound: object, extent: object) -> int | None:
-    """A bound counted from the start; None when it is counted from an end that is not known."""
+    """A bound counted from the start; None when it is counted from an unknown end."""
     if bound is None:
         return extent if isinstance(extent, int) else None
     if not isinstance(bound, int):

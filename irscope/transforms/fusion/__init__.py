@@ -1,4 +1,4 @@
-"""Which nodes become one kernel, and why do the rest not?"""
+"""Which nodes become one kernel, and why do the others not?"""
 
 import lazy_loader
 

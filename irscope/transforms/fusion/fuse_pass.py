@@ -1,4 +1,4 @@
-"""Which ops run as one kernel, why the rest do not, and the graph in which each group is one node with a block."""
+"""The fusion pass: groups ops that run as one kernel, explains why others do not, and outlines each group into one node."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ def fuse(
     max_nodes: int = MAX_NODES, view_groups: bool = False, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
     force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (),
 ) -> Fusion:  # fmt: skip
-    """Group ops into kernels; first fold what is known before the program runs, and make in-place ops pure.
+    """Group ops into kernels, after folding what is known before the program runs and functionalizing in-place ops.
 
-    Of a `Module` it is the one public graph, with its calls inlined. Groups are made in each block, of `min_size` to
-    `max_nodes` nodes, with at most `max_arguments` inputs and outputs. The program means the same afterwards: see
+    A `Module` is fused as its one public graph, with its calls inlined. Groups are formed within each block, of `min_size` to
+    `max_nodes` nodes, with at most `max_arguments` inputs and outputs. The meaning of the program is preserved: see
     `irscope.transforms.grouping.partition` for the argument. `policy`:
 
-    * `"greedy"`: consumers from the last to the first, and for each what it reads, the latest first; then siblings.
+    * `"greedy"`: consumers from the last to the first, and for each its producers, the latest first; then siblings.
     * `"min-bytes"`: always the merge that saves most memory traffic; then siblings.
-    * `"torch-legacy"`: exactly the order of PyTorch's `_jit_pass_fuse`, its count of arguments included.
-    * a function that is given a `Candidate` and scores it: the best merge happens first, None and numbers up to 0
-      decline. It is asked again when the groups have grown.
+    * `"torch-legacy"`: exactly the order of PyTorch's `_jit_pass_fuse`, including its count of arguments.
+    * a function that takes a `Candidate` and scores it: the best merge happens first, None and numbers up to 0
+      decline. It is called again when the groups have grown.
 
     It is the pipeline `prepare-fusion,fuse-groups` with the same options for both, and `group-views` with `view_groups`.
 
-    `view_groups` makes one node, of kind `"view"`, of two or more views that follow one another and are in no kernel.
-    It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, the picture is smaller;
-    that is why it is a choice.
+    `view_groups` outlines two or more views that follow one another and are in no kernel into one node of kind `"view"`.
+    It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, but the picture is
+    smaller, so it is optional.
 
-    Whatever the policy, no two nodes of an entry of `forbid` come into one kernel, those of each entry of `force` come into one
-    before the policy decides the rest, and `opaque` nodes (or all nodes of an op, `"aten::exp"`) stay with the library. Nodes
-    are named as `why_not` takes them. What cannot be forced without making the program wrong is left, and `f.refused` has a
-    remark that says why. `f.what_if` changes such wishes of a fusion that is there.
+    Whatever the policy, no two nodes of an entry of `forbid` are put into one kernel, those of each entry of `force` are put into
+    one before the policy decides the rest, and `opaque` nodes (or all nodes of an op, `"aten::exp"`) stay with the library. Nodes
+    are named as for `why_not`. A merge that cannot be forced without making the program wrong is skipped, and `f.refused` has a
+    remark that says why. `f.what_if` changes such wishes of an existing fusion.
 
-    With `exact="torch"` only ops go into kernels whose results then have torch's bits; `irs.compile` has the same option.
+    With `exact="torch"` kernels contain only ops whose results then have torch's bits; `irs.compile` has the same option.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -91,7 +91,7 @@ def fuse_groups(
     max_nodes: int = MAX_NODES, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
     force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (),
 ) -> Fusion:  # fmt: skip
-    """The groups of a graph as it is: `fuse` without what `prepare_fusion` does before.
+    """Group the ops of a graph as it is: `fuse` without `prepare_fusion` before it.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -116,14 +116,14 @@ def _fused(graph: Graph, asked: Wanted, made: Prepared) -> Fusion:
 
 
 def _fused_again(graph: Graph, made: Prepared, asked: Wanted, assumed: Graph | None) -> Fusion:
-    """The same program with other options, or the same with other assumptions about its inputs."""
+    """Fuse the same program again with other options, or with other assumptions about its inputs."""
     if assumed is not None and assumed is not graph:
         return without_collector(_fused, assumed, asked, {})
     return without_collector(_fused, graph, asked, made)
 
 
 def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:
-    """The groups that were planned for the last graph of a history; `step` is called twice."""
+    """Build the groups that were planned for the last graph of a history; `step` is called twice."""
     before, asked = history.final, plans.asked
     started = perf_counter()
     groups = Groups(plans.fitness, plans.by_block.values(), min_size=asked.min_size)
@@ -148,7 +148,7 @@ def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda:
 
 
 def _with_view_groups(fusion: Fusion) -> Fusion:
-    """The same kernels, and the views that they left over in groups of their own."""
+    """The same kernels, with the remaining views in groups of their own."""
     record = group_views(fusion.graph)
     merges = [edit for edit in record.edits if isinstance(edit, Merged)]
     if not merges:

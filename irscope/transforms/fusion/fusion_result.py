@@ -1,4 +1,4 @@
-"""What a fusion decided, and the answers to why the groups are as they are."""
+"""The result of a fusion: the groups, their costs, and explanations of why nodes are together or apart."""
 
 from __future__ import annotations
 
@@ -39,60 +39,60 @@ if TYPE_CHECKING:
 __all__ = ["GROUPING", "Fusion"]
 
 GROUPING = "fuse-groups"
-"""The pass of a history that makes the groups."""
+"""The name of the pass in a history that forms the groups."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fusion(Drawn):
-    """A graph with its fusion groups, and the answers to why they are as they are."""
+    """A graph with its fusion groups, and the explanations for them."""
 
     graph: Graph
     """The program with each group as a `prim::FusionGroup` node; the values outside groups are the original ones."""
     original: Graph
     policy: str
     groups: tuple[Node, ...]
-    """The group nodes that this pass made, in program order over all blocks."""
+    """The group nodes that this pass built, in program order over all blocks."""
     history: History
     """`fold-constants`; `functionalize`, `dce` and `fold-tensors` if they found something to do; then `fuse-groups`, whose
     edits are the merges in the order in which they were decided; then `group-views` if it was wanted and found some."""
     _plans: Plans = field(repr=False)
     _group_of: Mapping[Node, Node] = field(repr=False)
-    """The group of each node of the planned graph that is in one."""
+    """Maps each grouped node of the planned graph to its group."""
     _outside_of: Mapping[Value, Value] = field(repr=False)
-    """What the values inside groups are called outside: parameters and results."""
+    """Maps parameters and results inside groups to the outside values that they represent."""
     _again: Callable[[Wanted, Graph | None], Fusion] = field(repr=False)
-    """The same program, or one with other assumptions about its inputs, grouped by other options."""
+    """Groups the same program, or one with other assumptions about its inputs, by other options."""
 
     def __deepcopy__(self, memo: object) -> Fusion:
         return self  # it is frozen, as is all that it holds
 
     def __reduce__(self) -> str:
-        what = "a Fusion cannot be pickled: it answers questions from what is known of the ops in this process"
+        what = "a Fusion cannot be pickled: its answers depend on the ops registered in this process"
         raise ArgumentError(what, hint="pickle f.original and fuse it again, or f.graph, which is the result")
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """What was fused (`passed`) and what was not though it looks as if it could (`missed`)."""
+        """The fusions done (`passed`), and those that look possible but were not done (`missed`)."""
         return self.history.remarks
 
     @cached_property
     def alias_db(self) -> AliasDb:
-        """The alias db of the fused graph: it follows the merges."""
+        """The alias db of the fused graph, which is updated from the original's by the merges."""
         return alias_db_of(self.graph)
 
     @property
     def exact(self) -> bool:
-        """Whether its kernels are to give torch's bits."""
+        """Whether its kernels must return torch's bits."""
         return self._plans.asked.exact
 
     def exactly(self, exact: Exact) -> Fusion:
-        """The same program fused by the same policy, with only those ops in kernels that have torch's bits there; itself if
-        `exact` is None, or if it was made so."""
+        """The same program fused by the same policy, with only those ops in kernels that keep torch's bits; this fusion
+        itself if `exact` is None, or if it is exact already."""
         return self._again(replace(self._plans.asked, exact=True), None) if is_exact(exact) and not self.exact else self
 
     @property
     def refused(self) -> tuple[Remark, ...]:
-        """What was to be forced into one kernel and would be wrong there, each with the reason; they are among the remarks."""
+        """The forced merges that would be wrong, each with the reason; they are also among the remarks."""
         return tuple(denied_remarks(self._plans.denied, self._plans.rules.graph))
 
     def what_if(
@@ -100,12 +100,12 @@ class Fusion(Drawn):
         force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[Value | str] | None = None,
         channels_last: Iterable[Value | str] = (),
     ) -> Fusion:  # fmt: skip
-        """The same program grouped otherwise; what was wished before stays, but for what this contradicts.
+        """The same program grouped differently; earlier wishes still apply, except those that the new ones contradict.
 
-        With a `step` of the history the merges up to it are done first, as here. `policy`, `forbid`, `force` and `opaque` are those
-        of `fuse`; a group stands for its members: `forbid=[f.groups[0]]` takes it apart. `distinct=True` is your promise
-        that no two inputs share memory, `False` that any two may, and names are inputs that share it with no other;
-        `channels_last` inputs lie so in memory. A merge that would be wrong is not done: `refused` says why.
+        With a `step` of the history, the merges up to it are done first, as here. `policy`, `forbid`, `force` and `opaque` are
+        those of `fuse`; a group means its members: `forbid=[f.groups[0]]` takes it apart. `distinct=True` is your promise that no
+        two inputs share memory, `False` says that any two may, and names are inputs that share memory with no other;
+        `channels_last` inputs have that layout. A merge that would be wrong is not done: `refused` says why.
 
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(1000)):
@@ -125,7 +125,7 @@ class Fusion(Drawn):
         return self._again(asked, assumed)
 
     def cost(self) -> Cost:
-        """What a run costs: kernels, library calls, and the bytes that they move, each loop's inside once; of tensors of known size."""
+        """The cost of a run: kernels, library calls, and the bytes that they move, for tensors of known size; loop bodies count once."""
         return self._cost
 
     @cached_property
@@ -133,12 +133,12 @@ class Fusion(Drawn):
         return program_cost(self.graph, self._plans.rules)
 
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
-        """One row per group: what it computes, over which points, and what that costs.
+        """One row per group: its ops, its iteration space, and its cost.
 
         Bytes before are those that its nodes move if each runs alone, bytes after those of the kernel; only tensors of
-        known size count. Flops are the operations in the ops' expressions, an `exp` as one. The time is that of the
-        bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which the column names: the time of
-        a kernel that only waits for memory.
+        known size count. Flops are the operations in the ops' expressions, where an `exp` counts as one. The time is that
+        of moving the bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which the column names:
+        the time of a memory-bound kernel.
 
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(1000, 1000)):
@@ -152,11 +152,11 @@ class Fusion(Drawn):
         return group_table(self.graph, self._members, plans.by_block, plans.rules, bandwidth)
 
     def traffic(self, group: Node) -> tuple[int, int]:
-        """Bytes that the nodes of a group move if each runs alone, and those that its kernel moves, as in `table`."""
+        """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`."""
         return group_traffic(group, self._members[group], self._plans.rules)
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
-        """The group that a node, or the maker of a value, is in."""
+        """The group that contains a node, or the producer of a value; None if there is none."""
         node = self._find(subject)
         return self._group(node) if isinstance(node, Node) else None
 
@@ -169,15 +169,15 @@ class Fusion(Drawn):
         return GivenGroups(self._plans.rules.graph)
 
     def _group(self, node: Node) -> Node | None:
-        """The group that a node of the folded graph is in: one that was made, or one that stood there before."""
+        """The group that contains a node of the folded graph: one that this fusion built, or one that existed before."""
         made = self._group_of.get(node)
         given = self._given.around(node) if made is None else None
         return given if given is not None and given.op in GROUPS else made
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
-        """Whether two nodes (or the makers of two values) are in one group, and why, or what keeps them apart.
+        """Whether two nodes (or the producers of two values) are in one group, and why, or what keeps them apart.
 
-        Of groups it is asked of members: of two where one feeds the other, if there are such.
+        For groups the answer is about members, if possible two of which one feeds the other.
         """
         found = []
         for subject in self._stand_ins(a, b):
@@ -188,7 +188,7 @@ class Fusion(Drawn):
         return self._why_not(*found)
 
     def _stand_ins(self, a: Node | Value | str, b: Node | Value | str) -> tuple[Node | Value | str, Node | Value | str]:
-        """What to ask about two subjects: a group itself is no node of the graph that was planned, its members are."""
+        """The subjects with groups replaced by members: a group is not a node of the planned graph, its members are."""
         one, other = self._inside(a), self._inside(b)
         if one is None and other is None:
             return a, b
@@ -196,13 +196,13 @@ class Fusion(Drawn):
             return one[-1], one[-1]
         graph = self._plans.rules.graph
         left, right = one or self._found(a), other or self._found(b)
-        for first, second, turned in ((left, right, False), (right, left, True)):
+        for first, second, swapped in ((left, right, False), (right, left, True)):
             wanted = set(second)
             for node in first:
                 for value in node.outputs:
                     for use in graph.users.get(value, ()):
                         if use.user in wanted and isinstance(use.user, Node):
-                            return (use.user, node) if turned else (node, use.user)
+                            return (use.user, node) if swapped else (node, use.user)
         return left[-1] if left else a, right[0] if right else b
 
     def _inside(self, subject: Node | Value | str) -> list[Node] | None:
@@ -223,7 +223,7 @@ class Fusion(Drawn):
         return no(found.because, *found.evidence)
 
     def obstacle(self, a: Node | Value | str, b: Node | Value | str) -> Refusal | None:
-        """What keeps two nodes apart, with the stable name of its rule; None for nodes of one group.
+        """The obstacle that keeps two nodes apart, with the stable name of its rule; None for nodes of one group.
 
         >>> import irscope as irs
         >>> g = irs.parse('''graph(%x : Float(3)):
@@ -249,7 +249,7 @@ class Fusion(Drawn):
         for node in (a, b):
             given = self._given.around(node)
             if given is not None:
-                what = f"{rules.db.node_words(node)} stands inside of {given.op}, which the program had already and which stays as it is"
+                what = f"{rules.db.node_words(node)} is inside {given.op}, which the program had already and which stays as it is"
                 return Refusal("given-group", what, (node, given))
         for node in (a, b):
             refusal = self._plans.refusal(node)
@@ -258,13 +258,13 @@ class Fusion(Drawn):
         blocks = folded.block_of[a], folded.block_of[b]
         if blocks[0] is not blocks[1]:
             owners = [folded.owner.get(block) for block in blocks]
-            told = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
-            what = f"they are in different blocks: one {told[0]}, the other {told[1]}"
+            places = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
+            what = f"they are in different blocks: one {places[0]}, the other {places[1]}"
             return Refusal("different-blocks", what, (a, b))
         return why_apart(self._plans.by_block[blocks[0]], self._plans.asked.policy, a, b)
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
-        """Why a node is in no group: its own property, or what keeps it from the neighbours that might have had it."""
+        """Why a node is in no group: a property of its own, or what keeps it apart from a neighbour that could be fused."""
         node = self._find(self._stand_ins(subject, subject)[0])
         if isinstance(node, Verdict):
             return node
@@ -278,18 +278,18 @@ class Fusion(Drawn):
         if refusal is not None:
             return no(refusal.because, *refusal.evidence)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
-        makers = [graph.producer.get(value) for value in node.inputs]
-        for other in (*users, *makers):
+        producers = [graph.producer.get(value) for value in node.inputs]
+        for other in (*users, *producers):
             if isinstance(other, Node) and rules.refusal(other) is None:
                 return self._why_not(node, other)
         return no("none of its producers and users can be part of a kernel", node)
 
     def _find(self, subject: Node | Value | str) -> Node | Verdict:
-        """The node of the folded graph that is meant, or why there is none."""
+        """The node of the folded graph that the subject names, or why there is none."""
         node = subject if isinstance(subject, Node) else self._maker(subject)
         if node is None:
-            told = subject if isinstance(subject, str) else repr(subject)
-            return no(f"%{told.removeprefix('%')} is an input or a block parameter: it has no producer", subject)
+            name = subject if isinstance(subject, str) else repr(subject)
+            return no(f"%{name.removeprefix('%')} is an input or a block parameter: it has no producer", subject)
         found = self._by_id.get(node.id)
         if found is None and node not in self.original.position and node not in self.graph.position:
             what = f"{node!r} is not a node of graph {self.original.name!r}"
@@ -299,7 +299,7 @@ class Fusion(Drawn):
         return found
 
     def _maker(self, subject: Value | str) -> Node | None:
-        """The node that makes a value of the original or the fused graph, or that a node's name means."""
+        """The producer of a value of the original or the fused graph, or the node of the given name."""
         if isinstance(subject, str) and "::" in subject and not subject.startswith("%"):
             return self.original.node(subject)
         value = self._value(subject)
@@ -309,11 +309,11 @@ class Fusion(Drawn):
 
     @property
     def _fused_at(self) -> int:
-        """How many passes ran before the groups were made."""
+        """The number of passes that ran before the groups were formed."""
         return next(step for step, record in enumerate(self.history.records) if record.name == GROUPING)
 
     def _value(self, name: Value | str) -> Value:
-        """The value, or that of this name, in the original graph, or else in the fused one."""
+        """The value, or the value of this name, in the original graph, or else in the fused one."""
         try:
             return self.original.value(name)
         except UnknownName as unknown:
@@ -324,7 +324,7 @@ class Fusion(Drawn):
 
     @cached_property
     def _by_id(self) -> dict[int, Node]:
-        """Nodes are rebuilt when their operands or blocks change; their ids stay."""
+        """The planned nodes by id: nodes are rebuilt when their operands or blocks change, but keep their ids."""
         return {node.id: node for node in self._plans.rules.graph.nodes()}
 
     @cached_property

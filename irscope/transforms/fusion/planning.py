@@ -1,4 +1,4 @@
-"""Which nodes of one graph become groups: the plans of its blocks, and what was asked for."""
+"""Plans the groups of one graph: the options of fusion, and a plan for each block."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from irscope.transforms.history import History
 __all__ = ["MAX_ARGUMENTS", "MAX_NODES", "Plans", "Wanted", "fusible_blocks", "plans_of", "the_graph", "wanted"]
 
 MAX_ARGUMENTS: Final = 128
-"""Inputs and outputs of one kernel at most, as in PyTorch's fuser."""
+"""The most inputs and outputs of one kernel, as in PyTorch's fuser."""
 MAX_NODES: Final = 512
-"""Nodes of one kernel at most: a chain of 2,000 in one kernel took 2.5 s to compile, in four a tenth of that each."""
+"""The most nodes of one kernel: a chain of 2,000 took 2.5 s to compile as one kernel, and a tenth of that for each of four."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What groups are wanted: the options of the passes that prepare and make them."""
+    """The options of fusion, shared by the passes that prepare and build groups."""
 
     policy: Policy
     min_size: int
@@ -50,12 +50,12 @@ class Wanted:
 def wanted(
     policy: str | Score, min_size: int, max_arguments: int, max_nodes: int, exact: Exact, wishes: Wishes = NO_WISHES
 ) -> Wanted:  # fmt: skip
-    """The options of a pass, checked."""
+    """Returns the options of a pass, checked."""
     return Wanted(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
 
 
 def the_graph(graph: object, name: str) -> Graph:
-    """What a pass was given, which must be a graph, or a module with one entry, whose calls are then inlined."""
+    """Returns the argument of a pass as a graph; the calls of a module, which must have one entry, are inlined."""
     if isinstance(graph, Module):
         return inlined(graph)
     if isinstance(graph, Graph):
@@ -68,14 +68,14 @@ def the_graph(graph: object, name: str) -> Graph:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plans:
-    """What was decided about each block of a graph."""
+    """The decisions about each block of a graph."""
 
     fitness: NodeProfiles
     by_block: dict[Block, BlockPlan]
     asked: Wanted
     wishes: PlacedWishes
     denied: Sequence[Denied]
-    """The merges that were wanted and are not legal."""
+    """The merges that were requested and are not legal."""
 
     @property
     def rules(self) -> Eligibility:
@@ -83,13 +83,13 @@ class Plans:
         return self.fitness.rules
 
     def refusal(self, node: Node) -> Refusal | None:
-        """Why a node can be in no group, by its properties or by a wish."""
+        """Returns why a node cannot be in any group, by its properties or by a wish; None if it can."""
         return unfit(self.rules, self.wishes, node)
 
 
 def plans_of(history: History, asked: Wanted) -> Plans:
-    """The plans of the last graph of a history; made once by the policies that have a name and for no wishes. A function of the
-    user's is asked each time."""
+    """Returns the plans of the last graph of a history; they are cached for registered policies without wishes, and computed each
+    time for a user's function."""
     if POLICIES.get(asked.policy.name) is asked.policy and not asked.wishes:
         return once(history.final, asked, lambda: _planned(history, asked))
     return _planned(history, asked)
@@ -108,7 +108,7 @@ def _planned(history: History, asked: Wanted) -> Plans:
 
 
 def fusible_blocks(graph: Graph) -> Iterator[Block]:
-    """Each block that is not inside of a group, or of a region that nobody knows, in textual order."""
+    """Yields each block that is reached through ifs and loops only, and so not inside a group or an unknown op, in textual order."""
     stack = [graph.body]
     while stack:
         block = stack.pop()

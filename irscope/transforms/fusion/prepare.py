@@ -1,10 +1,10 @@
-"""What is done to a program before its ops are grouped: the passes that `fuse` begins with.
+"""Prepares a program for grouping: the passes that `fuse` begins with.
 
-Known numbers become constants, in-place ops pure, what nobody reads goes, and small known tensors become constants. One
-thing here depends on what fuses: a write of a part becomes a copy of the whole only where one kernel makes the whole
-(`irscope.transforms.fusion.outline.inplace_parts`). That is decided on the program in which every part is a copy; mostly
-all of them stay, and that program is the result. Otherwise those that do not are left in place, and it is asked again
-what the policy makes of the others: it may tear a chain of copies apart for the sake of another group.
+Known numbers become constants, in-place ops become functional, unused nodes are removed, and small known tensors become
+constants. One step depends on what fuses: a write of a part becomes a copy of the whole only where one kernel computes
+the whole (`irscope.transforms.fusion.outline.inplace_parts`). That is decided on the program in which every such write is
+a copy; usually all of them stay, and that program is the result. Otherwise the others are left in place, and the
+decision is repeated for those that stayed: the policy may split a chain of copies in favour of another group.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from irscope.transforms.history import History
 __all__ = ["PREPARING", "Prepared", "prepare_fusion", "prepared"]
 
 PREPARING: Final = 5
-"""Steps of the progress of `prepared`."""
+"""The number of progress steps of `prepared`."""
 
 Prepared = dict[bool | frozenset[Value], History]
-"""What became of one graph: folded only, and with all (True) or some of the writes of parts as copies."""
+"""The histories of one graph by variant: only folded (False), or with all (True) or some of the writes of parts as copies."""
 
 
 def prepare_fusion(
     graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
     max_nodes: int = MAX_NODES, exact: Exact = None,
 ) -> History:  # fmt: skip
-    """Fold, make pure and clean up what is about to be fused with these options: `fuse` without the groups.
+    """Fold, functionalize and clean up a graph to be fused with these options: `fuse` without the groups.
 
-    It is `fold-constants,functionalize,dce,fold-tensors`, of which those are recorded that found something to do; but
-    writes of parts stay in place where no kernel would make the whole.
+    It runs `fold-constants,functionalize,dce,fold-tensors`, and after the first records only those that changed
+    something; but writes of parts stay in place where no kernel would compute the whole.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -55,8 +55,8 @@ def prepare_fusion(
 
 
 def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:
-    """The passes that were run over the graph; `step` is called `PREPARING` times for what nearly all graphs need. `made` has what
-    was made of it before, and what other wishes need not make again."""
+    """Run the passes and return their history; `step` is called `PREPARING` times, which is enough for nearly all graphs. `made`
+    caches the graph's histories, so that calls with other wishes need not compute them again."""
     step = step or _nothing
     made = {} if made is None else made
     if False not in made:
@@ -70,7 +70,7 @@ def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = No
         found = made[copied]
         stay, are_all = parts_copied(found.final, folded.final, exact=asked.exact)
         step()
-        step = _nothing  # to be asked again is rare
+        step = _nothing  # a second round is rare
         if stay and (are_all or copied is not True):
             apart = split_chains(found.final, plans_of(found, asked).by_block, stay, asked.min_size)
             stay, are_all = stay - apart, are_all and not apart
@@ -81,10 +81,10 @@ def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = No
 
 
 def _made_pure(history: History, scatter: Literal[True] | frozenset[Value], step: Callable[[], object]) -> History:
-    """The program without the in-place ops that nobody can tell from pure ones, and what can be done then."""
+    """Functionalize, and run the clean-ups that this enables."""
     pure = functionalize(history.final, scatter=scatter)
     step()
-    if pure.edits:  # a write that nobody sees is gone, and what was written may be too
+    if pure.edits:  # a functionalized write may be unused, and so may the tensor that it wrote
         history = _then(history, pure)
         history = _then(history, remove_dead_nodes(history.final))
     step()
@@ -94,10 +94,10 @@ def _made_pure(history: History, scatter: Literal[True] | frozenset[Value], step
 
 
 def _nothing() -> None:
-    """A step that is not counted."""
+    """A progress step that is not counted."""
 
 
 def _then(history: History, record: PassRecord) -> History:
-    """The history with one pass more, if that changed something; the first is always there."""
+    """The history with one more pass, if that changed something; the first pass is always recorded."""
     leads(record)
     return history.then(record) if record.edits or not history.records else history

@@ -1,10 +1,10 @@
-"""Fusion as compilers once did it: the alias db is built anew while groups grow.
+"""Fusion as compilers once did it: the alias db is rebuilt while groups grow.
 
-Merging changes nobody's aliases, so the plan does not depend on how the db keeps up; what it costs does. PyTorch built
-the db and the order of the nodes anew after each merge, then once a block (PR #36345), and at last let one db follow the
-whole pass (PR #37106): from 752 s to 5.2 s for one detector. `fuse` plans with one db, and the one of the fused graph
-follows from it. This is for comparing: before each block, or after each merge, the graph is made as it is by then, its
-db, and its dependences.
+Merging does not change aliasing, so the plan does not depend on how the db is kept up to date; only its cost does.
+PyTorch rebuilt the db and the order of the nodes after each merge, then once per block (PR #36345), and at last kept
+one db up to date through the whole pass (PR #37106): from 752 s to 5.2 s for one detector. `fuse` plans with one db, and
+derives that of the fused graph from it. This module is for comparison: before each block, or after each merge, it builds
+the current graph, its db, and its dependences.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["fuse_rebuilding"]
 def fuse_rebuilding(
     graph: Graph, per: Literal["block", "merge"], *, policy: str | Score = "greedy", min_size: int = 2
 ) -> Fusion:
-    """What `fuse` gives, with a new alias db before each block or after each merge.
+    """Returns what `fuse` returns, but builds a new alias db before each block or after each merge.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -59,17 +59,17 @@ def fuse_rebuilding(
 
 
 class _Rebuilding:
-    """Builds the db of the graph as it is after the merges so far."""
+    """Rebuilds the graph after the merges so far, with its alias db and dependences."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
     def dependences(self, block: Block) -> Dependences:
-        """Those of a block that no merge has touched."""
+        """The dependences of a block that no merge has touched."""
         return dependences_by(AliasDb(self._groups.so_far()), block)
 
     def merged(self, plan: BlockPlan) -> None:
-        """The graph after one merge more, its db, and the order of the nodes of the block."""
+        """Rebuild, after one more merge, the graph, its db, and the dependences of the block."""
         graph = self._groups.so_far()
         block = next(block for block in graph.blocks() if block.id == plan.block.id)
         dependences_by(AliasDb(graph), block)

@@ -1,6 +1,6 @@
-"""The same program grouped otherwise: another policy, ops apart or together, other assumptions about the inputs.
+"""Groups the same program differently: another policy, ops apart or together, other assumptions about the inputs.
 
-What was wished before stays wished, but for what a new wish contradicts.
+Earlier wishes still apply, except those that a new wish contradicts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Known", "what_if"]
 
 
 class Known(Protocol):
-    """What a `Fusion` knows of its nodes and plans."""
+    """The part of `Fusion` that `what_if` needs."""
 
     @property
     def original(self) -> Graph: ...
@@ -42,7 +42,7 @@ def what_if(
     fusion: Known, *, step: int | None, policy: str | Score | None, forbid: Iterable[Iterable[Named]], force: Iterable[Iterable[Named]],
     opaque: Iterable[Named], distinct: bool | Iterable[Value | str] | None, channels_last: Iterable[Value | str],
 ) -> tuple[Wanted, Graph | None]:  # fmt: skip
-    """What is wanted then, and of which program, if of another. Raises ArgumentError or UnknownName."""
+    """Returns the new options, and the program if it is another one. Raises ArgumentError or UnknownName."""
     asked = fusion._plans.asked
     apart = tuple(_sides(fusion, each) for each in forbid)
     together = tuple(_several(fusion, each) for each in force)
@@ -59,7 +59,7 @@ def what_if(
 
 
 def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
-    """The nodes of one wish; a group stands for its members."""
+    """The nodes of one wish; a group means its members."""
     if isinstance(several, str | Value) or not isinstance(several, Iterable | Node):
         raise ArgumentError(f"{several!r} is not a pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
     each = [several] if isinstance(several, Node) else several
@@ -70,7 +70,7 @@ def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
 
 
 def _sides(fusion: Known, several: Iterable[Named]) -> Sides:
-    """Who is to be apart: all nodes from each other; of several groups the members of one from those of the others."""
+    """The sides to keep apart: single nodes, or for several groups the members of each."""
     if isinstance(several, str | Value | Node) or not isinstance(several, Iterable):
         return tuple((each,) for each in _several(fusion, several))
     listed = list(several)
@@ -78,7 +78,7 @@ def _sides(fusion: Known, several: Iterable[Named]) -> Sides:
     if len(sides) < 2 or all(len(side) == 1 for side in sides):
         return tuple((each,) for each in _several(fusion, listed))
     taken: set[Subject] = set()
-    for place, side in sorted(enumerate(sides), key=lambda side: len(side[1])):  # one of a group's nodes can be apart from the rest
+    for place, side in sorted(enumerate(sides), key=lambda side: len(side[1])):  # one member can be kept apart from the rest of its group
         sides[place] = tuple(each for each in side if each not in taken)
         taken.update(side)
     return tuple(sides)
@@ -100,14 +100,14 @@ def _subjects(fusion: Known, named: Named) -> Iterable[Subject]:
         if not isinstance(node, Verdict):
             yield subject_of(graph, node)
             continue
-        gone = each if isinstance(each, Node) else fusion._maker(each)
-        if gone is None or gone not in fusion.original.position:
+        removed = each if isinstance(each, Node) else fusion._maker(each)
+        if removed is None or removed not in fusion.original.position:
             raise ArgumentError(node.because, hint="name a value that the program computes when it runs")
-        yield subject_of(fusion.original, gone)
+        yield subject_of(fusion.original, removed)
 
 
 def _opposed(fusion: Known, apart: Sides, together: tuple[Subject, ...]) -> bool:
-    """Whether two nodes that one wish wants together are on two sides of another wish, wherever they are by now."""
+    """Whether two nodes that one wish puts together are on two sides of another wish, in the current graph."""
     place = {_now(fusion, subject): side for side, several in enumerate(apart) for subject in several}
     return len({place[node] for subject in together if (node := _now(fusion, subject)) in place}) > 1
 
@@ -117,7 +117,7 @@ def _now(fusion: Known, subject: Subject) -> Node | Verdict:
 
 
 def _kept(fusion: Known, step: int) -> tuple[tuple[Subject, Subject], ...]:
-    """The merges that were done up to a step of the history. Raises ArgumentError for a step that it does not have."""
+    """The merges done up to a step of the history. Raises ArgumentError for a step that does not exist."""
     history, plans = fusion.history, fusion._plans
     last = history.count
     if not -last - 1 <= step <= last:

@@ -1,7 +1,7 @@
-"""Carrying out what somebody wants of the groups: where its nodes are now, and the merges that are done before a policy begins.
+"""Carries out a user's wishes about groups: finds their nodes in the current graph, and does their merges before a policy begins.
 
-A wish is followed as far as that is legal. A merge that would be wrong stays undone, and the refusal says why; nothing here
-can make one that a policy could not have made.
+A wish is followed as far as it is legal. A merge that would be wrong is not done, and the refusal says why; nothing here can
+do a merge that a policy could not have done.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from irscope.transforms.history import History
 __all__ = ["Denied", "Named", "denied_remarks", "merge_first", "placed", "some", "subjects", "unfit", "wishes_of"]
 
 Named = Node | Value | str
-"""A node, a value that it makes, or the printed name of either."""
+"""A node, a value that it produces, or the printed name of either."""
 
 
 def wishes_of(graph: Graph, forbid: Iterable[Any] = (), force: Iterable[Any] = (), opaque: Iterable[Named] = ()) -> Wishes:
-    """What is wanted of a graph. Raises ArgumentError or UnknownName for what names no nodes."""
+    """Returns the wishes for a graph. Raises ArgumentError or UnknownName for a name without a node."""
     alone = [node for each in some(opaque) for node in (_every(graph, each) if isinstance(each, str) else [_node(graph, each)])]
     return Wishes(
         forbid=tuple(tuple((each,) for each in subjects(graph, several)) for several in forbid),
@@ -47,12 +47,12 @@ def wishes_of(graph: Graph, forbid: Iterable[Any] = (), force: Iterable[Any] = (
 
 
 def some(named: Iterable[Any]) -> list[Any]:
-    """Several names; one alone is meant as one."""
+    """Returns the names as a list; a single name becomes a list of one."""
     return [named] if isinstance(named, str | Node | Value) else list(named)
 
 
 def subjects(graph: Graph, several: Any) -> tuple[Subject, ...]:
-    """The nodes of one wish. Raises ArgumentError for fewer than two."""
+    """Returns the nodes of one wish. Raises ArgumentError for fewer than two."""
     if isinstance(several, str | Node | Value) or not isinstance(several, Iterable):
         raise ArgumentError(f"{several!r} is not a pair of nodes", hint='give a list of pairs: forbid=[("a", "b")]')
     found = tuple(dict.fromkeys(subject_of(graph, _node(graph, each)) for each in several))
@@ -62,7 +62,7 @@ def subjects(graph: Graph, several: Any) -> tuple[Subject, ...]:
 
 
 def _every(graph: Graph, name: str) -> list[Node]:
-    """All nodes of an op, or the one of a name."""
+    """Returns all nodes of an op, or the one node of a name."""
     if "::" not in name or "#" in name:
         return [_node(graph, name)]
     found = [node for node in graph.nodes() if node.op == name]
@@ -73,15 +73,15 @@ def _node(graph: Graph, named: Named) -> Node:
     if isinstance(named, Node) or (isinstance(named, str) and "::" in named):
         return graph.node(named)
     value = graph.value(named)
-    maker = graph.producer.get(value)
-    if maker is None:
-        what = f"%{graph.names[value]} is an input, or the parameter of a block: no op makes it"
+    producer = graph.producer.get(value)
+    if producer is None:
+        what = f"%{graph.names[value]} is an input, or the parameter of a block: no op produces it"
         raise ArgumentError(what, hint="name a value that the program computes")
-    return maker
+    return producer
 
 
 def placed(wishes: Wishes, history: History) -> PlacedWishes:
-    """The wishes for the last graph of a history: a node by its id, by what became of its first result, or by its name and op."""
+    """Returns the wishes for the last graph of a history; a node is found by id, by its first result's successor, or by name and op."""
     if not wishes:
         return NOWHERE
     last = history.final
@@ -103,21 +103,21 @@ def placed(wishes: Wishes, history: History) -> PlacedWishes:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A merge that was wanted and is not done."""
+    """A requested merge that is not done, with the reason."""
 
     wanted: tuple[Node | Subject, ...]
     refusal: Refusal
 
 
 def unfit(rules: Eligibility, wishes: PlacedWishes, node: Node) -> Refusal | None:
-    """Why a node can be in no kernel: it was wanted out of them, or is not fit for one."""
+    """Returns why a node cannot be in any kernel: it was made opaque, or is not eligible; None if it can."""
     if node in wishes.opaque:
         return Refusal("opaque", f"you made {node.op} opaque: it stays with the library", (node,))
     return rules.refusal(node)
 
 
 def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWishes) -> list[Denied]:
-    """Do the merges that are wanted; gives those that are refused."""
+    """Do the requested merges; return those that are refused."""
     denied: list[Denied] = []
     trials: dict[BlockPlan, BlockPlan] = {}
     for a, b in wishes.kept:
@@ -129,16 +129,16 @@ def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWi
             refusal = _apart(plans, graph, a, b) or _brought_together(plans[graph.block_of[a]], a, b, trials)
             if refusal is not None:
                 denied.append(Denied((a, b), refusal))
-    gone = Refusal("no-node", "it is gone: its result was known before the run, or unused")
-    return [*denied, *(Denied((subject,), gone) for subject in wishes.gone)]
+    removed = Refusal("no-node", "it is gone: its result was known before the run, or unused")
+    return [*denied, *(Denied((subject,), removed) for subject in wishes.gone)]
 
 
 def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> Refusal | None:
-    """Why two nodes can never be in one kernel."""
+    """Returns why two nodes can never be in one kernel; None if they might."""
     for node in (a, b):
         plan = plans.get(graph.block_of[node])
         if plan is None:
-            return Refusal("given-group", f"{node.op} stands in a group that the program had already", (node,))
+            return Refusal("given-group", f"{node.op} is in a group that the program had already", (node,))
         refusal = unfit(plan.rules, plan.wishes, node)
         if refusal is not None:
             return refusal
@@ -148,7 +148,7 @@ def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> 
 
 
 def _merged(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
-    """Merge the groups of two nodes; or say why not."""
+    """Merge the groups of two nodes, or return why not."""
     x, y = sorted((plan.index[a], plan.index[b]))
     if plan.partition.find(x) == plan.partition.find(y):
         return None
@@ -157,10 +157,10 @@ def _merged(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
 
 
 def _brought_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan, BlockPlan]) -> Refusal | None:
-    """Merge the groups of two nodes, and those in between if that is what keeps them apart.
+    """Merge the groups of two nodes, and those between them if these keep them apart; or return why not.
 
-    That is tried on a copy first, so that a refusal leaves nothing behind. `trials` has the copy of each plan, which the next wish
-    takes again: only after a refusal in the middle is another one made.
+    The merges are tried on a copy first, so that a refusal leaves no trace. `trials` holds the copy of each plan, which the next
+    wish reuses; another one is made only after a refusal in the middle.
     """
     refusal = _merged(plan, a, b)
     if refusal is None or refusal.rule not in ("cycle", "blocked-by-write", "side-effect-between", "random-order"):
@@ -178,7 +178,7 @@ def _brought_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan,
 
 
 def _joined_by_what_lies_between(trial: BlockPlan, x: int, y: int) -> Refusal | None:
-    """Merge two groups after all that is on paths between them; or say what is in the way, with some of it merged."""
+    """Merge two groups after all groups on paths between them; or return the obstacle, with some of these merged."""
     while trial.partition.find(x) != trial.partition.find(y):
         p, q = x, y
         way = trial.partition.obstacle(*sorted((x, y)))
@@ -190,9 +190,9 @@ def _joined_by_what_lies_between(trial: BlockPlan, x: int, y: int) -> Refusal | 
 
 
 def denied_remarks(denied: Sequence[Denied], graph: Graph) -> Iterator[Remark]:
-    """What was wanted and would be wrong, each with the reason."""
+    """Yields a remark for each requested merge that would be wrong, with the reason."""
     for each in denied:
-        told = " and ".join(str(one) if isinstance(one, Subject) else f"%{graph.names[one.outputs[0]]}" for one in each.wanted)
+        names = " and ".join(str(one) if isinstance(one, Subject) else f"%{graph.names[one.outputs[0]]}" for one in each.wanted)
         nodes = [one.node if isinstance(one, Subject) else one for one in each.wanted]
-        what = f"{told} cannot be in one kernel, as you wanted: {each.refusal.because}"
+        what = f"{names} cannot be in one kernel, as you wanted: {each.refusal.because}"
         yield Remark("missed", each.refusal.rule, nodes[-1], what, tuple(dict.fromkeys((*nodes, *each.refusal.evidence))))

@@ -1,4 +1,4 @@
-"""How do nodes come together in groups without a cycle, for fusion and autodiff?"""
+"""How are nodes grouped without closing a cycle, for fusion and autodiff?"""
 
 import lazy_loader
 

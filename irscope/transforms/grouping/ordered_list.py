@@ -1,8 +1,8 @@
-"""Items in a line: which of two comes first, in constant time, while items move to anywhere in it.
+"""An order-maintenance list: decides in constant time which of two items comes first, while items move to any place.
 
 Each item has an integer label that grows along the line. An item that moves between two others gets the middle of
-their labels; where no integer is left between, the labels behind the place are spread until the gaps are wide again.
-That costs O(log n) a move, averaged over any sequence of moves (P. Dietz and D. Sleator, "Two algorithms for
+their labels; where no integer is left between them, the labels behind the place are spread until the gaps are wide
+again. That costs O(log n) a move, amortised over any sequence of moves (P. Dietz and D. Sleator, "Two algorithms for
 maintaining order in a list", 1987; Python's integers spare us their circular arithmetic).
 """
 
@@ -14,7 +14,7 @@ _GAP = 1 << 20
 
 
 class OrderedList:
-    """The numbers 0 … n-1, at first in this order.
+    """A line of the numbers 0 … n-1, initially in this order.
 
     >>> line = OrderedList(4)
     >>> line.move_after(0, 2)
@@ -24,7 +24,7 @@ class OrderedList:
 
     def __init__(self, size: int) -> None:
         self.label = [_GAP * place for place in range(1, size + 1)]
-        """Compare two items' labels to see which comes first; a label means nothing else, and moves change it."""
+        """The labels, to compare which of two items comes first; a label means nothing else, and moves change it."""
         self.end = size  # a sentinel before the first and after the last item
         self.label.append(0)
         self._next = [*range(1, size + 1), 0]
@@ -43,7 +43,7 @@ class OrderedList:
         self._insert_after(item, self._previous[anchor])
 
     def previous(self, item: int) -> int | None:
-        """The item in front of one, if there is any; in front of `end`, the last one."""
+        """The item directly in front of an item, if there is one; in front of `end`, the last item."""
         found = self._previous[item]
         return None if found == self.end else found
 
@@ -66,7 +66,7 @@ class OrderedList:
         return self.label[item] + 2 * _GAP if after == self.end else self.label[after]
 
     def _spread(self, anchor: int) -> None:
-        """Widen the gaps behind the anchor: over the shortest run that ends more than its squared length away."""
+        """Widen the gaps behind the anchor, over the shortest run that ends more than its squared length away."""
         base = self.label[anchor]
         run: list[int] = []
         item = self._next[anchor]

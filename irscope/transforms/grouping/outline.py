@@ -1,7 +1,7 @@
-"""Putting nodes into a group: one node with a block that holds them, and the graph in which it stands in their place.
+"""Outlines nodes into a group: one node with a block that holds them, and the graph in which it replaces them.
 
-Values that leave a group stay the same Values; inside the group new ones stand for them and for its inputs. Constants that
-the group reads are copied into it, and removed outside where only groups read them.
+Values that leave a group stay the same Values; inside the group, new Values represent them and the group's inputs.
+Constants that the group reads are copied into it, and are removed outside where only groups read them.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = [
 ]  # fmt: skip
 
 MAKES_NUMBERS: Final = PACKS_SEQUENCE | {"prim::Constant"}
-"""Ops that can go when nobody reads what they make."""
+"""Ops that can be removed when their results are unused."""
 
 Constant = Callable[[Value, Value, Node], Node | None]
-"""The node that makes a copy of a value, which a node reads, inside a group; None if the group takes the value as an input."""
+"""Maps a value, the new Value for it inside the group, and the node that reads it, to the constant node that defines it
+there; None if the group takes the value as an input."""
 
 
 @dataclass(slots=True)
 class Identity:
-    """What a group keeps while it grows, so that it is the same at each step: its ids, and what stands inside for what is
-    outside."""
+    """What stays the same while a group grows step by step: its ids, and which inside Value represents each outside one."""
 
     node: int = field(default_factory=new_id)
     block: int = field(default_factory=new_id)
@@ -50,7 +50,7 @@ class Identity:
     constants: dict[Value, Node] = field(default_factory=dict)
 
     def stand_in(self, value: Value) -> Value:
-        """What is inside the group for a value outside."""
+        """The Value that represents an outside value inside the group."""
         copy = self.inside.get(value)
         if copy is None:
             copy = self.inside[value] = make_value(new_id(), value.type, value.name)
@@ -58,7 +58,7 @@ class Identity:
 
 
 def leaving_values(members: Sequence[Node], uses: Mapping[Value, int]) -> list[Value]:
-    """The values that these nodes make and others read, in program order; `uses` counts those of the whole program."""
+    """The values that these nodes produce and other nodes read, in program order; `uses` counts the whole program's uses."""
     inside = Counter(value for node in members for value in node.inputs)
     return [v for node in members for v in node.outputs if uses.get(v, 0) > inside.get(v, 0)]
 
@@ -67,7 +67,7 @@ def outline_nodes(
     op: str, members: Sequence[Node], leaving: Sequence[Value], constant: Constant, *, identity: Identity | None = None,
     attrs: FrozenDict[str, str] = EMPTY,
 ) -> Node:  # fmt: skip
-    """One node of this op that does what the members do, in their order, and gives the values that leave."""
+    """Returns one node of this op whose block runs the members in their order; its outputs are the values that leave."""
     identity = identity or Identity()
     standing = {value: value for node in members for value in node.outputs}
     standing.update((value, identity.stand_in(value)) for value in leaving)
@@ -98,13 +98,13 @@ def outline_nodes(
 
 
 def outside_names(group: Node) -> dict[Value, Value]:
-    """What the parameters and results of a group's block are called outside."""
+    """Maps the parameters and results of a group's block to the outside values that they represent."""
     (block,) = group.blocks
     return dict(zip((*block.params, *block.returns), (*group.inputs, *group.outputs), strict=True))
 
 
 def common_scope(scopes: Iterable[str]) -> str:
-    """The innermost module that holds all of them.
+    """The innermost module that contains all of the scopes.
 
     >>> common_scope(["net.head.conv", "net.head.norm"]), common_scope(["net.body", "net.head"])
     ('net.head', 'net')
@@ -123,7 +123,7 @@ def _agreement(a: list[str], b: list[str]) -> int:
 def unused_constants(
     graph: Graph, members: Iterable[Node], is_known: Callable[[Value], bool], uses: Mapping[Value, int]
 ) -> set[Node]:
-    """The producers of known numbers, and of lists of them, that only members of groups read, which have copies now."""
+    """The producers of known numbers, and of lists of them, whose only users are members of groups, which now have copies."""
     inside: Counter[Value] = Counter()
     inside.update(
         value for node in members for value in node.inputs if value.type.__class__ is not TensorType
@@ -144,11 +144,11 @@ def unused_constants(
 def with_groups(
     graph: Graph, scheduled: Mapping[Block, Sequence[Node]], merged: Mapping[Block, Sequence[Edit]], unused: Collection[Node]
 ) -> tuple[Graph, tuple[Edit, ...]]:
-    """The graph with these nodes in these blocks, without the constants that only groups read; and all the edits."""
+    """The graph with these nodes in these blocks and without the `unused` constants, and all the edits."""
     rewriter = Rewriter(graph)
     for block in graph.blocks():
-        gone = [Erased(node, "only groups read it, and have their own copy") for node in block.nodes if node in unused]
-        edits = [*merged.get(block, ()), *gone]
+        erased = [Erased(node, "only groups read it, and have their own copy") for node in block.nodes if node in unused]
+        edits = [*merged.get(block, ()), *erased]
         if edits:
             nodes = [node for node in scheduled.get(block, block.nodes) if node not in unused]
             rewriter.set_nodes(block, nodes, edits)

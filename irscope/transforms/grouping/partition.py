@@ -1,35 +1,35 @@
-"""Which nodes may share a group: partitions of a block whose contraction stays acyclic.
+"""Decides which nodes may share a group: partitions of a block whose contraction stays acyclic.
 
-*What is partitioned.* The nodes of one block, numbered in program order, under a dependence relation: `u` before `v`
-whenever `v` reads what `u` makes, or exchanging them could be observed (memory, effects, random state). Program order
-is a topological order of it.
+*Domain.* The nodes of one block, numbered in program order, under a dependence relation: `u` before `v` whenever `v`
+reads a result of `u`, or exchanging them could be observed (memory, effects, random state). Program order is a
+topological order of it.
 
 *The claim.* A partition can be executed group by group, each group as one step, if and only if the graph that has one
 node per group, and an edge from A to B when some node of A comes before some node of B, has no cycle: an acyclic
 graph has a topological order, and executing in that order, with program order inside each group, puts every `u`
-before its `v`; along a cycle there is no first step. So a merge is legal exactly when it closes no cycle, and nothing
-else about memory has to be asked.
+before its `v`; along a cycle there is no first step. So a merge is legal exactly when it closes no cycle, and no
+other question about memory remains.
 
 *One merge.* Given an acyclic contraction, contracting A and B closes a cycle if and only if a path leads from A to B
 (or from B to A) through a third group. We keep the groups in a line that respects all edges. Say A is in front of B.
 Then no path leads back, and a path from A to B runs entirely between them. We search forward from A and backward from
-B, between the two in the line, by turns, one edge each. If the searches meet, that is the path, and it is the witness
-of the refusal. If one runs dry, there is none: when the forward one runs dry, all that it found moves behind B, where
-the merged group stays; when the backward one does, all that it found moves in front of A. Either way the line
-respects all edges again. Nothing was changed before the decision, so a refusal leaves nothing behind.
+B, between the two in the line, alternately, one edge each. If the searches meet, they have found the path, which is
+the witness of the refusal. If one runs dry, there is no path: when the forward one runs dry, all groups that it found
+move behind B, where the merged group stays; when the backward one does, all groups that it found move in front of A.
+Either way the line respects all edges again. Nothing is changed before the decision, so a refusal leaves no trace.
 
-*What the caller owes.* Dependences complete (a transitive reduction will do: only paths matter), and numbered along
-program order.
+*Precondition.* The caller gives complete dependences (a transitive reduction will do: only paths matter), numbered
+along program order.
 
 *Cost.* A search costs at most twice its cheaper side, and moves are O(log n) amortised. Adjacency is never rebuilt:
-the shorter list is appended to the longer one, O(e log n) over all merges. Greedy fusion tries producers that stand
-directly in front of their group, and there one side is dry after a few edges; that is what makes a pass near-linear
-in practice. An adversary can make searches long.
+the shorter list is appended to the longer one, O(e log n) over all merges. Greedy fusion tries producers directly in
+front of their group, where one side runs dry after a few edges; that makes a pass near-linear in practice. An
+adversary can make searches long.
 
 *Source.* The line and the region between two ends: D. Pearce and P. Kelly, "A dynamic topological sort algorithm for
-directed acyclic graphs", 2006. Search by turns: B. Haeupler, T. Kavitha, R. Mathew, S. Sen and R. Tarjan,
+directed acyclic graphs", 2006. Alternating search: B. Haeupler, T. Kavitha, R. Mathew, S. Sen and R. Tarjan,
 "Incremental cycle detection, topological ordering, and strong component maintenance", 2012. PyTorch's fusers instead
-move nodes first and ask afterwards.
+move nodes first and check afterwards.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from irscope.transforms.grouping.ordered_list import OrderedList
 __all__ = ["Partition"]
 
 _SHORT: Final = 8
-"""Edges of a group that are looked at before a search begins."""
+"""The most edges of a group that are inspected one by one before a search begins."""
 
 _NONE: Final[list[int]] = []
-"""The members and edges of what is in another group now."""
+"""The members and edges of a group that was united with another."""
 
 
 class Partition:
-    """Groups of the nodes 0 … n-1, at first each alone; a group goes by the number of one of its nodes.
+    """Groups of the nodes 0 … n-1, initially one each; a group is identified by the number of one of its nodes.
 
     >>> parts = Partition([[1, 2], [2], []])  # 0 → 1 → 2 and 0 → 2
     >>> parts.merge(0, 2)                     # 1 would have to run inside the group
@@ -71,7 +71,7 @@ class Partition:
 
     @classmethod
     def behind(cls, predecessors: Sequence[Sequence[int]]) -> Partition:
-        """The same, from the nodes that must come before each node."""
+        """Build a partition from the nodes that must come before each node, instead of after it."""
         after: list[list[int]] = [[] for _ in predecessors]
         for node, sources in enumerate(predecessors):
             for source in sources:
@@ -90,7 +90,7 @@ class Partition:
         self._place = list(range(size))  # of each group: its item in the line
 
     def find(self, node: int) -> int:
-        """The group that a node is in."""
+        """The group of a node."""
         parent = self._parent
         while parent[node] != node:
             parent[node] = node = parent[parent[node]]
@@ -101,9 +101,9 @@ class Partition:
         return self._members[self.find(node)]
 
     def merge(self, a: int, b: int) -> list[int]:
-        """Put the groups of two nodes together; or give the path that forbids it, as one node of each group along it.
+        """Merge the groups of two nodes, or return the path that forbids it, as one node of each group along it.
 
-        An empty list says that it was done (or that they were together already).
+        An empty list says that they are now in one group (or already were).
         """
         first, last = self._in_order(a, b)
         if first == last:
@@ -112,7 +112,7 @@ class Partition:
         for node in after if len(after) <= _SHORT else (first,):
             if parent[node] != last and self.find(node) != last:
                 break
-        else:  # whatever waits for the first group is in the last: the most frequent case, seen without a search
+        else:  # all successors of the first group are in the last: the most frequent case, decided without a search
             self._after[first] = []
             self._line.remove(self._place[first])
             place = self._place[last]
@@ -125,19 +125,19 @@ class Partition:
         return []
 
     def unite(self, a: int, b: int) -> None:
-        """Put together two groups that were merged before in another partition of the same nodes: nothing is searched.
+        """Unite two groups that were merged before in another partition of the same nodes, without a search.
 
-        Afterwards only `find`, `members`, `unite` and `schedule` may be asked.
+        Afterwards only `find`, `members`, `unite` and `schedule` may be called.
         """
         a, b = self.find(a), self.find(b)
         if a != b:
             self._unite(a, b)
 
     def bring(self, a: int, b: int) -> list[int]:
-        """Move the group that stands in front directly before the other one, and what waits for it and stands between
-        directly behind that one, as far as it has to move; or give the path that forbids it.
+        """Move the front group directly before the other, and its successors between the two directly behind the other;
+        or return the path that forbids it.
 
-        That decides as `merge` does, by a search in one direction, which may take longer; it is how PyTorch moves.
+        It decides as `merge` does, by a search in one direction, which may take longer; PyTorch moves nodes this way.
         """
         first, last = self._in_order(a, b)
         if first == last:
@@ -150,7 +150,7 @@ class Partition:
         return []
 
     def place(self, node: int) -> int:
-        """A number that grows along the line from group to group, as long as nothing moves."""
+        """The label of a node's group, which grows along the line as long as nothing moves."""
         return self._line.label[self._place[self.find(node)]]
 
     def last(self) -> int | None:
@@ -159,16 +159,16 @@ class Partition:
 
     def in_front_of(self, node: int) -> int | None:
         """A node of the group in front of a node's group in the line."""
-        return self._line.previous(self._place[self.find(node)])  # an item is a node of the group that it stands for
+        return self._line.previous(self._place[self.find(node)])  # an item is a node of the group that it represents
 
     def obstacle(self, a: int, b: int) -> list[int]:
-        """The path that forbids a merge, or an empty list; changes nothing."""
+        """The path that forbids a merge, or an empty list; nothing is changed."""
         first, last = self._in_order(a, b)
         return self._search(first, last)[2] if first != last else []
 
     def schedule(self) -> list[list[int]]:
-        """The groups in an order that respects every dependence, each a sorted list; as close to program order as
-        that allows.
+        """The groups in an order that respects every dependence, each a sorted list, as close to program order as
+        possible.
 
         Of the groups that are ready, the one whose last node comes first in the program goes next, so that
         without merges this is program order. Computed from the dependences alone, not from the line: a second proof.
@@ -203,9 +203,9 @@ class Partition:
     def _search(
         self, first: int, last: int
     ) -> tuple[dict[int, tuple[int, int]] | None, dict[int, tuple[int, int]] | None, list[int]]:
-        """Search from both ends by turns; gives the side that ran dry (the other is None), or the path where they met.
+        """Search from both ends alternately; return the side that ran dry (the other is None), or the path where they met.
 
-        A side maps each group that it found to where it came from and the node by which it came in.
+        A side maps each group that it found to the group it was reached from and the node by which it was entered.
         """
         ahead: dict[int, tuple[int, int]] = {first: (-1, first)}
         behind: dict[int, tuple[int, int]] = {last: (-1, last)}
@@ -224,7 +224,8 @@ class Partition:
                 return None, None, _joined(ahead, behind, met)
 
     def _walk(self, edges: list[list[int]], start: int, goal: int, found: dict[int, tuple[int, int]]) -> Iterator[int]:
-        """Each edge of the groups found between start and goal in the line: the group at its end, -1 for an old one."""
+        """Yield, for each edge of the groups found between start and goal in the line, the group at its end; -1 if that
+        group was found before or is out of bounds."""
         label, place, find = self._line.label, self._place, self.find
         here_label, goal_label = label[place[start]], label[place[goal]]
         low, high = min(here_label, goal_label), max(here_label, goal_label)
@@ -235,7 +236,7 @@ class Partition:
                 there = find(node)
                 if there == goal:
                     if here == start:
-                        yield -1  # an edge from one end to the other is no obstacle
+                        yield -1  # an edge from one end to the other is not an obstacle
                         continue
                 elif there in found or not low < label[place[there]] < high:
                     yield -1
@@ -248,7 +249,7 @@ class Partition:
     def _make_room(
         self, first: int, last: int, ahead: dict[int, tuple[int, int]] | None, behind: dict[int, tuple[int, int]] | None
     ) -> None:
-        """Move what was found out of the way and unite the two ends."""
+        """Move the groups found out of the way and unite the two ends."""
         line, place = self._line, self._place
         if ahead is not None:
             if len(ahead) > 1:
@@ -263,7 +264,7 @@ class Partition:
         self._place[self._unite(first, last)] = kept
 
     def _move_behind(self, last: int, ahead: dict[int, tuple[int, int]], first: int) -> None:
-        """Move all that was found on the way from the first group behind the last one, in their order."""
+        """Move all groups found on the way from the first group behind the last one, in their order."""
         place = self._place
         for group in sorted((group for group in ahead if group != first), key=self._label, reverse=True):
             self._line.move_after(place[group], place[last])

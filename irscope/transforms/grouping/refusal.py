@@ -1,4 +1,4 @@
-"""A "no" of the fuser: the rule that says it, a sentence, and what the sentence is about."""
+"""The reason that a fuser declines: the rule, a sentence, and the values and nodes that the sentence names."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ class Refusal:
     because: str
     """A sentence without a full stop."""
     evidence: tuple[Value | Node, ...] = ()
-    """What the sentence names."""
+    """The values and nodes that the sentence names."""

@@ -1,4 +1,4 @@
-"""How do passes run in a row, by name?"""
+"""How do passes run one after another, by name?"""
 
 import lazy_loader
 

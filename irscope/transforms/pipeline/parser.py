@@ -1,5 +1,5 @@
-"""Reading the text of a pipeline: names of passes with commas between, each with its options in braces, with commas or
-spaces between.
+"""Parses the text of a pipeline: names of passes separated by commas, each with its options in braces, separated by
+commas or spaces.
 
 functionalize, cse, fuse{policy=min-bytes min_size=3}, dce
 """
@@ -21,7 +21,7 @@ _WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": Tr
 
 
 def parse_pipeline(text: str) -> list[tuple[Pass, dict[str, Any]]]:
-    """The passes of a text with their options. Raises ArgumentError with a caret under the mistake.
+    """Returns the passes of a text with their options; raises ArgumentError with a caret under the mistake.
 
     >>> [(known.name, options) for known, options in parse_pipeline("cse, fuse{min_size=3}")]
     [('cse', {}), ('fuse', {'min_size': 3})]
@@ -69,8 +69,8 @@ def _option(reader: _Reader, name: str, kinds: Mapping[str, type]) -> tuple[str,
 
 def _near(name: str, known: Mapping[str, Any]) -> str:
     near = get_close_matches(name, known, n=2)
-    told = f"did you mean {' or '.join(near)}? " if near else ""
-    return f"{told}there are: {', '.join(known)}"
+    question = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{question}there are: {', '.join(known)}"
 
 
 class _Reader:
@@ -99,7 +99,7 @@ class _Reader:
         return token
 
     def accept(self, mark: str) -> bool:
-        """Whether the next token is this one; then it is taken."""
+        """Take the next token if it is this one, and return whether it was."""
         if self._next is None or self._next[1] != mark:
             return False
         self.any(mark)
@@ -112,11 +112,11 @@ class _Reader:
             raise self.error(f"expected {wanted}, found {token!r}", "")
 
     def finish(self, wanted: str) -> None:
-        """There must be nothing left."""
+        """Raise ArgumentError if a token is left."""
         if self._next is not None:
             self.expect("", wanted)
 
     def error(self, what: str, hint: str) -> ArgumentError:
-        """The mistake, with a caret under the token taken last."""
+        """Return the error, with a caret under the token taken last."""
         hint = hint or "a pipeline is written like functionalize,cse,fuse{min_size=3},dce"
         return ArgumentError(what, where=f"{self.text}\n{' ' * self._last}^", hint=hint)

@@ -1,4 +1,4 @@
-"""Several passes in a row, from a text such as `functionalize,cse,fuse{min_size=3},dce` or from functions."""
+"""Runs passes one after another, given as a text such as `functionalize,cse,fuse{min_size=3},dce` or as functions."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class Stage:
 
     name: str
     run: Callable[[Graph], Any] = field(repr=False)
-    """Takes a graph; gives a graph, a `PassRecord`, a `History`, or a result that has one."""
+    """Takes a graph; returns a graph, a `PassRecord`, a `History`, or a result that has one."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        told = ",".join(f"{name}={_option_text(value)}" for name, value in self.options.items())
-        return f"{self.name}{{{told}}}" if told else self.name
+        options = ",".join(f"{name}={_option_text(value)}" for name, value in self.options.items())
+        return f"{self.name}{{{options}}}" if options else self.name
 
 
 @dataclass(frozen=True)
 class Pipelined:
-    """What a pipeline made of a graph."""
+    """The result of a pipeline on a graph."""
 
     history: History
-    """One record for each pass, those that a stage runs by itself (folding, before fusion) among them."""
+    """One record for each pass, including those that a stage itself runs (such as folding before fusion)."""
     results: Mapping[str, Any] = field(repr=False)
-    """What each stage gave, by its name (the last of that name): the `Fusion` of `fuse`, for one."""
+    """The result of each stage, by its name (the last of that name), such as the `Fusion` of `fuse`."""
     stage_of: tuple[str, ...] = field(repr=False)
-    """For each record, the stage that it belongs to."""
+    """The name of the stage that each record belongs to."""
 
     @property
     def graph(self) -> Graph:
@@ -57,7 +57,7 @@ class Pipelined:
 
     @property
     def records(self) -> tuple[PassRecord, ...]:
-        """What each pass left behind, in order."""
+        """The record of each pass, in order."""
         return self.history.records
 
     @property
@@ -66,7 +66,7 @@ class Pipelined:
         return self.history.remarks
 
     def table(self) -> pd.DataFrame:
-        """One row a pass: nodes before and after over all blocks, seconds, and how many remarks of each kind."""
+        """One row per pass: nodes before and after over all blocks, seconds, and the number of remarks of each kind."""
         with loading("pandas"):
             import pandas as pd
 
@@ -92,7 +92,7 @@ class Pipeline:
     """Passes to run one after the other.
 
     Each part is a text of pass names with options in braces, or a function from a graph to a graph or to a record.
-    `Pipeline.passes()` lists the names. Raises ArgumentError for a name, an option or a value that is not known.
+    `Pipeline.passes()` lists the names. Raises ArgumentError for an unknown name, option or value.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -132,8 +132,8 @@ class Pipeline:
         return {name: known.doc for name, known in PASSES.items()}
 
     def __call__(self, graph: Graph, *, verify_each: bool = False) -> Pipelined:
-        """Run all passes; with `verify_each` the graph is checked after each, and PassError names the pass that broke
-        it."""
+        """Run all passes; with `verify_each`, verify the graph after each and raise PassError that names the pass that
+        broke it."""
         graph = graph_of(graph, "Pipeline")
         history = History(graph)
         results: dict[str, Any] = {}
@@ -169,7 +169,7 @@ def _stage(known: Pass, options: Mapping[str, Any]) -> Stage:
 
 
 def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
-    """What a stage gives, and the records in it, which lead from the graph to the next."""
+    """Run a stage; return its result and the records in it, which lead from the given graph to the next."""
     started = perf_counter()
     result = stage.run(graph)
     seconds = perf_counter() - started
@@ -182,15 +182,15 @@ def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
         records = history.records
     else:
         raise PassError(
-            f"pass {stage.name!r} gave {type(result).__name__}", rule="gives-a-graph",
-            hint="a pass gives a Graph, a PassRecord, a History, or a result with a history",
+            f"pass {stage.name!r} returned {type(result).__name__}", rule="gives-a-graph",
+            hint="a pass returns a Graph, a PassRecord, a History, or a result with a history",
         )  # fmt: skip
     before = graph
     for record in records:
         if record.before is not before:
-            what = f"pass {stage.name!r} gave the record of another graph than the one that it was given"
+            what = f"pass {stage.name!r} returned the record of a graph that is not its input"
             raise PassError(
-                what, rule="starts-from-its-graph", hint="its records must begin with the graph given, in order"
+                what, rule="starts-from-its-graph", hint="its records must start from the input graph, in order"
             )
         before = record.after
     return result, records

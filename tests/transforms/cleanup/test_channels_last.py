@@ -196,7 +196,7 @@ def test_what_goes_by_strides_keeps_them() -> None:
     graph = last(extra=numbers + "%v : Tensor = aten::as_strided(%b, %s, %t, %0)", results="%v")
     record = channels_last(graph)
     assert record.after is graph
-    assert record.remarks[0].because == "aten::as_strided goes by the strides of its operand"
+    assert record.remarks[0].because == "aten::as_strided depends on the strides of its operand"
 
 
 def test_exact_programs_keep_torchs_order_of_sums() -> None:

@@ -210,7 +210,7 @@ def test_sizes_of_executables_stay_apart_and_it_is_said_why() -> None:
     verify_module(done.program)
     assert len(d.classes) == 11
     assert len(done.program.modules) == 30
-    assert any("no operand can say it" in remark for remark in done.remarks)
+    assert any("no operand can pass it" in remark for remark in done.remarks)
 
 
 def test_a_function_that_calls_itself_hands_nothing_on() -> None:
@@ -226,7 +226,7 @@ def test_a_function_that_calls_itself_hands_nothing_on() -> None:
     after = d.applied()
     assert isinstance(after.program, irs.Module)
     assert set(after.program.graphs) == {"f", "g", "main"}
-    assert any("hand on" in remark or "only the piece itself calls" in remark for remark in after.remarks)
+    assert any("pass its own parameters on" in remark or "only the piece itself calls" in remark for remark in after.remarks)
 
 
 def test_a_pipeline_runs_it_by_name() -> None:

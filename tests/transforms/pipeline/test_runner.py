@@ -123,7 +123,7 @@ def test_other_mistakes_are_told() -> None:
     def gives_nothing(graph: Graph) -> Any:
         return None
 
-    with pytest.raises(PassError, match="'gives_nothing' gave NoneType"):
+    with pytest.raises(PassError, match="'gives_nothing' returned NoneType"):
         irs.Pipeline(gives_nothing)(graph)
 
     def of_another(graph: Graph) -> PassRecord:

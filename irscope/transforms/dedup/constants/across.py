@@ -1,12 +1,12 @@
-"""Constants that are the same in several functions of a module are stored once.
+"""Merges constants that are the same in several functions of a module, so that they are stored once.
 
-A function has its own `prim::Constant`, so one node cannot stand for another's. What becomes one is the tensor that both carry: the
-node of one function gets the payload of the other's, which is one array in memory for both. What follows from a constant of
-another function is computed from a node with that one's payload, put in its place.
+Each function has its own `prim::Constant`, so one node cannot replace another function's. The payload is shared instead: the
+node of one function gets the payload of the other's, so that both have one array in memory. A constant that follows from a
+constant of another function is computed from a node with that one's payload, inserted in its place.
 
-Nobody may write either of them, and no caller of its function may get hold of either: their memory is one from then on. Inputs
-belong to whoever passes them, and stay. The data of a module (globals, read-only data) has no code in which something could be
-computed: equal ones share their payload, a part that lies row by row is a view of the other's array, casts and transposes stay.
+Neither may be written, and no caller of its function may get hold of either, as they share memory from then on. Inputs belong to
+the caller, and stay. The data of a module (globals, read-only data) has no code in which something could be computed: equal data
+share their payload, a part of contiguous data becomes a view of the other's array, casts and transposes stay.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["merge_constants_of_all"]
 
 
 def merge_constants_of_all(module: Module, *, frozen: bool, step: ConstantStep) -> tuple[Module, tuple[str, ...]]:
-    """The module with constants merged in each graph, then between graphs; and a line for each, as remarks are told.
+    """Returns the module with constants merged in each graph, then between graphs; and remarks as lines of text.
 
     >>> import numpy as np, irscope as irs
     >>> from irscope.ir import GraphBuilder, TensorType
@@ -53,7 +53,7 @@ def merge_constants_of_all(module: Module, *, frozen: bool, step: ConstantStep) 
 
 
 class _Across:
-    """The constants of several graphs that are becoming one array each."""
+    """The state of merging constants of several graphs into shared arrays."""
 
     def __init__(self, graphs: Mapping[str, Graph]) -> None:
         self.graphs = dict(graphs)
@@ -66,15 +66,15 @@ class _Across:
         self._onlookers: dict[str, EscapeInfo] = {}
 
     def consider(self, found: Sharing) -> None:
-        """Let one array stand for two, or say why not."""
+        """Share one array between two constants, or add a remark that says why not."""
         one, other = found.constant, found.other
         if self._is_stored_once(found):
             return
         how = Following() if found.how == "equal" else self._following(found)
         rule, obstacle = (how.rule, how.obstacle) if how.obstacle else self._obstacle(one, other, found)
-        told = f"[{rule or 'same-constant'}] %{one.name}: "
+        prefix = f"[{rule or 'same-constant'}] %{one.name}: "
         if obstacle:
-            self.remarks.append(f"missed {told}{str(found).partition(' ')[2]}, but {obstacle}")
+            self.remarks.append(f"missed {prefix}{str(found).partition(' ')[2]}, but {obstacle}")
             return
         payload = self._payload.get(other, other.data)
         if isinstance(one.where, Value):
@@ -84,10 +84,10 @@ class _Across:
         self._payload[one] = payload
         holds = f"%{other.name} has the same elements" if found.how == "equal" else str(found).partition(" ")[2]
         cost = f", and each run writes {how.copied:,}" if how.copied else ""
-        self.remarks.append(f"passed {told}{holds}; {found.bytes_saved} bytes saved{cost}")
+        self.remarks.append(f"passed {prefix}{holds}; {found.bytes_saved} bytes saved{cost}")
 
     def _is_stored_once(self, found: Sharing) -> bool:
-        """Whether both are one memory, or of one graph, which was asked already."""
+        """Whether both share memory already, or are in one graph, where they were considered already."""
         home = self._path(found.constant)
         return found.how in ("tied", "view") or (home is not None and home == self._path(found.other))
 
@@ -108,7 +108,7 @@ class _Across:
             if path is None:
                 continue
             if each.node is None:
-                return "another-function", "whoever calls a function passes its inputs, which may change between two calls"
+                return "another-function", "it is an input of a function, which may change between two calls"
             assert isinstance(each.where, Value)
             db = alias_db_of(self.graphs[path])
             if db.is_written(each.where):
@@ -117,11 +117,11 @@ class _Across:
             if onlookers.see(each.where):
                 return "seen-memory", "a caller may get hold of one of them"
         if found.how == "equal" and (one.strides != other.strides or one.data.device != other.data.device):
-            return "another-type", "they lie otherwise, or on different devices"
+            return "another-type", "their layouts or devices differ"
         if other in self._payload:
             whole = self._payload[other]
             if whole.dtype != other.data.dtype or whole.shape != other.data.shape:
-                return "order", f"%{other.name} is itself computed from another function's"
+                return "order", f"%{other.name} is itself computed from a constant of another function"
         return "", ""
 
     def _rewrite(self, one: Stored, payload: TensorData, how: Following, because: str) -> None:
@@ -144,7 +144,7 @@ class _Across:
 
 
 def _with(module: Module, graphs: Mapping[str, Graph], data: Mapping[str, TensorData], path: str) -> Module:
-    """The module, with those inside, over other graphs and data by their paths."""
+    """The module, including inner modules, with graphs and data replaced by path."""
     return replace(
         module,
         graphs={name: graphs[path + name] for name in module.graphs},
@@ -154,7 +154,7 @@ def _with(module: Module, graphs: Mapping[str, Graph], data: Mapping[str, Tensor
 
 
 def _view(whole: TensorData, one: Stored, start: int) -> TensorData:
-    """The part of a payload that a constant is, in the same memory."""
+    """The part of a payload that equals a constant, as a view of the same memory."""
     assert whole.array is not None
     shape = one.data.shape
     return TensorData(one.data.dtype, shape, whole.array.reshape(-1)[start : start + prod(shape)].reshape(shape), whole.device)

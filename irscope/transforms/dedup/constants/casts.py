@@ -1,4 +1,4 @@
-"""A constant's elements in another element type, to the bit as torch and NumPy convert them."""
+"""Converts a constant's elements to another element type, with the bits that torch and NumPy give."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _INTEGERS: Final = ("int64", "int32", "int16", "int8", "uint8")
 
 
 def is_castable(dtype: str) -> bool:
-    """Whether conversions of a type are known here: they are all but those between quantised, complex and 8-bit floats."""
+    """Whether conversions of a type are known here: all but those of quantised types, complex numbers and 8-bit floats."""
     return dtype in _FLOATS or dtype in _INTEGERS or dtype == "bool"
 
 
 def converted(one: Stored, dtype: str) -> Array:
-    """The elements of a constant as those of another type, as unsigned integers of their size.
+    """Returns the elements of a constant converted to another type, as unsigned integers of their size.
 
-    Floats are rounded to the nearest, ties to even; integers wrap around, as in C. Of a float that is not a number, or that no
-    integer of the type is, the result is anything: two constants then differ, or are the same by chance and are compared.
+    Floats are rounded to the nearest, ties to even; integers wrap around, as in C. For a NaN, or a float outside the range of
+    the integer type, the result is arbitrary: two constants then differ, or agree by chance and are compared.
     """
     return quietly(_converted, one, dtype)
 
@@ -42,7 +42,7 @@ def _converted(one: Stored, dtype: str) -> Array:
 
 
 def _rounded(floats: Array) -> Array:
-    """The upper halves of float32 numbers, rounded to the nearest, ties to even; a NaN stays one."""
+    """The upper halves of float32 numbers, rounded to the nearest, ties to even; a NaN stays a NaN."""
     bits = floats.view(np.uint32)
     halves = ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
     return np.where(np.isnan(floats), np.uint16(0x7FC0), halves)

@@ -1,13 +1,13 @@
-"""Constants sorted into classes by content, by one of five nested relations; each answers as other pieces do (`Dedup`).
+"""Sorts constants into classes by content, by one of five nested relations, with queries like those of `Dedup`.
 
     tied        one memory, as a whole or a view of it: stored once already
     equal       the same element type, shape and elements, to the bit
     transposed  the same elements with the two axes exchanged
-    cast        one is what converting the other gives
-    part        one's elements follow one another in the other's
+    cast        one is the result of converting the other
+    part        one's elements are consecutive elements of the other
 
-A class is what such pairs connect (`sharing` finds one for each constant, against an earlier or larger one), so each step only
-joins classes of the step before.
+A class is a connected component of such pairs (`sharing` finds one for each constant, with an earlier or larger one), so each
+step only joins classes of the previous step.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _GIVES_UP: Final[Mapping[ConstantStep, str]] = {
 
 @dataclass(frozen=True)
 class ConstantClass:
-    """Constants of which one gives all the others."""
+    """A class of constants, all of which follow from one of them."""
 
     index: int
-    """Place among the classes: the one that saves most bytes first."""
+    """The place among the classes; the class that saves most bytes is first."""
     members: tuple[str, ...]
-    """Names, in program order."""
+    """The names, in program order."""
     representative: str
-    """The one to keep: all others follow from it."""
+    """The constant to keep, from which all others follow."""
     bytes_saved: int
 
     def __len__(self) -> int:
@@ -70,12 +70,12 @@ class ConstantDedup:
 
     @property
     def note(self) -> str:
-        """What the pieces are, one sentence."""
+        """One sentence that says what the pieces are."""
         return f"{each(len(self.found.all), 'constant')} of the program is a piece"
 
     @cached_property
     def classes(self) -> tuple[ConstantClass, ...]:
-        """By bytes saved, the most first; then by number of members, then in program order."""
+        """The classes by bytes saved, the most first; then by number of members, then in program order."""
         made, shared = [], self._shared(self.relation)
         for members in self._classes(self.relation):
             keep = next(one for one in members if one not in shared)
@@ -85,7 +85,7 @@ class ConstantDedup:
         return tuple(ConstantClass(i, tuple(names), keep, saved) for i, (names, keep, saved) in enumerate(made))
 
     def ladder(self) -> pd.DataFrame:
-        """One row for each step: how many classes there are, what storing one constant for each saves, and what it gives up."""
+        """One row for each step: the number of classes, the bytes saved by storing one constant for each, and what it gives up."""
         with loading("pandas"):
             import pandas as pd
 
@@ -98,7 +98,7 @@ class ConstantDedup:
         return pd.DataFrame(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
-        """One row per class: how many members, what is kept and how the others follow from it, and the bytes saved."""
+        """One row per class: the number of members, the one to keep and how the others follow from it, and the bytes saved."""
         with loading("pandas"):
             import pandas as pd
 
@@ -123,13 +123,13 @@ class ConstantDedup:
         left, right = self._constant(a), self._constant(b)
         chain = self._chain(left, right, self.relation)
         if chain is not None:
-            told = "; ".join(map(str, chain)) or f"%{left.name} is one constant"
-            return yes(told, *chain)
+            because = "; ".join(map(str, chain)) or f"%{left.name} is one constant"
+            return yes(because, *chain)
         holes = _holes(left, right)
         return no(f"%{left.name} and %{right.name} differ in {first_told(holes)}", *holes)
 
     def why_not(self, a: Value | str, b: Value | str) -> Verdict:
-        """Whether two constants are the same by this relation; if not, by which they are, and what would have to be given up."""
+        """Whether two constants are the same by this relation; if not, by which they are, and what that relation gives up."""
         left, right = self._constant(a), self._constant(b)
         later = STEPS[STEPS.index(self.relation) + 1 :]
         if self._chain(left, right, self.relation) is None:
@@ -142,7 +142,7 @@ class ConstantDedup:
         return self.difference(a, b)
 
     def holes(self, cls: ConstantClass | int) -> pd.DataFrame:
-        """What differs between the members of a class, one column for each: type, shape, and how it follows from which other."""
+        """The differences between the members of a class, one column for each: type, shape, and how it follows from which other."""
         with loading("pandas"):
             import pandas as pd
 
@@ -151,24 +151,24 @@ class ConstantDedup:
                 raise UnknownNumber(f"there is no class {cls}", hint=f"there are {len(self.classes)}, counted from 0")
             cls = self.classes[cls]
         members = [self._named[name] for name in cls.members]
-        told = [self._of.get(one) if one.name != cls.representative else None for one in members]
+        sharings = [self._of.get(one) if one.name != cls.representative else None for one in members]
         rows: dict[str, list[Any]] = {
             "type": [one.data.dtype for one in members],
             "shape": [tuple(one.data.shape) for one in members],
-            "how": ["kept" if found is None else found.how for found in told],
-            "of": ["" if found is None else found.other.name for found in told],
-            "from": [0 if found is None else found.offset for found in told],
+            "how": ["kept" if found is None else found.how for found in sharings],
+            "of": ["" if found is None else found.other.name for found in sharings],
+            "from": [0 if found is None else found.offset for found in sharings],
         }
         return pd.DataFrame(rows.values(), index=list(rows), columns=list(cls.members))
 
     def apply(self, *, frozen: bool = False) -> Graph | Module:
-        """The program with one constant for those that are the same by this relation, where nobody can tell them apart; `frozen`
-        promises that parameters and buffers never change again. What follows from another is computed from it, as a view where it
-        is one. `applied` says why the others stay."""
+        """The program with one constant for those that are the same by this relation, where that is not observable; `frozen`
+        promises that parameters and buffers never change again. A constant that follows from another is computed from it, as a
+        view where possible. `applied` says why the others stay."""
         return self.applied(frozen=frozen).program
 
     def applied(self, *, frozen: bool = False) -> Applied:
-        """The same with what was done with each constant, and why what was not done."""
+        """Merge constants as `apply` does, and report what was done with each, and why others stay."""
         if isinstance(self.source, Module):
             program, remarks = merge_constants_of_all(self.source, frozen=frozen, step=self.relation)
             return Applied(program, remarks, None)
@@ -200,8 +200,8 @@ class ConstantDedup:
         return found
 
     def _classes(self, step: ConstantStep) -> list[tuple[Stored, ...]]:
-        """In program order of the first member. What a constant follows from follows from something else or is kept, so the last
-        of that chain is what all members have in common."""
+        """The classes in program order of their first members. The constant that another follows from itself follows from a third
+        or is kept, so all members share the last constant of their chains."""
         shared = self._shared(step)
         classes: dict[Stored, list[Stored]] = {}
         for one in self.found.all:
@@ -209,7 +209,7 @@ class ConstantDedup:
         return list(map(tuple, classes.values()))
 
     def _chain(self, a: Stored, b: Stored, step: ConstantStep) -> list[Sharing] | None:
-        """How one follows from the other, or both from a third; None where they are of two classes."""
+        """How one follows from the other, or both from a third; None where they are in different classes."""
         shared = self._shared(step)
         ours, theirs = _path(a, shared), _path(b, shared)
         if _last(ours, a) is not _last(theirs, b):
@@ -229,7 +229,7 @@ class ConstantDedup:
 
 
 def constant_classes(program: Graph | Module, relation: ConstantStep = "equal") -> ConstantDedup:
-    """The constants of a program in classes by a step.
+    """Returns the constants of a program in classes by a step.
 
     >>> import numpy as np, irscope as irs
     >>> w = np.arange(24, dtype=np.float32).reshape(2, 12)
@@ -246,7 +246,7 @@ def constant_classes(program: Graph | Module, relation: ConstantStep = "equal") 
 
 
 def _path(one: Stored, shared: Mapping[Stored, Sharing]) -> list[Sharing]:
-    """From a constant to the one that it follows from in the end."""
+    """The chain from a constant to the one that it finally follows from."""
     path: list[Sharing] = []
     while one in shared:
         path.append(shared[one])
@@ -261,7 +261,7 @@ def _last(path: Iterable[Sharing], one: Stored) -> Stored:
 
 
 def _holes(left: Stored, right: Stored) -> list[Hole]:
-    """Where two constants differ: type and shape, or the first element that does and how many do."""
+    """The differences of two constants: type and shape, or the number of different elements and the first of them."""
     ours, theirs = left.data, right.data
     holes = [Hole("dtype", "the element type", ours.dtype, theirs.dtype)] if ours.dtype != theirs.dtype else []
     if tuple(ours.shape) != tuple(theirs.shape):

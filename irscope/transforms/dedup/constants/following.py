@@ -1,17 +1,17 @@
-"""How one constant is computed from another that holds its elements: as a view of it, or as a copy that each run makes anew.
+"""Computes one constant from another that contains its elements: as a view of it, or as a copy made at each run.
 
-What is computed has the bits of the constant, and lies as the constant lies, so that nothing that reads it can tell:
+The result has the bits and the layout of the constant, so that its users cannot distinguish it:
 
-* A *part* of what lies row by row is a view (a slice, a row, or a stretch of the elements seen in another shape). Only its address
-  is another, and the libraries that multiply matrices may sum in another order where an operand begins at another distance from
-  64 bytes; so where anything but an elementwise op reads it, and it does not begin at such a distance, it is copied.
-* A *transpose* is a view only where the constant lies so (column by column). Otherwise it is copied in rows: an operand that lies
-  otherwise gives results that lie otherwise, and products that are summed in another order.
+* A *part* of a contiguous constant is a view (a slice, a row, or a range of the elements in another shape). Only its address
+  differs, and matrix-multiplication libraries may sum in another order where an operand has another offset from a multiple of
+  64 bytes; so where an op that is not elementwise reads it, and its offset is not a multiple of 64 bytes, it is copied.
+* A *transpose* is a view only where the constant is laid out column by column. Otherwise it is copied row by row: an operand with
+  another layout gives results with another layout, and products that are summed in another order.
 * A *cast* is a copy, and exact: every element of the other is a number of the type, or the type is the next narrower float, to
-  which everybody rounds alike (IEEE 754, to the nearest, ties to even). Halves of float64 are no such thing (torch rounds twice),
-  nor are integers that a float does not fit (C says nothing of them), nor what is not a number (nobody promises its payload).
+  which all libraries round alike (IEEE 754, to the nearest, ties to even). Float64 to half is excluded (torch rounds twice),
+  and so are floats out of an integer type's range (undefined in C), and NaNs (their payload is not specified).
 
-A view costs nothing. A copy costs its bytes at each run, and is worth that only where it saves more than `LEAST` bytes.
+A view costs nothing. A copy costs its bytes at each run, which pays only where it saves at least `LEAST` bytes.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from irscope.transforms.dedup.constants.stored import Stored
 __all__ = ["LEAST", "Following", "following"]
 
 LEAST: Final = 4096
-"""Bytes, one page: what a copy at each run must save."""
+"""The bytes that a copy at each run must save at least: one page."""
 _ALIGNED: Final = 64
-"""Bytes between the addresses that torch gives memory at, and that libraries expect."""
+"""The alignment in bytes of torch's allocations, which libraries expect."""
 _NARROWER: Final = frozenset({("float64", "float32"), ("float32", "float16"), ("float32", "bfloat16")})
 _CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
 
 _Call = tuple[str, tuple[Any, ...], tuple[int, ...], str]
-"""An op, its arguments after the first, and the shape and element type of what it gives."""
+"""An op, its arguments after the first, and the shape and element type of its result."""
 
 
 class Following(NamedTuple):
-    """The ops that give a constant when they are put after another, or why there are none."""
+    """The ops that compute a constant from another, or why there are none."""
 
     calls: tuple[_Call, ...] = ()
     copied: int = 0
-    """Bytes that each run writes."""
+    """The bytes that each run writes."""
     rule: str = ""
     obstacle: str = ""
 
     def nodes(self, start: Value, type: Type, like: Node | None) -> Iterator[Node]:
-        """The nodes, the last of which has a result of `type`; at the place in the source where `like` stands."""
+        """Yields the nodes, the last of which has a result of `type`, with the location and scope of `like`."""
         place = (None, "") if like is None else (like.location, like.scope)
 
         def made(op: str, inputs: tuple[Value, ...], kind: Type, attrs: Any = EMPTY) -> Node:
@@ -78,14 +78,14 @@ class Following(NamedTuple):
 
 
 def following(found: Sharing, graph: Graph) -> Following:
-    """How a constant of a graph is computed from the other; `found` is a `part`, `transposed` or a `cast`."""
+    """Returns how a constant of a graph is computed from the other; `found` is a `part`, `transposed` or a `cast`."""
     one, other = found.constant, found.other
     if one.is_trained or other.is_trained:
         return Following(rule="trained", obstacle="a training step may change one of them")
     if one.data.device != other.data.device:
         return Following(rule="another-type", obstacle="they are on different devices")
     if not _in_rows(one) and found.how != "transposed":
-        return Following(rule="layout", obstacle="it does not lie row by row, as what is computed would")
+        return Following(rule="layout", obstacle="it is not contiguous, as the computed constant would be")
     how = {"cast": _cast, "transposed": _transposed}.get(found.how)
     made = _part(found, graph) if how is None else how(one, other)
     if made.copied and found.bytes_saved < LEAST:
@@ -97,15 +97,15 @@ def following(found: Sharing, graph: Graph) -> Following:
 def _cast(one: Stored, other: Stored) -> Following:
     dtype, shape = one.data.dtype, one.data.shape
     if not _in_rows(other):
-        return Following(rule="layout", obstacle="it does not lie row by row, as what is computed would")
+        return Following(rule="layout", obstacle="the other is not contiguous, as the computed constant would be")
     if not _is_exact(one, other):
-        what = f"not everything that converts {other.data.dtype} to {dtype} gives these elements"
+        what = f"not every conversion of {other.data.dtype} to {dtype} gives these elements"
         return Following(rule="inexact-cast", obstacle=what)
     return Following((("aten::to", (_CODES[dtype], False, False, None), shape, dtype),), one.nbytes)
 
 
 def _is_exact(one: Stored, other: Stored) -> bool:
-    """Whether all conversions of the other give these bits."""
+    """Whether every library's conversion of the other gives these bits."""
     if _has_nans(other):
         return False
     if (other.data.dtype, one.data.dtype) in _NARROWER:
@@ -127,14 +127,14 @@ def _transposed(one: Stored, other: Stored) -> Following:
     if one.strides == other.strides[::-1]:
         return Following((turn,))
     if not _in_rows(one):
-        return Following(rule="layout", obstacle="it lies neither row by row nor column by column")
+        return Following(rule="layout", obstacle="it is laid out neither row by row nor column by column")
     return Following((turn, ("aten::contiguous", (0,), shape, dtype)), one.nbytes)
 
 
 def _part(found: Sharing, graph: Graph) -> Following:
     one, other, start = found.constant, found.other, found.offset
     if not _in_rows(other):
-        return Following(rule="layout", obstacle="the other does not lie row by row, so that no view has these elements")
+        return Following(rule="layout", obstacle="the other is not contiguous, so that no view has these elements")
     dtype, shape, whole = one.data.dtype, one.data.shape, other.data.shape
     row = prod(whole[1:])
     calls: tuple[_Call, ...]

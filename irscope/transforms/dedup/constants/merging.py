@@ -1,19 +1,18 @@
-"""Constants that are the same become one, where nobody can tell them apart, now or later.
+"""Merges constants that are the same, where the difference is not observable, now or later.
 
-*Literals* (tensors in the program) are nobody's but the program's. Two become one if they have one type, strides included, and
-the same bits, nobody writes them, and no caller gets hold of either (`cleanup.replaceability`): he could write what he got, and
-a constant is one memory for all calls.
+*Literals* (tensors in the program) belong to the program alone. Two become one if they have one type, strides included, and
+the same bits, neither is written, and no caller gets hold of either (`cleanup.replaceability`): a caller could write it, and a
+constant is one memory for all calls.
 
-*Parameters and buffers* belong to somebody else: a training step, `load_state_dict` or a line of Python may change one of them
-between two calls, and a compiled program reads the memory that it was given. Two that are tied, one memory with one shape and
-strides, stay the same whatever happens, and always become one value. Two that merely have the same elements (a fresh
-network's running means are all zeros) become one only where the caller says that they are frozen; those for which a gradient is
-wanted not even then.
+*Parameters and buffers* belong to the caller: a training step, `load_state_dict` or a line of Python may change one of them
+between two calls, and a compiled program reads the memory that it was given. Two tied ones, one memory with one shape and
+strides, always stay the same, and always become one value. Two that merely have the same elements (a fresh network's
+running means are all zeros) become one only where the caller says that they are frozen, and never if they require a gradient.
 
-Up to `step`: at `transposed`, `cast` and `part` a constant that follows from another is computed from it (`following` says how, at
-what price, and when not).
+From step `transposed` on, a constant that follows from another is computed from it (`following` says how, at what cost, and when
+not).
 
-What is declined is a remark. Linear in the nodes, and in the bytes of the constants.
+Each declined merge is a remark. Linear in the nodes, and in the bytes of the constants.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ STEPS: Final[tuple[ConstantStep, ...]] = get_args(ConstantStep)
 
 
 def step_of(found: Sharing) -> ConstantStep:
-    """The first step at which a constant and the other are one class."""
+    """Returns the first step at which a constant and the other are in one class."""
     return "tied" if found.how == "view" else found.how
 
 
 def parents_first(shared: Iterable[Sharing], step: ConstantStep) -> list[Sharing]:
-    """What holds by a step, each after what its other constant follows from; otherwise in the order given."""
+    """Returns the sharings up to a step, each after the one of its other constant; otherwise in the order given."""
     wanted = {found.constant: found for found in shared if STEPS.index(step_of(found)) <= STEPS.index(step)}
     order: dict[Sharing, None] = {}
     for found in wanted.values():
@@ -55,7 +54,7 @@ def parents_first(shared: Iterable[Sharing], step: ConstantStep) -> list[Sharing
 
 def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = "equal") -> PassRecord:
     """Keep one of the constants that are the same by a step; `frozen` promises that parameters and buffers never change again.
-    Raises ArgumentError for a step that there is not.
+    Raises ArgumentError for an unknown step.
 
     >>> import numpy as np, irscope as irs
     >>> from irscope.ir import GraphBuilder, TensorData, TensorType
@@ -74,7 +73,7 @@ def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = 
     if step not in STEPS:
         raise ArgumentError(f"there is no relation {step!r} of constants", hint=f"choose one of {', '.join(STEPS)}")
     here, passed, edits = graph, list[Remark](), list[Edit]()
-    while True:  # what one constant was compared with in vain may be gone in the next round
+    while True:  # a constant that was an obstacle may be gone in the next round
         merge = _Merge(here, frozen)
         for found in parents_first(find_constants(here).shared, step):
             if found.how != "view" and found.constant.where is not found.other.where:
@@ -90,12 +89,12 @@ def merge_constants(graph: Graph, *, frozen: bool = False, step: ConstantStep = 
 
 
 _HOLDS: Final = {
-    "transposed": "it is the transpose of {}", "cast": "{} gives it when it is converted", "part": "it is a part of {}",
+    "transposed": "it is the transpose of {}", "cast": "it is a conversion of {}", "part": "it is a part of {}",
 }  # fmt: skip
 
 
 class _Merge:
-    """The constants of one graph that are becoming one: first it is decided for each, then all is rewritten."""
+    """The merges of constants in one graph: first each is decided, then all are carried out."""
 
     def __init__(self, graph: Graph, frozen: bool) -> None:
         self.rewriter = Rewriter(graph)
@@ -103,14 +102,14 @@ class _Merge:
         self._graph = graph
         self._frozen = frozen
         self._leader: dict[Value, Value] = {}
-        """What stands for a constant as it is."""
+        """The constant that replaces another as it is."""
         self._computed: dict[Value, tuple[Value, Following, str]] = {}
-        """What a constant is computed from, by what, and why."""
+        """For each computed constant, the constant that it is computed from, the ops, and the reason."""
         self._tied: dict[str, tuple[str, ...]] = {}
         self._onlookers: EscapeInfo | None = None
 
     def consider(self, found: Sharing) -> None:
-        """Decide whether one constant stands for another, or say why not."""
+        """Decide whether one constant replaces another, or add a remark that says why not."""
         value, other = found.constant.where, found.other.where
         assert isinstance(value, Value)
         assert isinstance(other, Value)
@@ -134,23 +133,23 @@ class _Merge:
         self.remarks.append(Remark("passed", "same-constant", value, f"{because}; {found.bytes_saved} bytes saved{cost}", (other,)))
 
     def _obstacle(self, found: Sharing, value: Value, other: Value) -> tuple[str, str]:
-        """The rule that keeps two apart, and what it says; empty if none does."""
+        """The rule that keeps two apart, and its reason; empty if there is none."""
         is_same = found.how in ("tied", "equal")
         if is_same and (value.type != other.type or found.constant.strides != found.other.strides):
             return "another-type", f"their types differ: {value.type} and {other.type}"
         if found.constant.data.device != found.other.data.device:
             return "another-type", "they are on different devices"
         if self._graph.block_of[value] is not self._graph.body or self._graph.block_of[other] is not self._graph.body:
-            return "nested", "one of them stands in a block"
+            return "nested", "one of them is in a nested block"
         bound = [one for one in (found.constant, found.other) if one.node is None]
         if found.how == "tied" and len(bound) == 2:
             return "", ""
         if any(one.is_trained for one in bound):
             return "trained", "a training step may change one of them"
         if bound and not self._frozen:
-            return "may-change", "somebody may change one of them between two calls (`frozen` says that nobody does)"
+            return "may-change", "one of them may be changed between two calls (`frozen=True` promises that they are not)"
         if is_same and found.other.node is not None and found.constant.node is None:
-            return "order", "it is made later"
+            return "order", "it is defined later"
         return self._seen(value, other, bool(bound))
 
     def _seen(self, value: Value, other: Value, bound: bool) -> tuple[str, str]:
@@ -168,31 +167,31 @@ class _Merge:
         return "", ""
 
     def _place(self, value: Value) -> Node:
-        """The node that makes a constant; for an input, the first one."""
+        """The producer of a constant; for an input, the first node."""
         return self._graph.producer.get(value) or self._graph.body.nodes[0]
 
     def finish(self) -> Graph:
-        """The next graph, without the inputs that nobody reads any more."""
+        """Carry out the merges and return the next graph, without the inputs that became unused."""
         reasons = {remark.subject: remark.because for remark in self.remarks if remark.kind == "passed"}
         for value, leader in self._leader.items():
             self.rewriter.replace(value, leader, reason=reasons[value])
         self._compute()
-        gone = {*self._leader, *self._computed}
-        for value in gone:
+        removed = {*self._leader, *self._computed}
+        for value in removed:
             if value in self._graph.producer:
                 self.rewriter.erase(self._graph.producer[value], reason=reasons[value])
         after = self.rewriter.finish()
-        if gone.isdisjoint(self._graph.bound):
+        if removed.isdisjoint(self._graph.bound):
             return after
-        params = tuple(value for value in after.body.params if value not in gone)
-        bound = {value: thing for value, thing in after.bound.items() if value not in gone}
-        storages = {value: number for value, number in after.storages.items() if value not in gone}
+        params = tuple(value for value in after.body.params if value not in removed)
+        bound = {value: thing for value, thing in after.bound.items() if value not in removed}
+        storages = {value: number for value, number in after.storages.items() if value not in removed}
         tied = {name: (*after.tied.get(name, ()), *self._tied.get(name, ())) for name in (*after.tied, *self._tied)}
         return replace(after, body=replace(after.body, params=params), bound=bound, storages=storages, tied=tied)
 
     def _compute(self) -> None:
-        """Put what computes a constant where the constant stands, or before the first of what is computed from it; literals from
-        which something is computed that stands earlier are moved up."""
+        """Insert the nodes that compute a constant in its place, or before the first constant computed from it; move literals
+        up that an earlier node is computed from."""
         position = self._graph.position
         places = {value: self._place(value) for value in self._computed}
         for value, (leader, _, _) in reversed(self._computed.items()):  # each before what it is computed from
@@ -201,7 +200,7 @@ class _Merge:
         for value, place in places.items():
             made = self._graph.producer.get(value)
             if made is not None and made is not place and value not in self._computed:
-                self.rewriter.move_before(made, place, reason="what is computed from it stands here")
+                self.rewriter.move_before(made, place, reason="a constant computed from it is defined here")
         for value, (leader, how, because) in self._computed.items():
             last = value
             for node in how.nodes(leader, value.type, self._graph.producer.get(value)):

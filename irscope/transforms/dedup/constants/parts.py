@@ -1,9 +1,9 @@
-"""Which arrays occur in longer ones, element after element.
+"""Finds arrays that occur as consecutive elements of longer ones.
 
 The first `_PREFIX` elements of each array are hashed, and so are all windows of as many elements of the longer arrays, by one
-polynomial, piecewise with NumPy. Where a window has the hash of a prefix, elements are compared, at `_TRIES` places for each pair
-at most (a program may hold masks that begin alike everywhere). Arrays that begin with one element repeated, such as zeros, meet
-windows everywhere and say nothing; they are left out. Linear in the elements of all arrays.
+polynomial, piecewise with NumPy. Where a window has the hash of a prefix, the elements are compared, at no more than `_TRIES`
+places per pair (a program may contain masks that begin alike everywhere). Arrays that begin with one element repeated, such as
+zeros, match windows everywhere without meaning; they are left out. Linear in the elements of all arrays.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["parts_of"]
 _PREFIX: Final = 8
 _TRIES: Final = 16
 _PIECE: Final = 1 << 20
-"""Windows hashed at a time."""
+"""The number of windows hashed at a time."""
 _BASE: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def parts_of(arrays: Sequence[Array]) -> dict[int, tuple[int, int]]:
-    """For each array that is a part of a longer one, which one and from which element on; of one element type.
+    """Maps each array that is a part of a longer one to that one and its first element there; all have one element type.
 
     >>> long = np.arange(100, dtype=np.uint32)
     >>> parts_of([long, long[10:30], long[:3]])
@@ -44,7 +44,7 @@ def parts_of(arrays: Sequence[Array]) -> dict[int, tuple[int, int]]:
     for holder in sorted(range(len(arrays)), key=lambda place: -len(arrays[place])):
         if len(arrays[holder]) > shortest:
             tries: dict[int, int] = {}
-            for offset, value in _meetings(arrays[holder], hashes):
+            for offset, value in _matching_windows(arrays[holder], hashes):
                 for place in sought[value]:
                     if place not in found and len(arrays[place]) < len(arrays[holder]) and _is_tried(tries, place):
                         part = arrays[holder][offset : offset + len(arrays[place])]
@@ -58,8 +58,8 @@ def _is_tried(tries: dict[int, int], place: int) -> bool:
     return tries[place] <= _TRIES
 
 
-def _meetings(array: Array, hashes: Array) -> Iterator[tuple[int, int]]:
-    """The windows with one of these hashes."""
+def _matching_windows(array: Array, hashes: Array) -> Iterator[tuple[int, int]]:
+    """Yields the offsets and hashes of the windows with one of these hashes."""
     for start in range(0, len(array) - _PREFIX + 1, _PIECE):
         here = _hashes(array[start : start + _PIECE + _PREFIX - 1])
         for offset in np.flatnonzero(np.isin(here, hashes)):

@@ -1,20 +1,20 @@
-"""Constants of which the program has another one that is the same, has it as a part, or gives it by a cast.
+"""Finds constants that another constant of the program equals, contains as a part, or yields by a cast.
 
-What is found for each constant is the first of these that holds, against an earlier or larger one:
+For each constant, it finds the first of these that holds, with an earlier or larger one:
 
     tied       the same memory with the same shape and strides: stored once already
-    view       memory that lies in the other's: stored once already
+    view       memory inside the other's: stored once already
     equal      the same element type, shape and elements, bit by bit (so 0.0 and -0.0 differ, and a NaN equals the same NaN)
     transposed the same elements with the two axes exchanged
     cast       the other's elements, converted to this element type, are its elements bit by bit
-    part       its elements follow one another in the other's, from some element on
+    part       its elements are consecutive elements of the other, from some element on
 
-What is shown here is what is so now; whether two may become one is another question (`merging`): strides, writes and training.
+These hold for the present contents; whether two may be merged is decided in `merging`, by strides, writes and training.
 
-What a constant follows from has more bytes than itself, or as many and comes earlier; so these lead nowhere in a circle, and
-constants are one class by a step if they follow, by that step and finer ones, from the same in the end.
+The constant that another follows from has more bytes, or as many and comes earlier; so there are no cycles, and constants are in
+one class by a step if, by that step and finer ones, they finally follow from the same constant.
 
-Elements are hashed to select what is compared, and compared exactly. They are read once for their digest, and only where another
+Elements are hashed to select what to compare, and compared exactly. They are read once for their digest, and only where another
 constant has as many of the same type.
 """
 
@@ -39,55 +39,55 @@ if TYPE_CHECKING:
 __all__ = ["ConstantStep", "Constants", "Sharing", "find_constants"]
 
 ConstantStep = Literal["tied", "equal", "transposed", "cast", "part"]
-"""The steps of the ladder of constants (`classes`)."""
+"""The steps of the ladder for constants (`classes`)."""
 How = Literal["tied", "view", "equal", "transposed", "cast", "part"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """One constant that another one holds too."""
+    """A constant whose elements another constant contains, too."""
 
     constant: Stored
     how: How
     other: Stored
     offset: int = 0
-    """Of a view in bytes, of a part in elements: where it begins in the other."""
+    """The start in the other: for a view in bytes, for a part in elements."""
 
     @property
     def bytes_saved(self) -> int:
-        """What need not be stored; 0 for memory that is shared already."""
+        """The bytes that need not be stored; 0 for memory that is shared already."""
         return 0 if self.how in ("tied", "view") else self.constant.nbytes
 
     def __str__(self) -> str:
-        told = {
+        verb = {
             "tied": "is tied to", "view": "is a view of", "equal": "equals", "transposed": "is the transpose of",
             "cast": f"is, as {self.constant.data.dtype}, what one gets of", "part": "is a part of",
         }[self.how]  # fmt: skip
         where = {"part": f" from element {self.offset} on", "view": f", {self.offset} bytes in"}.get(self.how, "")
-        return f"%{self.constant.name} {told} %{self.other.name}{where}"
+        return f"%{self.constant.name} {verb} %{self.other.name}{where}"
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of a program, and what of them is stored twice."""
+    """The constants of a program, and which of them are stored twice."""
 
     all: tuple[Stored, ...]
     shared: tuple[Sharing, ...]
-    """In program order of the constant."""
+    """The sharings in program order of the constant."""
 
     @property
     def bytes(self) -> int:
-        """Of all constants, tied ones and views counted once."""
+        """The bytes of all constants, with tied ones and views counted once."""
         again = {found.constant for found in self.shared if found.how in ("tied", "view")}
         return sum(one.nbytes for one in self.all if one not in again)
 
     @property
     def bytes_saved(self) -> int:
-        """What would not have to be stored."""
+        """The bytes that need not be stored."""
         return sum(found.bytes_saved for found in self.shared)
 
     def table(self) -> pd.DataFrame:
-        """One row for each constant that another holds too."""
+        """One row for each constant that another contains, too."""
         with loading("pandas"):
             import pandas as pd
 
@@ -109,10 +109,10 @@ class Constants:
 
 
 def find_constants(program: Graph | Module | Any) -> Constants:
-    """The constants of a program, with those that are the same as others, parts of others, or casts of others.
+    """Returns the constants of a program, and those that are the same as others, parts of others, or casts of others.
 
-    Parameters and buffers that are bound to inputs, tensors in the program, and a module's data; as they are now. Linear in
-    their bytes, times the number of element types that occur with one shape.
+    Constants are parameters and buffers bound to inputs, tensors in the program, and a module's data, with their present
+    contents. Linear in their bytes, times the number of element types that occur with one shape.
 
     >>> import numpy as np, irscope as irs
     >>> w = np.arange(24, dtype=np.float32).reshape(2, 12)
@@ -133,14 +133,14 @@ def find_constants(program: Graph | Module | Any) -> Constants:
     every = tuple(one for one in stored_in(program) if one.data.array is not None and one.data.array.size)
     known: dict[Stored, Sharing] = {}
     for search in (_by_memory, _by_content, _by_casts, _by_parts):
-        own = [one for one in every if one not in known or known[one].how in ("transposed", "cast")]  # elements of their own
+        own = [one for one in every if one not in known or known[one].how in ("transposed", "cast")]  # these have their own elements
         for found in search(own):
             known.setdefault(found.constant, found)
     return Constants(every, tuple(known[one] for one in every if one in known))
 
 
 def _by_memory(constants: Sequence[Stored]) -> Iterator[Sharing]:
-    """Tied constants and views, by address: a sweep over the ranges that they occupy. Only what has no gaps has views."""
+    """Yields tied constants and views, by a sweep over their address ranges; only constants without gaps contain views."""
     inputs: dict[object, Stored] = {}
     for one in constants:
         if inputs.setdefault(one.where, one) is not one:  # another name of the same input
@@ -163,16 +163,16 @@ def _by_memory(constants: Sequence[Stored]) -> Iterator[Sharing]:
 
 
 def _by_content(constants: Sequence[Stored]) -> Iterator[Sharing]:
-    """Constants with the same elements, in the same order or with the two axes exchanged."""
+    """Yields constants with the same elements, in the same order or with the two axes exchanged."""
     groups: dict[tuple[str, int], list[Stored]] = {}
     for one in constants:
         groups.setdefault((one.data.dtype, one.rows.size), []).append(one)
     for group in groups.values():
         if len(group) > 1:
-            yield from _equal_or_turned(group)
+            yield from _equal_or_transposed(group)
 
 
-def _equal_or_turned(group: Sequence[Stored]) -> Iterator[Sharing]:
+def _equal_or_transposed(group: Sequence[Stored]) -> Iterator[Sharing]:
     buckets: dict[tuple[tuple[int, ...], bytes], list[Stored]] = {}
     shapes = {tuple(one.data.shape) for one in group}
     for one in group:
@@ -191,7 +191,7 @@ def _equal_or_turned(group: Sequence[Stored]) -> Iterator[Sharing]:
 
 
 def _by_casts(constants: Sequence[Stored]) -> Iterator[Sharing]:
-    """Constants that are what one gets by converting another; the one with the most bytes an element is the other."""
+    """Yields constants that are conversions of others; the other has more bytes, or as many and comes earlier."""
     shapes: dict[tuple[int, ...], list[Stored]] = {}
     for one in constants:
         if is_castable(one.data.dtype):

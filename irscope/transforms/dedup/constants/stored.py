@@ -1,4 +1,4 @@
-"""The constants of a program with their elements: parameters and buffers that are bound to inputs, literals, a module's data."""
+"""The constants of a program with their elements: parameters and buffers bound to inputs, literals, and a module's data."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Stored:
     """One constant tensor."""
 
     name: str
-    """The printed name of its value, or another name that the model has for it, or the name that the module gives it; in a module
-    of several graphs behind its graph's."""
+    """The printed name of its value, or another name of it in the model, or its name in the module; in a module of several graphs
+    prefixed with its graph's name."""
     kind: Kind
     data: TensorData
     where: Value | str
     """The input or the result of the `prim::Constant`; the name of module data."""
     node: Node | None = None
-    """The `prim::Constant`, of a literal."""
+    """The `prim::Constant` of a literal."""
 
     @property
     def nbytes(self) -> int:
-        """Of its elements, each counted once."""
+        """The bytes of its elements, each counted once."""
         return 0 if self.data.array is None else self.data.array.nbytes
 
     @property
@@ -47,14 +47,14 @@ class Stored:
 
     @cached_property
     def rows(self) -> Array:
-        """The elements as unsigned integers of their size, in logical order: to the bit, whatever the strides are."""
+        """The bits of the elements as unsigned integers of their size, in logical order, whatever the strides."""
         assert self.data.array is not None
         flat: Array = np.ascontiguousarray(self.data.array).reshape(-1)
         return flat.view(_BITS.get(flat.dtype.itemsize, np.uint8))
 
     @cached_property
     def digest(self) -> bytes:
-        """Sixteen bytes of the elements; selects what is compared."""
+        """A digest of sixteen bytes of the elements, which selects what to compare."""
         return digest_of(self.rows)
 
     def equals(self, other: Stored) -> bool:
@@ -63,21 +63,21 @@ class Stored:
 
     @cached_property
     def turned(self) -> Array:
-        """The elements of a matrix with its axes exchanged, as `rows` has them."""
+        """The elements of a matrix with its axes exchanged, in the form of `rows`."""
         array = self.data.array
         assert array is not None
         return np.ascontiguousarray(array.T).reshape(-1).view(self.rows.dtype)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """In bytes; of dimensions with one element 0, since they say nothing."""
+        """The strides in bytes; 0 for dimensions with one element, where they mean nothing."""
         assert self.data.array is not None
         steps = zip(self.data.array.strides, self.data.array.shape, strict=True)
         return tuple([step if extent > 1 else 0 for step, extent in steps])
 
     @cached_property
     def memory(self) -> tuple[int, int, int] | None:
-        """The address of the first element, and the first and last byte that it occupies; None where nobody can tell."""
+        """The address of the first element, and the start and end of the bytes that it occupies; None where unknown."""
         array, original = self.data.array, self.data.original
         if array is None or not array.size or (original is not None and self.data.device != "cpu"):
             return None
@@ -90,7 +90,7 @@ class Stored:
 
 
 def digest_of(elements: Array) -> bytes:
-    """Sixteen bytes that select what to compare."""
+    """Returns a digest of sixteen bytes, which selects what to compare."""
     return blake2b(np.ascontiguousarray(elements).data, digest_size=16).digest()
 
 
@@ -99,7 +99,7 @@ def _address(array: Array) -> int:
 
 
 def stored_in(program: Graph | Module) -> Iterator[Stored]:
-    """All constant tensors whose elements are known, in program order."""
+    """Yields all constant tensors whose elements are known, in program order."""
     if isinstance(program, Graph):
         yield from _of_graph(program, "")
         return
@@ -130,7 +130,7 @@ def _of_graph(graph: Graph, path: str) -> Iterator[Stored]:
 
 
 def _tensor_data(thing: Any) -> TensorData | None:
-    """A tensor of any library with its elements; None for what is none, or has none that NumPy could hold."""
+    """A tensor of any library with its elements; None for anything else, or if NumPy cannot hold its elements."""
     if isinstance(thing, TensorData):
         data = thing
     elif isinstance(thing, np.ndarray):

@@ -1,4 +1,4 @@
-"""Which parts of a program are written again and again, without anybody having marked them?"""
+"""Which parts of a program are repeated, without being marked as such?"""
 
 import lazy_loader
 

@@ -1,14 +1,14 @@
-"""The nodes of one block as numbers: what each looks like, what it reads from whom, and behind whom it must stay.
+"""Indexes the nodes of one block by number: their looks, their operands and users, and the nodes that must precede them.
 
-*What a node looks like* is what every place of a repeated pattern has in common: op, attributes, how many operands, which of
-them are None, element types, and extents as far as broadcasting sees them (one, more than one, unknown). Constants are no
-nodes here: they are written into the operands of their readers and may differ between the places, as extents may.
+The *look* of a node is what every place of a repeated pattern has in common: op, attributes, number of operands, which of them
+are None, element types, and extents as far as broadcasting distinguishes them (one, more than one, unknown). Constants are not
+nodes here: they are part of the operands of their users and may differ between the places, as extents may.
 
-*Operands* are those of the node and what its blocks read from outside, in the order in which they are first read: the body of an
-`if` that uses a value ties it to that value just as an operand does.
+*Operands* are those of the node and the values that its blocks read from outside, in the order of first use: the body of an `if`
+that uses a value ties the node to that value just as an operand does.
 
-Looks are compared as tuples, not as hashes; what has blocks looks like the canonical form of its blocks, constants and
-extents left out of those too. What is found is matched payload by payload in the end (`matching`).
+Looks are compared as tuples, not as hashes; the look of a node with blocks includes the canonical form of its blocks, also
+without constants and extents. Candidates found this way are finally matched payload by payload (`matching`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from irscope.transforms.dedup.encoding import spell_attrs
 __all__ = ["OUTSIDE", "BlockIndex", "free_values", "inner_piece"]
 
 OUTSIDE: Final = -1
-"""The producer of an operand that no node of the block makes: a parameter, a constant, a value of a block around."""
+"""The producer of an operand that no node of the block produces: a parameter, a constant, or a value of an enclosing block."""
 
 
 @dataclass(eq=False)
 class BlockIndex:
-    """One block; nodes go by their place among those that are no constants."""
+    """One block; nodes are identified by their place among the nodes that are not constants."""
 
     graph: Graph
     block: Block
@@ -38,9 +38,9 @@ class BlockIndex:
     operands: list[tuple[Value, ...]] = field(init=False)
     """The values that each node reads."""
     producers: list[tuple[tuple[int, int], ...]] = field(init=False)
-    """For each operand the node that makes it and the number of its result; (`OUTSIDE`, -1) if none does."""
+    """For each operand, its producer and the number of the result; (`OUTSIDE`, -1) if no node produces it."""
     users: list[list[tuple[int, int, int]]] = field(init=False)
-    """Who reads each node's results, in textual order: number of the result, place among the operands, reader."""
+    """The uses of each node's results, in textual order: number of the result, place among the operands, user."""
     looks: list[int] = field(init=False)
     """Equal numbers for nodes that look the same."""
     constants: dict[Value, Node] = field(init=False)
@@ -66,19 +66,19 @@ class BlockIndex:
         self.looks = _Looks(self).all()
 
     def piece(self, node: Node, block: Block) -> Piece:
-        """A block of a node, as `inner_piece` makes it, made once."""
+        """A block of a node as a piece, as by `inner_piece`, cached."""
         known = self._pieces.get(block)
         if known is None:
             known = self._pieces[block] = inner_piece(self.graph, node, block)
         return known
 
     def is_constant(self, value: Value) -> bool:
-        """Whether a `prim::Constant` makes the value."""
+        """Whether a `prim::Constant` produces the value."""
         return value in self.constants
 
     @cached_property
     def before(self) -> list[tuple[int, ...]]:
-        """For each node the earlier ones that it must stay behind: data, memory, effects, random numbers."""
+        """For each node, the earlier ones that must precede it: by data, memory, effects or random numbers."""
         place = {node: index for index, node in enumerate(self.nodes)}
         of_block = [place.get(node, OUTSIDE) for node in self.block.nodes]
         rows = dependences(self.graph, self.block).before
@@ -90,19 +90,19 @@ class BlockIndex:
 
     @cached_property
     def leaving(self) -> frozenset[Value]:
-        """Values that something beside the nodes reads: the results of the block."""
+        """The values with uses other than by nodes: the results of the block."""
         return frozenset(self.block.returns)
 
 
 class _Constants(dict[Value, Node]):
-    """Asked of the graph when first needed."""
+    """The constants of a graph by their value."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__({node.output: node for node in graph.nodes() if node.op == "prim::Constant"})
 
 
 def free_values(node: Node) -> tuple[Value, ...]:
-    """What the blocks of a node read from outside of it, in the order of first reading."""
+    """Returns the values that the blocks of a node read from outside it, in the order of first use."""
     blocks = list(node.blocks)
     own: set[Value] = set()
     order: dict[Value, None] = {}
@@ -125,20 +125,20 @@ def free_values(node: Node) -> tuple[Value, ...]:
 
 
 def inner_piece(graph: Graph, node: Node, block: Block) -> Piece:
-    """A block of a node, with what it reads from outside as further parameters."""
+    """Returns a block of a node as a piece, with the values that it reads from outside as further parameters."""
     params = (*block.params, *_read_by(block))
     return Piece(node, make_block(block.id, params, block.nodes, block.returns), graph, {})
 
 
 class _Looks:
-    """Numbers what nodes look like."""
+    """Numbers the looks of nodes."""
 
     def __init__(self, index: BlockIndex) -> None:
         self._index = index
         self._known: dict[tuple[object, ...], int] = {}
         self._types: dict[Type, str] = {}
         self._forms: dict[bytes, bytes] = {}
-        """Blocks up to extents, by what they are up to names, which is found sooner."""
+        """The forms of blocks by `extents`, keyed by their forms by `alpha`, which are cheaper."""
 
     def all(self) -> list[int]:
         return [self._known.setdefault(self._look(place), len(self._known)) for place in range(len(self._index.nodes))]
@@ -152,7 +152,7 @@ class _Looks:
         return node.op, len(node.inputs), operands, results, attrs, blocks
 
     def _blocks(self, node: Node) -> bytes:
-        """What the blocks look like; values from outside count as the operands that they are."""
+        """The look of a node's blocks; values from outside count as its operands."""
         pieces = [self._index.piece(node, block) for block in inner_blocks(node)]
         return b"".join(map(self._form, pieces)) + self._sharing(node)
 
@@ -164,7 +164,7 @@ class _Looks:
         return known
 
     def _sharing(self, node: Node) -> bytes:
-        """Which values from outside are read in several blocks, or are operands too."""
+        """The pattern of values from outside that several blocks read, or that are also operands."""
         first: dict[Value, int] = {}
         read = [node.inputs, *(_read_by(block) for block in node.blocks)]
         row = [first.setdefault(value, len(first)) for values in read for value in values]
@@ -182,7 +182,7 @@ def _read_by(block: Block) -> tuple[Value, ...]:
 
 
 def _pattern(type: Type) -> str:
-    """A type without what may differ between the places of a pattern: extents above one, strides, gradients."""
+    """A type without the parts that may differ between the places of a pattern: extents above one, strides, gradients."""
     if not isinstance(type, TensorType):
         return "None" if type == NONE else str(type) if not _has_tensor(type) else repr(type)
     if type.shape is None:

@@ -1,4 +1,4 @@
-"""A place of a region as a block of its own: operands from outside become parameters, constants come along."""
+"""Builds a block of its own from a place of a region: operands from outside become parameters, constants are copied."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from irscope.transforms.dedup.regions.repeat import Repeat, Slot
 __all__ = ["region_body"]
 
 Remake = Callable[[Value, int, int], Value]
-"""The value that stands for a result, by column and number, in the body."""
+"""Returns the value that represents a result in the body, by column and number."""
 
 
 def region_body(repeat: Repeat, place: int, *, lift: bool = False, results: Remake | None = None) -> Block:
-    """The nodes of a place over parameters. Constants that differ between places are parameters if they are lifted, and otherwise
-    stand in the body, as those do that are the same everywhere."""
+    """Returns the nodes of a place over parameters. Constants that differ between places become parameters with `lift`, and are
+    otherwise in the body, as are constants that are the same everywhere."""
     return _Body(repeat, place, lift, results or (lambda value, column, number: value)).made()
 
 

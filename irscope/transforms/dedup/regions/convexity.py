@@ -1,20 +1,20 @@
-"""Regions that can run as one step each: no path leaves one and comes back, and no two wait for one another.
+"""Makes regions convex, so that each can run as one step: no path leaves one and comes back, and no two wait for each other.
 
-*One region.* A region can stand in one place of the program if no path of the dependences (data, memory, effects, random
-numbers) leads out of it and back in. One walk from its first node to its last finds the nodes outside that follow from it, and
-those inside that follow from these: they are cut off, or else all that such paths begin at, whichever is less. What is cut from one
-place is cut from all. What remains follows from nothing that was cut (or is followed by nothing that was cut), so a cut
-mends the place for good, but may break another; the walk is repeated until all places pass, at most `_ROUNDS` times.
+*One region.* A region can be one step of the program if no path of dependences (data, memory, effects, random numbers) leads out
+of it and back in. One walk from its first node to its last finds the nodes outside that depend on it, and the nodes inside that
+depend on these: either they are cut off, or all nodes where such paths begin, whichever are fewer. A column cut in one place is
+cut in all. The remaining nodes depend on no node that was cut (or no node that was cut depends on them), so a cut makes the place
+convex for good, but may break another; the walk is repeated until all places pass, at most `_ROUNDS` times.
 
-*All regions together.* Convex regions may still wait for one another (A's second half for B's first, B's second for A's first). The
-dependences with each region drawn together to a point have an order exactly when nothing waits for itself, as for fusion
-groups (`irscope.transforms.grouping.partition`). One sort over all of them finds what is left over on circles.
+*All regions together.* Convex regions may still wait for each other (A's second half for B's first, B's second for A's first). The
+dependences with each region contracted to a point have an order exactly when there is no cycle, as for fusion groups
+(`irscope.transforms.grouping.partition`). One topological sort finds the regions on cycles.
 
-*Order inside.* Places have the same edges of data, but a place may have more of memory. Nodes are listed as in the first
-place, so each place must allow that order (`keeps_order`).
+*Order inside.* Places have the same data edges, but a place may have more memory edges. Nodes are listed in the order of the
+first place, so each place must allow that order (`keeps_order`).
 
-A walk costs the span of a place. Places that lie within one another (attention heads written side by side) are walked
-over once each; where the spans add up to more than `_SPANS` times the program, the region is given up.
+A walk costs the span of a place. Interleaved places (attention heads written side by side) are walked over once each; where the
+spans add up to more than `_SPANS` times the program, the region is given up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Columns = list[list[int]]
 
 
 def convex_columns(index: BlockIndex, columns: Columns) -> Columns:
-    """As many of the columns as can be a region in every place; empty if none can."""
+    """Returns as many of the columns as can be a region in every place; an empty list if none can."""
     for _ in range(_ROUNDS):
         whole = len(columns)
         places = list(zip(*columns, strict=True))
@@ -89,21 +89,21 @@ def _early(before: Sequence[Sequence[int]], inside: set[int], span: range) -> se
 
 
 def keeps_order(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
-    """Whether the nodes of a place may run in the order that those of the first place have in the program."""
-    if _rises(nodes) and _rises(leader):
-        return True  # in the order that they have
+    """Whether the nodes of a place may run in the program order of those of the first place."""
+    if _is_ascending(nodes) and _is_ascending(leader):
+        return True  # both are in program order
     rank = {node: leader[column] for column, node in enumerate(nodes)}
     return all(rank[earlier] < rank[node] for node in nodes for earlier in index.before[node] if earlier in rank)
 
 
-def _rises(nodes: Sequence[int]) -> bool:
+def _is_ascending(nodes: Sequence[int]) -> bool:
     return all(map(lt, nodes, nodes[1:]))
 
 
 def waiting_regions(index: BlockIndex, regions: Sequence[Sequence[int]]) -> set[int]:
-    """The numbers of regions that wait for themselves, through others or through what lies between."""
+    """Returns the numbers of regions on cycles, through other regions or through nodes between."""
     if all(max(nodes) - min(nodes) < len(nodes) for nodes in regions):
-        return set()  # with nothing between the nodes of any, the program's order is one of the regions too
+        return set()  # without nodes in between, program order is also an order of the regions
     unit = list(range(len(index.nodes)))
     point_of: dict[int, int] = {}
     for number, nodes in enumerate(regions):

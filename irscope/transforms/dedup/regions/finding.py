@@ -1,17 +1,17 @@
-"""Finding the repeated regions of a graph: hash neighbourhoods, grow from the most promising, prove what was grown.
+"""Finds the repeated regions of a graph: hashes neighbourhoods, grows regions from the most promising, and proves them.
 
-1. *Where to begin.* `seed_classes` gives classes of nodes in equal surroundings. Twelve layers show in many classes of twelve; so
-   the sizes of classes are ranked, by trial: a region is grown from a few of a size's seeds (places next to one
-   another, so that they keep each other within bounds), and what it would save at all seeds is estimated.
-2. *Growth.* From the best size on, regions are grown from each class of that size whose seeds are still free (`growth`), cut
+1. *Seeds.* `seed_classes` returns classes of nodes with equal neighbourhoods. Twelve layers lead to many classes of twelve; so the
+   sizes of classes are ranked by trial: a region is grown from a few of a size's seeds (adjacent places, so that they bound each
+   other), and its saving over all seeds is estimated.
+2. *Growth.* From the best size on, regions are grown from each class of that size whose seeds are still free (`growth`), and cut
    until they are convex (`convexity`).
 3. *Proof.* Each place is matched with the first one payload by payload (`matching`), and must allow the order of the first.
-4. Of regions that wait for one another, those that save least are given up.
+4. Of regions that wait for each other, those that save least are given up.
 
-A region is maximal when it is grown: no edge leads from it to nodes that are the same in all places and free. Which of several
-overlapping sets of regions is best is a question of grammar compression (NP-hard); this is greedy by nodes saved.
+A grown region is maximal: no edge leads from it to nodes that are free and the same in all places. Choosing the best of several
+overlapping sets of regions is a problem of grammar compression (NP-hard); this is greedy by nodes saved.
 
-*Cost.* Colours, trials (`_SIZES` sizes, `_TRIALS` classes, `_PLACES` places each) and growth look at each edge a fixed number of
+*Cost.* Colours, trials (`_SIZES` sizes, `_TRIALS` classes, `_PLACES` places each) and growth visit each edge a constant number of
 times; a class that is grown and refused was small. Nothing recurses.
 """
 
@@ -36,9 +36,9 @@ _PLACES: Final = 12
 
 
 def find_regions(graph: Graph, *, min_nodes: int = 3) -> tuple[Repeat, ...]:
-    """The regions that occur at least twice, with at least so many nodes, by what writing them once would save.
+    """Returns the regions of at least `min_nodes` nodes that occur at least twice, by the nodes saved by writing them once.
 
-    Looks at the top block and at the bodies of ifs and loops; near-linear in the nodes.
+    Searches the top block and the bodies of ifs and loops; near-linear in the nodes.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4), %a : Float(4), %b : Float(4)):
@@ -69,7 +69,7 @@ class _Search:
         self._least = min_nodes
         self._taken = bytearray(len(index.nodes))
         self._found: list[list[list[int]]] = []
-        """Regions, each as its places."""
+        """The regions found, each as its places."""
 
     def run(self) -> list[Repeat]:
         by_size: dict[int, list[list[int]]] = {}
@@ -90,7 +90,7 @@ class _Search:
         return [self._repeat(region) for region in self._found]
 
     def _promise(self, size: int, classes: Sequence[Sequence[int]]) -> int:
-        """What the classes of a size may save, by a trial with a few places of a few of them."""
+        """The estimated saving of the classes of a size, by a trial with a few places of a few of them."""
         best = 0
         for chosen in {0, len(classes) // 2, len(classes) - 1} if len(classes) > _TRIALS else range(len(classes)):
             columns = len(grow(self._index, self._taken, _sample(classes[chosen])).columns)
@@ -98,7 +98,7 @@ class _Search:
         return best
 
     def _take(self, seeds: Sequence[int]) -> None:
-        """Grow from the seeds that are still free, and keep what is worth it."""
+        """Grow a region from the seeds that are still free, and keep it if it saves nodes."""
         free = [node for node in seeds if not self._taken[node]]
         if len(free) < 2:
             return
@@ -122,15 +122,15 @@ class _Search:
         return same_region(self._index, leader, place) and keeps_order(self._index, leader, place)
 
     def _untangle(self) -> None:
-        """Give up regions that wait for one another: of those, half at a time, which keeps the rounds few."""
+        """Give up regions that wait for each other, the poorer half at a time, which keeps the rounds few."""
         while self._found:
             every = [(number, place) for number, region in enumerate(self._found) for place in region]
             waiting = {every[one][0] for one in waiting_regions(self._index, [place for _, place in every])}
             if not waiting:
                 return
             poorest = sorted(waiting, key=lambda number: (len(self._found[number]) - 1) * len(self._found[number][0]))
-            gone = set(poorest[: (len(poorest) + 1) // 2])
-            self._found = [region for number, region in enumerate(self._found) if number not in gone]
+            dropped = set(poorest[: (len(poorest) + 1) // 2])
+            self._found = [region for number, region in enumerate(self._found) if number not in dropped]
 
     def _repeat(self, region: Sequence[Sequence[int]]) -> Repeat:
         index = self._index
@@ -140,7 +140,7 @@ class _Search:
 
 
 def _sample(places: Sequence[int]) -> list[int]:
-    """Runs of places next to one another: at the beginning, in the middle and at the end."""
+    """Runs of adjacent places: at the beginning, in the middle and at the end."""
     if len(places) <= _PLACES:
         return list(places)
     run = _PLACES // 3

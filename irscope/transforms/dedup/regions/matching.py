@@ -1,4 +1,4 @@
-"""The proof that two places of a region are the same: node by node, operand by operand, payload by payload."""
+"""Proves that two places of a region are the same: node by node, operand by operand, payload by payload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RELATIONS: Final[tuple[Relation, ...]] = ("alpha", "extents")
 
 def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int]) -> bool:
     """Whether the nodes of two places correspond one by one: the same ops, attributes and blocks, and edges between the same
-    columns. Constants among the operands, extents, and values from outside may differ; in blocks, what may differ by `extents`."""
+    columns. Constants among the operands, extents, and values from outside may differ; blocks must be the same by `extents`."""
     ours = {value: (c, k) for c, node in enumerate(leader) for k, value in enumerate(index.nodes[node].outputs)}
     theirs = {value: (c, k) for c, node in enumerate(member) for k, value in enumerate(index.nodes[node].outputs)}
     if len(ours) != len(theirs) or len(set(member)) != len(leader):
@@ -52,7 +52,7 @@ def _same_blocks(index: BlockIndex, a: int, b: int) -> bool:
 
 
 def _same_pieces(left: Piece, right: Piece, outer: Mapping[Value, Value]) -> bool:
-    """The strictest relation first: it is found four times sooner than the one that is asked for, and implies it."""
+    """Whether two blocks are the same by `extents`; `alpha` is tried first, as it is four times faster and implies it."""
     for relation in _RELATIONS:
         matched = bijection(left, right, relation)
         if matched is not None and _agrees(matched, outer):

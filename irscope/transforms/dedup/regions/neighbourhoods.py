@@ -1,12 +1,12 @@
-"""Where repeated regions may begin: nodes whose neighbourhoods look the same, by iterated hashing along the dependences.
+"""Finds seeds of repeated regions: nodes with equal neighbourhoods, by iterated colouring along the data flow.
 
-A colour of radius r says what a node looks like, and (r steps backwards) what makes its operands, or (r steps forwards) what
-reads its results. Each round renumbers the pairs of a node's colour and its neighbours' colours; equal numbers mean equal
-neighbourhoods, as the pairs are compared and not their hashes. A class of k nodes of one colour may be k places of one region:
-twelve layers have twelve nodes of most of their colours. Short radii suffice, since growth decides in the end; long ones
-would tell the first and last layers apart, whose surroundings differ.
+A colour of radius r encodes the look of a node, and r steps backwards its producers, or r steps forwards its users. Each round
+renumbers the pairs of a node's colour and its neighbours' colours; equal numbers mean equal neighbourhoods, as the pairs
+themselves are compared and not their hashes. A class of k nodes of one colour may be k places of one region: twelve layers have
+twelve nodes of most of their colours. Short radii suffice, since growth decides in the end; long ones would distinguish the first
+and last layers, whose surroundings differ.
 
-Every round is linear in the edges (the colours of readers are sorted, so n·log n for a value that many read).
+Every round is linear in the edges (the colours of users are sorted, so n·log n for a value with n users).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["seed_classes"]
 
 _BACKWARDS: Final = 3
 _FORWARDS: Final = 2
-"""Radii; a step of an LSTM whose gates are all written alike is told apart at three."""
+"""The radii; three backwards is what it takes to distinguish the steps of an LSTM whose gates are all written alike."""
 
 
 def seed_classes(index: BlockIndex) -> Iterator[list[list[int]]]:
-    """For each colouring, from the coarsest on, its classes of two nodes and more, each in textual order."""
+    """Yields, for each colouring, from the coarsest on, its classes of two nodes or more, each in textual order."""
     backwards = list(index.looks)
     yield _classes(backwards)
     for _ in range(_BACKWARDS):
@@ -46,7 +46,7 @@ def _classes(colours: Sequence[int]) -> list[list[int]]:
 
 def _backwards(index: BlockIndex, colours: list[int]) -> list[int]:
     return _numbered([
-        (colours[place], tuple([(colours[maker], number) if maker != OUTSIDE else OUTSIDE for maker, number in row]))
+        (colours[place], tuple([(colours[producer], number) if producer != OUTSIDE else OUTSIDE for producer, number in row]))
         for place, row in enumerate(index.producers)
     ])  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""Repeated regions outlined to any depth: the heads of a layer as well as the layers.
+"""Outlines repeated regions to any depth: the heads of a layer as well as the layers.
 
-Regions of one search do not overlap, so what repeats within a region shows only when that is a function, and what repeats around
-regions only when they are calls. Both are searched again until nothing is left. Each further region makes the module smaller, which
-ends it; every step is an `outline`, which keeps what the program computes.
+Regions of one search do not overlap, so repetitions within a region are found only when it is a function, and repetitions around
+regions only when they are calls. Both are searched again until nothing is left. Each further region makes the module smaller, so
+this terminates; every step is an `outline`, which preserves the meaning of the program.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from irscope.transforms.dedup.regions.repeat import Repeat
 __all__ = ["outline_nested"]
 
 _ROUNDS: Final = 8
-"""Searches of one graph; each sees a smaller one, and three levels of nesting are rare."""
+"""The most searches of one graph; each sees a smaller one, and three levels of nesting are rare."""
 
 
 def outline_nested(
     graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]]
 ) -> tuple[Module, tuple[str, ...]]:
-    """The module as `outline_regions` makes it, with functions that call functions; what was done, and what was not, a line each.
+    """Returns the module as `outline_regions` does, but with functions that call functions; and a line for each region, done or not.
 
     >>> import irscope as irs
     >>> from irscope.transforms.dedup.regions import find_regions
@@ -58,7 +58,7 @@ def outline_nested(
 
 
 def _fitting(graph: Graph, repeats: Sequence[Repeat], remarks: dict[str, None]) -> Iterator[Repeat]:
-    """Those that can be functions; of the others a remark says why not."""
+    """Yields the regions that can be functions, and adds a remark for each of the others."""
     for repeat in repeats:
         why = why_left(repeat)
         if not why:

@@ -1,12 +1,12 @@
-"""A graph with repeated regions, written as a module in which each region is a function that is called from every place.
+"""Outlines the repeated regions of a graph: a module in which each region is a function that is called from every place.
 
-*Why the program stays the same.* A call runs the nodes of a place, on the values that the place read, in an order that it allows
-(`convexity.keeps_order`). The nodes of a place can stand together, and all calls in one order with what is between them, since
-regions drawn together to points have no circle (`convexity.waiting_regions`); dependences count memory, effects and random
-numbers. So it is a reordering of the program that keeps all dependences, with names for parts of it.
+*Soundness.* A call runs the nodes of a place, on the values that the place read, in an order that it allows
+(`convexity.keeps_order`). The nodes of a place can be adjacent, and all calls have an order together with the other nodes, since
+the dependences with regions contracted to points have no cycle (`convexity.waiting_regions`); dependences include memory, effects
+and random numbers. So the result is a reordering of the program that keeps all dependences, with names for parts of it.
 
-*What is given up.* The function says of its values what is true in every place: an extent or a stride that differs is unknown in
-it. A region with blocks inside whose types differ between places is left as it is.
+*Limits.* The types in the function are those that hold in every place: an extent or a stride that differs is unknown in it. A
+region with blocks inside that differ between places is left as it is.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = ["module_of", "outline_regions", "outlined", "why_left"]
 
 
 def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
-    """The module: the graph under its own name with calls, and `region0`, `region1`, … that are called.
+    """Returns a module of the graph under its own name, with calls, and of the called functions `region0`, `region1`, …
 
-    Regions must come from one `find_regions` of this graph (or some of them). Constants that differ between places are handed in.
+    The regions must be all or some from one `find_regions` of this graph. Constants that differ between places become arguments.
 
     >>> import irscope as irs
     >>> from irscope.ir.module import inlined
@@ -70,7 +70,7 @@ def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
 
 
 def outlined(graph: Graph, named: Mapping[str, Repeat]) -> tuple[Graph, dict[str, Graph]]:
-    """The graph with calls, and the functions that are called, by the names that the regions are given."""
+    """Returns the graph with calls, and the called functions by the given names of the regions."""
     by_block: dict[Block, list[tuple[str, Repeat]]] = {}
     for name, repeat in named.items():
         by_block.setdefault(repeat.block, []).append((name, repeat))
@@ -78,14 +78,14 @@ def outlined(graph: Graph, named: Mapping[str, Repeat]) -> tuple[Graph, dict[str
 
 
 def module_of(graphs: Mapping[str, Graph]) -> Module:
-    """The first graph under its own name, the others as private functions."""
+    """Returns a module of graphs: the first under its own name, the others as private functions."""
     first, *private = graphs
     symbols = (Symbol(first, "func::func"), *(Symbol(name, "func::func", visibility="private") for name in private))
     return Module(dict(graphs), symbols=symbols)
 
 
 def why_left(repeat: Repeat) -> str:
-    """Why a region cannot be a function: blocks inside that differ, for which a function has no parameter. Nothing if it can."""
+    """Returns why a region cannot be a function: it has blocks inside that differ, which no parameter can express. Empty if it can."""
     graph, first = repeat.graph, repeat.places[0]
     for column, node in enumerate(first):
         for number, block in enumerate(node.blocks):
@@ -111,13 +111,13 @@ def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]
         unread = _unread(graph, inside, calls.values())
         nodes = [node for node in _scheduled(BlockIndex(graph, block), called, calls) if node not in unread]
         rewriter.set_nodes(
-            block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own") for node in unread)]
+            block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own copy") for node in unread)]
         )
     return rewriter.finish()
 
 
 def _unread(graph: Graph, inside: set[Node], calls: Iterable[Node]) -> dict[Node, None]:
-    """The constants that nobody reads beside the nodes of regions."""
+    """The constants whose only users are nodes of regions."""
     handed_in = {value for call in calls for value in call.inputs}
     held = set(inside)
     for node in graph.nodes():  # a node before the nodes of its blocks
@@ -146,7 +146,7 @@ def _call(name: str, repeat: Repeat, at: int) -> Node:
 
 
 def _scheduled(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: Mapping[Node, Node]) -> list[Node]:
-    """The nodes of the block with calls, in an order that keeps all dependences and is as near to the old one as can be."""
+    """The nodes of the block with calls, in an order that keeps all dependences and is as close to the old one as possible."""
     place_of = {node: at for at, node in enumerate(index.nodes)}
     unit = list(range(len(index.nodes)))
     for _, repeat in called:
@@ -172,13 +172,13 @@ def _scheduled(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: M
             if not waits[later]:
                 heappush(ready, later)
     assert len(order) == len(index.block.nodes) - sum(len(repeat) * (repeat.size - 1) for _, repeat in called), (
-        "a circle of regions"
+        "a cycle of regions"
     )
     return order
 
 
 def _function(name: str, repeat: Repeat) -> Graph:
-    """The region over parameters, with what is true of its types in every place."""
+    """Build the function of a region over parameters, with the types that hold in every place."""
 
     def result(value: Value, column: int, number: int) -> Value:
         type = repeat.result_type(column, number)

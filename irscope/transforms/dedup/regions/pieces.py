@@ -1,4 +1,4 @@
-"""Repeated regions as pieces that relations compare: each place a block over parameters."""
+"""Builds pieces from repeated regions, to compare them by relations: each place is a block over parameters."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RegionPieces:
 
     repeats: tuple[Repeat, ...]
     place_of: Mapping[str, tuple[Repeat, int]]
-    """Where the piece of each name is."""
+    """Maps the name of each piece to its region and place."""
     find: Callable[[Graph], Iterable[Repeat]]
-    """What found them, for what repeats within them."""
+    """The function that found the regions, to find repetitions within them."""
     note: str
-    """What the pieces are, one sentence."""
+    """One sentence that says what the pieces are."""
 
     @cached_property
     def pieces(self) -> dict[Node | str, Piece]:
@@ -45,23 +45,23 @@ class RegionPieces:
         return repeat.places[place]
 
     def chosen(self, classes: Iterable[Sequence[Node | str]]) -> list[Repeat]:
-        """The repeated regions with those places only that are in one class: of a region one for each class of its places."""
+        """The repeated regions, split by class: for each region, one for each class of its places that has several."""
         class_of = {name: number for number, members in enumerate(classes) for name in members}
         number_of = {
             repeat.places[place]: class_of[name] for name, (repeat, place) in self.place_of.items() if name in class_of
         }
         found: list[Repeat] = []
         for repeat in self.repeats:
-            alike: dict[int, list[int]] = {}
+            by_class: dict[int, list[int]] = {}
             for place, nodes in enumerate(repeat.places):
                 if nodes in number_of:
-                    alike.setdefault(number_of[nodes], []).append(place)
-            found += [repeat.at(places) for places in alike.values() if len(places) > 1]
+                    by_class.setdefault(number_of[nodes], []).append(place)
+            found += [repeat.at(places) for places in by_class.values() if len(places) > 1]
         return found
 
     @cached_property
     def name_of(self) -> Mapping[Node, str]:
-        """The piece that each node is in."""
+        """The name of the piece that contains each node."""
         return {node: name for name, (repeat, place) in self.place_of.items() for node in repeat.places[place]}
 
 

@@ -1,4 +1,4 @@
-"""A repeated region: the places where it stands, what each hands in and takes out, and where they differ."""
+"""A repeated region: its places, their inputs and outputs, and the differences between them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["RegionHole", "Repeat", "Slot", "common_type"]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An operand in a region: which node, and which operand of it."""
+    """An operand in a region: the column of its node, and its number."""
 
     column: int
     number: int
@@ -31,26 +31,26 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class RegionHole:
-    """Something that the places of a region do not share: a constant, an extent, or which parameter is used."""
+    """A difference between the places of a region: a constant, a type, or the value of a parameter."""
 
     kind: str
     """`constant`, `type` or `parameter`."""
     place: str
-    """Where, in words: the op and its operand or result."""
+    """The place in words: the op and its operand or result."""
     values: tuple[str, ...]
-    """What each place has there, in order."""
+    """The value in each place of the region, in order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Equal regions of one block. Their nodes correspond column by column; each pair was matched (`matching`)."""
+    """Equal regions of one block, whose nodes correspond column by column; each pair was matched (`matching`)."""
 
     graph: Graph
     block: Block
     places: tuple[tuple[Node, ...], ...]
     """The nodes of each place, in one order that every place allows; places in program order."""
     operands: tuple[tuple[tuple[Value, ...], ...], ...]
-    """What each node of each place reads, its blocks included."""
+    """The operands of each node of each place, including the values that its blocks read."""
 
     def __len__(self) -> int:
         return len(self.places)
@@ -65,36 +65,36 @@ class Repeat:
 
     @property
     def size(self) -> int:
-        """Nodes in one place."""
+        """The number of nodes in one place."""
         return len(self.places[0])
 
     @property
     def nodes_saved(self) -> int:
-        """How many nodes the program has less when the region is written once and called."""
+        """The number of nodes saved by writing the region once and calling it."""
         return (len(self) - 1) * self.size - len(self)
 
     @cached_property
     def inputs(self) -> tuple[tuple[Value, ...], ...]:
-        """What the region is handed in, one entry a parameter: the value in each place. Two operands share a parameter if
-        they are the same value in every place. Constants that are the same in every place are no parameters."""
+        """The arguments of the region, one entry per parameter: the value in each place. Two operands share a parameter if
+        they are the same value in every place. Constants that are the same in every place are not parameters."""
         return tuple(self._parameters)
 
     @cached_property
     def parameter_of(self) -> dict[Slot, int]:
-        """Which parameter each operand from outside is."""
+        """The parameter number of each operand from outside."""
         return {slot: number for number, slots in enumerate(self._parameters.values()) for slot in slots}
 
     def is_constant_hole(self, number: int) -> bool:
         """Whether a parameter is a constant in every place."""
-        makers = [self.graph.producer.get(value) for value in self.inputs[number]]
-        return all(maker is not None and maker.op == "prim::Constant" for maker in makers)
+        producers = [self.graph.producer.get(value) for value in self.inputs[number]]
+        return all(producer is not None and producer.op == "prim::Constant" for producer in producers)
 
     def input_type(self, number: int) -> Type:
-        """What is true of a parameter in every place."""
+        """The type of a parameter that holds in every place."""
         return common_type([value.type for value in self.inputs[number]])
 
     def result_type(self, column: int, number: int) -> Type:
-        """What is true of a result in every place."""
+        """The type of a result that holds in every place."""
         return common_type([nodes[column].outputs[number].type for nodes in self.places])
 
     @cached_property
@@ -115,22 +115,22 @@ class Repeat:
         ]
 
     def _is_shared_constant(self, values: Sequence[Value]) -> bool:
-        """Whether a value is the same plain constant everywhere, so that it belongs to the region itself."""
-        makers = [self.graph.producer.get(value) for value in values]
-        first = makers[0]
+        """Whether a value is the same plain constant in every place, so that it belongs to the region itself."""
+        producers = [self.graph.producer.get(value) for value in values]
+        first = producers[0]
         if first is None or first.op != "prim::Constant" or not _is_plain(constant_value(first)):
             return False
         if isinstance(constant_value(first), tuple) and any(map(alias_db_of(self.graph).is_written, values)):
             return False  # a list that is written is one memory for all calls
         return all(
-            maker is not None and maker.op == "prim::Constant" and maker.output.type == first.output.type
-            and same_payload(constant_value(maker), constant_value(first))
-            for maker in makers
+            producer is not None and producer.op == "prim::Constant" and producer.output.type == first.output.type
+            and same_payload(constant_value(producer), constant_value(first))
+            for producer in producers
         )  # fmt: skip
 
     @cached_property
     def outputs(self) -> tuple[tuple[int, int], ...]:
-        """What somebody outside reads in some place: columns and numbers of results."""
+        """The results that are used outside in some place, as columns and numbers."""
         users, returned = self.graph.users, set(self.block.returns)
         found = []
         homes = [dict.fromkeys(nodes) for nodes in self.places]
@@ -146,7 +146,7 @@ class Repeat:
         return tuple(found)
 
     def _holds(self, user: Node | Block, home: dict[Node, None]) -> bool:
-        """Whether a reader is in the region, or in a block of one of its nodes."""
+        """Whether a user is in the region, or in a block of one of its nodes."""
         graph = self.graph
         while True:
             node = graph.owner.get(user) if isinstance(user, Block) else user
@@ -162,13 +162,13 @@ class Repeat:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What to call the places: by module path where each has another, else by number."""
+        """The labels of the places: their module paths where all differ, else their numbers."""
         scopes = tuple([self.scope(place) for place in range(len(self))])
         return scopes if len(set(scopes)) == len(scopes) else tuple([f"place {place}" for place in range(len(self))])
 
     @cached_property
     def holes(self) -> tuple[RegionHole, ...]:
-        """Everything that is not the same in all places."""
+        """All differences between the places."""
         names = self.graph.names
         found = []
         for column, node in enumerate(self.places[0]):
@@ -180,7 +180,7 @@ class Repeat:
         for values, slots in self._parameters.items():
             if len(set(values)) > 1:
                 slot = slots[0]
-                texts = [self._told(value, names) for value in values]
+                texts = [self._format_value(value, names) for value in values]
                 kind = "constant" if all(is_constant for _, is_constant in texts) else "parameter"
                 where = f"operand {slot.number} of {self.places[0][slot.column].op}#{slot.column}"
                 found.append(RegionHole(kind, where, tuple(text for text, _ in texts)))
@@ -190,7 +190,7 @@ class Repeat:
         return tuple(found)
 
     def _inner_holes(self, column: int, number: int) -> Iterator[RegionHole]:
-        """What differs inside of the blocks of nodes, place by place in the first one's slots."""
+        """The differences inside blocks of nodes, by the slots of the first place."""
         pieces = [inner_piece(self.graph, nodes[column], nodes[column].blocks[number]) for nodes in self.places]
         matches = [match(pieces[0], piece, "extents") for piece in pieces]
         rows = [{(pair.kind, pair.site): pair.right for pair in found.slots} if found else {} for found in matches]
@@ -201,14 +201,14 @@ class Repeat:
                 where = f"{first.place(site, kind)}, in {self.places[0][column].op}#{column}"
                 yield RegionHole("constant" if kind in ("constant", "size") else "type", where, tuple(map(told, values)))
 
-    def _told(self, value: Value, names: Any) -> tuple[str, bool]:
-        maker = self.graph.producer.get(value)
-        if maker is not None and maker.op == "prim::Constant":
-            return repr(constant_value(maker)), True
+    def _format_value(self, value: Value, names: Any) -> tuple[str, bool]:
+        producer = self.graph.producer.get(value)
+        if producer is not None and producer.op == "prim::Constant":
+            return repr(constant_value(producer)), True
         return f"%{names[value]}", False
 
     def table(self) -> pd.DataFrame:
-        """What differs: one row a hole, one column a place."""
+        """The differences: one row per hole, one column per place."""
         with loading("pandas"):
             import pandas as pd
 
@@ -226,7 +226,7 @@ def _is_plain(payload: Any) -> bool:
 
 
 def _common(scopes: Sequence[str]) -> str:
-    """The longest module path that all share.
+    """The longest module path that all scopes share.
 
     >>> _common(["layer.0.query", "layer.0.key"]), _common(["a", "b"])
     ('layer.0', '')
@@ -241,7 +241,7 @@ def _common(scopes: Sequence[str]) -> str:
 
 
 def common_type(types: Sequence[Type]) -> Type:
-    """What is true of several types: what differs between tensors is unknown.
+    """Returns the most precise type that covers several types; properties that differ between tensors are unknown.
 
     >>> str(common_type([TensorType("float32", (2, 3), (3, 1)), TensorType("float32", (2, 4), (4, 1))]))
     'Float(2, *)'
@@ -268,7 +268,7 @@ def _agreed(facts: Sequence[Any]) -> Any:
 
 
 def _agreed_shape(shapes: Sequence[tuple[Dim, ...] | None]) -> tuple[Dim, ...] | None:
-    """The extents that agree, of shapes of one rank."""
+    """The shape with the extents that agree; None unless all shapes have one rank."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len(set(map(len, known))) > 1:
         return None

@@ -1,7 +1,7 @@
-"""The parts of a graph that belong to one module of the model, as pieces: by the paths that exporters leave on nodes.
+"""Builds pieces from the modules of the model: the nodes of each module path that exporters record on nodes.
 
-A piece is all nodes of one block whose scope lies at or below a path, so pieces nest: a layer, and its attention. They are compared
-as any others. To be written once and called, the places of a class must moreover be regions in the sense of `convexity`, with the
+A piece is all nodes of one block whose scope is at or below a path, so pieces nest: a layer, and its attention. They are compared
+like any others. To be outlined as a function, the places of a class must also be regions in the sense of `convexity`, with the
 nodes in one order; the outermost classes for which that holds are the repeated regions.
 """
 
@@ -21,11 +21,11 @@ from irscope.transforms.grouping.outline import common_scope
 __all__ = ["scope_pieces"]
 
 _LEAST = 2
-"""A module with fewer nodes is an op."""
+"""The fewest nodes of a module; with fewer it is an op."""
 
 
 def scope_pieces(graph: Graph) -> RegionPieces:
-    """Each module path with its nodes, the outer ones first; linear in the nodes times the depth of the paths.
+    """Returns each module path with its nodes, outer paths first; linear in the nodes times the depth of the paths.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -46,7 +46,7 @@ def scope_pieces(graph: Graph) -> RegionPieces:
         }
         place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
         repeats += [_repeat(index, places) for places in _repeated(index, found)]
-    what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to what is inside of it"
+    what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to modules inside it"
     note = what if place_of else "no two nodes of the graph belong to one module of the model"
     return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats, note)
 
@@ -62,18 +62,18 @@ def _by_path(index: BlockIndex) -> dict[str, list[int]]:
 
 
 def _scopes(index: BlockIndex) -> list[str]:
-    """The path of each node. Glue that an exporter gave none, such as a list of operands, belongs where all lies that it joins."""
+    """The path of each node; a node without one, such as a list of operands, gets the common path of its producers and users."""
     scopes = [node.scope for node in index.nodes]
     for place, scope in enumerate(scopes):
         if not scope:
-            makers = [maker for maker, _ in index.producers[place] if maker != OUTSIDE]
-            near = [scopes[other] for other in (*makers, *(reader for _, _, reader in index.users[place])) if scopes[other]]
+            producers = [producer for producer, _ in index.producers[place] if producer != OUTSIDE]
+            near = [scopes[other] for other in (*producers, *(reader for _, _, reader in index.users[place])) if scopes[other]]
             scopes[place] = common_scope(near) if near else ""
     return scopes
 
 
 def _repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[list[list[int]]]:
-    """The places of each repeated region: outer ones first, and nothing within them again."""
+    """The places of each repeated region: outer regions first, and no further regions within them."""
     taken: set[int] = set()
     looks: dict[tuple[int, ...], list[list[int]]] = {}
     for nodes in found.values():
@@ -81,7 +81,7 @@ def _repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[lis
     chosen: list[list[list[int]]] = []
     for places in looks.values():
         held, free = set(taken), list[list[int]]()
-        for nodes in places:  # a module with nothing but another in it has that one's nodes
+        for nodes in places:  # a module that contains only another has the same nodes
             if held.isdisjoint(nodes):
                 free.append(nodes)
                 held.update(nodes)

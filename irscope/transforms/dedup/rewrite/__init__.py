@@ -1,4 +1,4 @@
-"""What would one piece cost that stands for a whole class, and what does the program look like with it?"""
+"""What would one piece for a whole class cost, and what does the program look like with it?"""
 
 import lazy_loader
 

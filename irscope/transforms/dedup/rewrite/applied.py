@@ -1,4 +1,4 @@
-"""A program with one body for each of its classes, and what was done to get there."""
+"""The result of merging classes: a program with one body for each, and remarks on what was done."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["Applied", "apply_classes"]
 
 @dataclass(frozen=True)
 class Applied:
-    """The program, and why it looks like this."""
+    """The program after merging, and the remarks."""
 
     program: Graph | Module
     remarks: tuple[str, ...]
-    """What was done to each class, and why what was not done, a line each."""
+    """One line for each class or piece: what was done, or why not."""
     record: PassRecord | None
-    """The edits, of a graph."""
+    """The pass record, if the program is a graph."""
 
     @property
     def graph(self) -> Graph | Module:
-        """The program, for whoever takes a result for a program."""
+        """The program, for functions that take results in place of programs."""
         return self.program
 
 
 def apply_classes(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
-    """The program with classes merged, each at the step that is chosen for it."""
+    """Returns the program with classes merged, each at the step chosen for it."""
     if isinstance(program, Module) and ladder.holds_groups:
         return Applied(*merge_groups_of_all(program, ladder, chosen), None)
     if isinstance(program, Module):

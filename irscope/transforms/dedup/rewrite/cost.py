@@ -1,15 +1,15 @@
-"""What it costs to let one body stand for a class, and what it saves.
+"""Estimates the costs and savings of one body for a class.
 
-*Saved* are bodies: their ops, their text, the time to compile them. Where an executable is given, that time is what its kernels
-took; otherwise it is estimated from the number of ops, and said so.
+*Savings* are bodies: their ops, their text, and the time to compile them. Where an executable is given, that time is measured on
+its kernels; otherwise it is estimated from the number of ops, and labelled so.
 
-*Lost* is what a compiler knew of each member. A number that becomes a parameter can no longer be folded: that matters where it is
-one that an op does nothing with (x · 1, x + 0), and is a register otherwise. A size that becomes one costs an executable of fixed
-sizes its unrolling, and its vector loops their missing remainder unless all sizes have a common factor. Our own kernels take
-sizes as arguments in any case (`irscope.codegen.kernel`), so it costs them nothing.
+*Losses* are facts that a compiler knew of each member. A number that becomes a parameter can no longer be folded: that matters
+where it makes an op the identity (x · 1, x + 0), and otherwise only costs a register. A size that becomes a parameter costs an
+executable of fixed sizes its unrolling, and gives its vector loops a remainder unless all sizes have a common factor. Our own
+kernels take sizes as arguments in any case (`irscope.codegen.kernel`), so it costs them nothing.
 
-The slowdown is an estimate by these rules, in parts of the run time of the pieces, until it is measured: whoever compiled the
-program can run the pieces with kernels of their own and with the common one (`Measures`).
+The slowdown is estimated by these rules, as a fraction of the run time of the pieces, unless it is measured: an executable can
+run the pieces with their own kernels and with the common one (`Measures`).
 """
 
 from __future__ import annotations
@@ -30,60 +30,60 @@ __all__ = ["Cost", "Measures", "compile_seconds", "cost_of", "measured_seconds",
 
 _KERNEL_SECONDS: Final = 0.025
 _OP_SECONDS: Final = 0.0016
-"""Seconds to compile a kernel for a processor, and for each op in it; tests/benchmarks/README.md has the measurement."""
+"""The seconds to compile a kernel for a CPU, and for each op in it; tests/benchmarks/README.md has the measurement."""
 _REGISTER: Final = 0.002
-"""Slowdown by a number that is read from a register instead of being written into an instruction."""
+"""The slowdown by a number that is read from a register instead of an instruction's immediate."""
 _IDLE: Final = 0.01
-"""Slowdown by an op that computes x · 1 in one member: arithmetic hides behind memory."""
+"""The slowdown by an op that computes x · 1 in one member; it is small, as memory traffic hides arithmetic."""
 _VECTOR: Final = 8
-"""Elements of a vector register that sizes had better be multiples of."""
+"""The elements of a vector register, of which sizes should be multiples."""
 _ALIGNED: Final = 0.05
 _RAGGED: Final = 0.2
-"""Slowdown of a body of fixed sizes that takes them as arguments: with sizes of a common factor, and without."""
+"""The slowdowns of a body of fixed sizes that takes them as arguments: with a common factor `_VECTOR`, and without."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One body for a class of pieces, against one for each of them."""
+    """The costs and savings of one body for a class of pieces, compared with one for each of them."""
 
     bodies: int
-    """How many bodies are saved."""
+    """The number of bodies saved."""
     ops: int
     bytes: int
-    """Of text."""
+    """The bytes of text saved."""
     compile_seconds: float
     parameters: int
-    """How many operands the body gets."""
+    """The number of further operands of the body."""
     lost: tuple[str, ...]
-    """Which specialisations are given up, a phrase each."""
+    """The specialisations given up, one phrase each."""
     slowdown: float
-    """By how much the pieces run longer, as a part of their time: at most, where it is estimated."""
+    """The slowdown as a fraction of the pieces' run time; an upper bound where it is estimated."""
     measured: bool = False
-    """Whether that was measured."""
+    """Whether the slowdown was measured."""
 
     @property
     def price(self) -> str:
-        """The slowdown in words, and how it is known."""
+        """The slowdown in words, and whether it was measured or estimated."""
         if self.measured:
             return f"measured {100 * self.slowdown:.1f} % slower" if self.slowdown > 0 else "measured no slower"
         return f"at most {100 * self.slowdown:.1f} % slower, estimated" if self.slowdown else "nothing is lost"
 
 
 class Measures(Protocol):
-    """What can run pieces: an executable."""
+    """An executable that can run pieces and measure slowdowns."""
 
     def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
-        """By how much groups run longer in a graph in which they have one body; None where it cannot be measured."""
+        """The slowdown of groups in a graph in which they have one body; None where it cannot be measured."""
 
 
 def cost_of(holes: ClassHoles, seconds: Mapping[Any, float], members: Sequence[Piece] | None = None) -> Cost:
-    """What one body for a class saves and costs; `seconds` are those that its members took to compile, if that is known.
+    """Returns what one body for a class saves and costs; `seconds` are the known compile times of its members.
 
-    `members` are all of the class where `holes` are of those alone that differ in more than names.
+    `members` are all members of the class, if `holes` has only those that differ in more than names.
     """
     members = holes.members if members is None else members
     others = members[1:]
-    distinct = {id(piece): piece for piece in members}  # one piece may stand for a thousand members, equal but for names
+    distinct = {id(piece): piece for piece in members}  # one piece may represent a thousand members that differ in names only
     nodes = {key: len(piece.nodes) for key, piece in distinct.items()}
     text = {key: text_bytes(piece) for key, piece in distinct.items()}
     times = [compile_seconds(piece, seconds) for piece in members]
@@ -106,7 +106,7 @@ def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...
     idle = [row for row in numbers if any(_is_neutral(value) for value in row.values)]
     if idle:
         slowdown += _IDLE * len(idle)
-        found.append(f"{plural(len(idle), 'op')} that a member has no need of ({idle[0].place})")
+        found.append(f"{plural(len(idle), 'op')} that a member does not need ({idle[0].place})")
     sizes = [
         row for row in varying if row.kind in ("extent", "size") and all(type(value) is int for value in row.values)
     ]
@@ -127,20 +127,20 @@ def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...
 
 
 def _is_neutral(value: Any) -> bool:
-    """Whether some op does nothing with a number."""
+    """Whether a number makes some op trivial, as in x + 0 or x · 1."""
     if isinstance(value, TensorData):
         return False
     return isinstance(value, int | float) and value in (0, 1, -1)
 
 
 def compile_seconds(piece: Piece, seconds: Mapping[Any, float]) -> float:
-    """The time to compile a piece: what it took, or an estimate."""
+    """Returns the time to compile a piece, measured or estimated."""
     known = seconds.get(piece.member)
     return _KERNEL_SECONDS + _OP_SECONDS * len(piece.nodes) if known is None else known
 
 
 def measured_seconds(executable: Any) -> dict[Node, float]:
-    """What the kernels of each group took to compile, of an executable."""
+    """Returns the compile time of each group's kernels in an executable."""
     found: dict[Node, float] = {}
     for kernel in getattr(executable, "kernels", ()):
         for group in kernel.groups:
@@ -149,7 +149,7 @@ def measured_seconds(executable: Any) -> dict[Node, float]:
 
 
 def text_bytes(piece: Piece) -> int:
-    """The size of a piece as text, whatever its values are called."""
+    """Returns the size of a piece as text, independent of the names of its values."""
     total = 0
     for node in piece.nodes:
         names = dict.fromkeys((*node.inputs, *node.outputs), "x")

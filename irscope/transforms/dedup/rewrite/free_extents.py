@@ -1,10 +1,10 @@
-"""What becomes of sizes that differ between the members of a class: which parameters say them, and what types no longer do.
+"""Handles sizes that differ between the members of a class: as parameters, or as unknown extents in types.
 
-Where a function is made of ops whose result follows from their operands, its types only repeat what operands say: a type that
-differs between members may say less, and nothing computes otherwise. So an extent that differs is unknown in the leader, and
-a size that an op is told (`view(x, [n, 4])`) is a parameter like any number. The ops of MLIR's dialects are others: what
-`tensor.empty` makes, its result type says and no operand. With one of those, or an op of which nothing is known, the function stays as
-it is, and a remark names the op.
+Where a function consists of ops whose results follow from their operands, its types only repeat what operands determine: a type
+that differs between members can be weakened without changing what is computed. So an extent that differs becomes unknown in the
+leader, and a size that is an op's operand (`view(x, [n, 4])`) becomes a parameter like any number. Ops of MLIR's dialects are
+different: the result of `tensor.empty` is determined by its result type and by no operand. With such an op, or an unknown op,
+the function stays as it is, and a remark names the op.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = ["is_said_by_operands", "relaxed", "told_type", "types_in_common", "wh
 
 
 def is_said_by_operands(row: HoleRow, holes: ClassHoles) -> bool:
-    """Whether a hole that is no number of an op needs no parameter: an extent or a stride in a type, or in that of a constant tensor
-    that is passed."""
+    """Whether a hole needs no parameter because operands determine it: an extent or a stride in a type, or in that of a constant
+    tensor that is passed."""
     if row.kind not in ("extent", "stride"):
         return False
     if row.site.part == "type":
@@ -45,7 +45,7 @@ def is_said_by_operands(row: HoleRow, holes: ClassHoles) -> bool:
 
 
 def why_not_free(holes: ClassHoles, functions: Sequence[Graph]) -> str:
-    """Why extents of a class cannot be unknown in its functions; empty if they can, or do not differ."""
+    """Returns why extents of a class cannot be unknown in its functions; empty if they can, or do not differ."""
     varying = {
         row.site.subject for row in holes.rows
         if row.parameter is not None and row.kind in ("extent", "stride") and isinstance(row.site.subject, Value)
@@ -55,9 +55,9 @@ def why_not_free(holes: ClassHoles, functions: Sequence[Graph]) -> str:
     matched = set(holes.matches[0].nodes)
     for node in (node for function in functions for node in function.nodes()):
         if node.op != "prim::Constant" and node not in matched:
-            return f"{node.op} is needed by nobody, and may not work for other sizes: run the pass dce first"
+            return f"{node.op} is unused, and may not work for other sizes: run the pass dce first"
         if any(value in varying for value in (*node.inputs, *node.outputs)) and not _follows_from_operands(node):
-            return f"sizes differ at {node.op}, whose types may decide what it computes: no operand can say them"
+            return f"sizes differ at {node.op}, whose types may decide what it computes: they cannot be passed as operands"
     return ""
 
 
@@ -68,7 +68,7 @@ def _follows_from_operands(node: Node) -> bool:
 
 
 def types_in_common(holes: ClassHoles) -> dict[Value, Type]:
-    """For each value of the leader whose type differs between members, what is true of it in all of them."""
+    """Returns, for each value of the leader whose type differs between members, the type that covers all of them."""
     found: dict[Value, Type] = {}
     for value in holes.matches[0].values:
         types = [match.values[value].type for match in holes.matches if value in match.values]
@@ -78,14 +78,14 @@ def types_in_common(holes: ClassHoles) -> dict[Value, Type]:
 
 
 def told_type(row: HoleRow, leaf: Type) -> Type:
-    """The type of the parameter for constant tensors: what is true of all of them."""
+    """Returns the type of the parameter for constant tensors: the type that covers all of them."""
     tensors = [value for value in row.values if isinstance(value, TensorData)]
     types: list[Type] = [TensorType(each.dtype, tuple(each.shape), device=each.device) for each in tensors]
     return leaf if not types or all(type == types[0] for type in types) else common_type(types)
 
 
 def relaxed(graph: Graph, types: Mapping[Value, Type]) -> Graph:
-    """The graph with other types for some of its values, in blocks inside too."""
+    """Returns the graph with other types for some of its values, also in nested blocks."""
     if not types:
         return graph
     env = {value: make_value(value.id, type, value.name) for value, type in types.items()}
@@ -94,7 +94,7 @@ def relaxed(graph: Graph, types: Mapping[Value, Type]) -> Graph:
         return tuple([env.get(value, value) for value in values])
 
     made: dict[Block, Block] = {}
-    for block in reversed(list(graph.blocks())):  # those inside come first
+    for block in reversed(list(graph.blocks())):  # inner blocks first
         nodes = [
             make_node(
                 node.id, node.op, renamed(node.inputs), renamed(node.outputs), node.attrs,

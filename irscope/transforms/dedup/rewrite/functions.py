@@ -1,4 +1,4 @@
-"""A function of a class with its holes as parameters, and what each caller has to pass then."""
+"""Turns the holes of a class's function into parameters, and its callers' calls into calls that pass them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 CALLS: Final = frozenset({"func::call", "util::call", "flow::dispatch"})
-"""Ops that call a function by name with operands that are its parameters, or the first of them."""
+"""Ops that call a function by name, with operands for all its parameters or the first of them."""
 
 
 @dataclass(frozen=True)
@@ -53,39 +53,39 @@ class Opened:
     """The parameters that a leader's function gets for its holes."""
 
     rows: tuple[HoleRow, ...]
-    """One hole of each."""
+    """One hole for each parameter."""
     params: tuple[Value, ...]
     at: int | None
-    """Before which parameter they are put; None behind the last."""
+    """The parameter before which they are inserted; None for behind the last."""
     reads: Mapping[Node, Mapping[int, Value]]
-    """The operands that read them."""
+    """The operands that read them, by node and place."""
     lists: Mapping[Node, Sequence[Node]]
-    """What packs some of them into lists, in front of the nodes that read those."""
+    """The nodes that pack some of them into lists, by the node that reads the lists."""
     types: Mapping[Value, Type]
-    """What is true in every member of values whose types differ."""
+    """The types that hold in every member, for values whose types differ."""
 
 
 def why_not_opened(holes: ClassHoles, functions: Sequence[Graph]) -> str:
-    """Why the holes of a class cannot all be parameters of its functions; empty if they can."""
+    """Returns why the holes of a class cannot all be parameters of its functions; empty if they can."""
     inside = [set(function.nodes()) for function in functions]
     for row in holes.rows:
         if row.parameter is None or is_said_by_operands(row, holes):
             continue
         if not is_number(row):
-            return f"{row.place} differs, which stands in a type or an attribute: no operand can say it"
+            return f"{row.place} differs, which is part of a type or an attribute: no operand can pass it"
         if not any(row.site.subject in nodes for nodes in inside):
             return f"{row.place} differs, which is in a function that only the piece itself calls"
     return why_not_free(holes, functions)
 
 
 def is_number(row: HoleRow) -> bool:
-    """Whether a hole becomes a parameter of a function: data that varies, or a size that an op is told, as an operand of a node."""
+    """Whether a hole becomes a parameter of a function: varying data, or a varying size, that is an operand of a node."""
     is_size = row.kind == "size" and row.parameter is not None and row.site.part == "operand"
     return is_parameter(row) or (is_size and all(type(value) is int for value in row.values))
 
 
 def opened(function: Graph, holes: ClassHoles, at: int | None) -> Opened:
-    """One more parameter for each hole in the function, before the parameter `at`, or behind the last."""
+    """Returns one more parameter for each hole in the function, before the parameter `at`, or behind the last."""
     nodes = set(function.nodes())
     rows: list[HoleRow] = []
     params: list[Value] = []
@@ -115,7 +115,7 @@ def opened(function: Graph, holes: ClassHoles, at: int | None) -> Opened:
 
 
 def _packed(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> list[Node]:
-    """A list of numbers, some of which are parameters."""
+    """The nodes that build a list of numbers, some of which are parameters."""
     made: list[Node] = []
     items = []
     for place, number in enumerate(payload):
@@ -127,7 +127,7 @@ def _packed(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> lis
 
 
 def with_parameters(graph: Graph, made: Opened) -> Graph:
-    """The function with its parameters, whose nodes read them already, without constants that nobody reads any more."""
+    """Returns the function, whose nodes read the parameters already, with these parameters and without unused constants."""
     before = {value for node, places in made.reads.items() for value in (node.inputs[place] for place in places)}
     rewriter = Rewriter(graph)
     for value in before:
@@ -141,21 +141,21 @@ def with_parameters(graph: Graph, made: Opened) -> Graph:
 
 @dataclass(frozen=True)
 class Call:
-    """What a call of a member becomes: a call of the leader."""
+    """A call of the leader that replaces a call of a member."""
 
     order: tuple[int, ...]
-    """For each parameter of the leader, which operand it is."""
+    """For each parameter of the leader, the number of its argument."""
     first: int
-    """How many operands stand before the arguments."""
+    """The number of operands before the arguments."""
     taken: int
-    """How many of the operands are arguments."""
+    """The number of operands that are arguments."""
     values: tuple[Any, ...]
-    """The numbers that are passed."""
+    """The additional numbers to pass."""
     types: tuple[Type, ...]
     attrs: Mapping[str, Any]
 
     def operands(self, inputs: Sequence[Value]) -> tuple[list[Node], tuple[Value, ...]]:
-        """The constants to be passed, and all operands."""
+        """Returns the nodes of the constants to pass, and all operands."""
         own = inputs[self.first : self.first + self.taken]
         constants = [
             constant_node(value, make_value(new_id(), type, ""))
@@ -166,17 +166,17 @@ class Call:
 
 
 def call_of(node: Node, function: Graph, leader: Graph, found: Match, made: Opened, member: int) -> Call | str:
-    """What a call of a member becomes; or why it cannot call the leader."""
+    """Returns the call that replaces a call of a member, or why it cannot call the leader."""
     order = arguments_of(function, leader, found)
     segments = _segments(node)
     if node.op not in CALLS or (node.op == "flow::dispatch" and segments is None):
-        return f"it is named by {node.op}, of which it is not known what it passes"
+        return f"it is named by {node.op}, whose arguments are not known"
     first, taken = 0, len(node.inputs)
     attrs = dict(node.attrs)
     if node.op == "flow::dispatch" and segments is not None:
         first, taken = segments[:2]
         if sorted(order[:taken]) != list(range(taken)) or order[taken:] != list(range(taken, len(order))):
-            return "a caller gives some of its parameters as results, which have a place of their own"
+            return "a caller passes some of its parameters as results, which have separate positions"
         if made.rows:
             sizes = [first, taken + len(made.rows), *segments[2:]]
             attrs["operandSegmentSizes"] = f"array<i32: {', '.join(map(str, sizes))}>"
@@ -187,19 +187,19 @@ def call_of(node: Node, function: Graph, leader: Graph, found: Match, made: Open
 
 
 def arguments_of(function: Graph, leader: Graph, found: Match) -> list[int]:
-    """For each parameter of the leader's function, the place of the member's that it corresponds to."""
+    """Returns, for each parameter of the leader's function, the place of the corresponding parameter of the member's."""
     places = {value: place for place, value in enumerate(function.inputs)}
     return [places[found.values[value]] for value in leader.inputs]
 
 
 def taken_by(node: Node) -> int | None:
-    """How many parameters a call passes by value: all where None."""
+    """Returns the number of parameters that a call passes by value; None for all."""
     segments = _segments(node) if node.op == "flow::dispatch" else None
     return None if segments is None else segments[1]
 
 
 def _segments(node: Node) -> list[int] | None:
-    """How many operands of each kind an op of MLIR has."""
+    """The numbers of operands of each kind that an MLIR op has; None if it does not declare them."""
     text = node.attrs.get("operandSegmentSizes")
     if not isinstance(text, str) or not text.startswith("array<i32: "):
         return None

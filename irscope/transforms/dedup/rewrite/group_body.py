@@ -1,7 +1,7 @@
-"""The body of a class: the leader's block, copied for one member, with parameters in the holes.
+"""Copies the body of a class, the leader's block, for each member, with parameters in the holes.
 
-All copies have the same nodes in the same order on the same operands, so that one kernel serves them. What is no parameter of
-a kernel and yet differs (an extent, a size that an op is told, a layout) is the member's own.
+All copies have the same nodes in the same order on the same operands, so that one kernel serves them. Differences that are not
+parameters of a kernel (an extent, a size that is an operand, a layout) keep the member's own values.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["BodyCopy", "is_parameter", "parameter_type"]
 
 
 def is_parameter(row: HoleRow) -> bool:
-    """Whether a hole becomes a parameter of its own: data that varies, as an operand of a node."""
+    """Whether a hole becomes a parameter: varying data that is an operand of a node."""
     return row.parameter is not None and row.kind == "constant" and row.site.part == "operand"
 
 
 def parameter_type(value: Any, leaf: Type) -> Type:
-    """The type of a parameter that stands for a constant."""
+    """Returns the type of a parameter that replaces a constant."""
     return (
         leaf
         if isinstance(value, TensorData)
@@ -52,9 +52,9 @@ class BodyCopy:
             if isinstance(operand, Leaf)
         }
         self.rows: list[HoleRow] = []
-        """One hole of each parameter, in order."""
+        """One hole for each parameter, in order."""
         self.number: dict[Site, int] = {}
-        """Which parameter each place reads."""
+        """The number of the parameter that each place reads."""
         vectors: dict[tuple[int | None, str], int] = {}
         for row in holes.rows:
             if is_parameter(row):
@@ -74,7 +74,7 @@ class BodyCopy:
         return found
 
     def why_not(self) -> str:
-        """Why the leader's block cannot be copied; empty if it can."""
+        """Returns why the leader's block cannot be copied; empty if it can."""
         if any(term.regions for term in self.flow.terms):
             return "its body has blocks inside"
         if any(isinstance(operand, Leaf) for operand in self.flow.top.returns):
@@ -110,7 +110,7 @@ class _Copy:
         return make_block(new_id(), (*params, *self.extra), tuple(self.nodes), returns)
 
     def value(self, value: Value) -> Value:
-        """A value of the copy, of the type that it has in the member."""
+        """Create a value of the copy, with its type in the member."""
         theirs = self.match.values.get(value, value)
         made = self.env[value] = make_value(new_id(), theirs.type, theirs.name)
         return made
@@ -129,7 +129,7 @@ class _Copy:
         return self.extra[number] if number is not None else self.constant(self.payload(node, place, leaf), leaf.type)
 
     def payload(self, node: Node, place: int, leaf: Leaf) -> Any:
-        """What stands in the member where the leader has a constant."""
+        """The member's payload for a constant of the leader."""
         slots = leaf_slots(leaf.payload, leaf.role, self.match.step)
         if not slots:
             return leaf.payload
@@ -145,13 +145,13 @@ class _Copy:
 
 
 def constant_node(payload: Any, value: Value) -> Node:
-    """A `prim::Constant` that makes a value."""
+    """Returns a `prim::Constant` that produces a value."""
     attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
     return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), None, "")
 
 
 def passed(rows: Sequence[HoleRow], member: int, make: Callable[[Any, int], Value]) -> tuple[Value, ...]:
-    """The operands that a member passes for the parameters."""
+    """Returns the operands that a member passes for the parameters."""
     return tuple(make(row.values[member], number) for number, row in enumerate(rows))
 
 

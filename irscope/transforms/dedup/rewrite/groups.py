@@ -1,12 +1,12 @@
-"""A graph, or the functions of a module, in which fusion groups of one class have one body, so that one kernel serves all of them.
+"""Gives the fusion groups of one class one body, in a graph or in the functions of a module, so that one kernel serves them.
 
-Each class has a leader, its first group. The other groups get the leader's body in place of their own; numbers that differ
-between them become parameters, which each passes from a constant in front of it; operands go where the leader has them. What is
-equal in all groups of a class stays a constant of the body.
+Each class has a leader, its first group. The other groups get the leader's body instead of their own; numbers that differ
+between them become parameters, which each group passes from a constant in front of it; operands are put in the leader's order.
+Constants that are equal in all groups of a class stay in the body.
 
-*Why the program stays the same.* A `Match` of leader and member says that the member's body is the leader's with other values in
-the holes, up to the order of independent nodes and of commutative operands, which no bit depends on (`flow`). Parameters and
-operands are passed as it says, results stand in the same places.
+*Soundness.* A `Match` of leader and member says that the member's body is the leader's with other values in the holes, up to the
+order of independent nodes and of commutative operands, on which no bit depends (`flow`). Parameters and operands are passed as
+the match says, and results keep their places.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Choice = Mapping[Members, Relation]
 
 
 def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice | None = None) -> PassRecord:
-    """Give the groups of each class one body, with a remark for each that got it and for each that could not.
+    """Give the groups of each class one body, with a remark for each class merged and each group left out.
 
-    `step` says which groups are one class; `chosen` says it for each class, and leaves all other groups alone.
+    `step` is the relation whose classes are merged; `chosen` gives classes with a step each, and all other groups stay as they are.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -76,8 +76,8 @@ def merge_groups(graph: Graph, *, step: Relation = "constants", chosen: Choice |
 
 
 def merge_groups_of_all(module: Module, ladder: Ladder, chosen: Choice) -> tuple[Module, tuple[str, ...]]:
-    """The same for the groups of all functions of a module, or of several models: one body, whatever function a group is in. Gives
-    the remarks in words, by the pieces' names."""
+    """Merge the groups of all functions of a module, or of several models, whatever function a group is in. Returns the module, and
+    the remarks as text with the pieces' names."""
     rewriters = {graph: Rewriter(graph) for graph in module.graphs.values()}
     names: dict[Node | None, str] = {}
     for member, piece in ladder.pieces.items():
@@ -87,35 +87,35 @@ def merge_groups_of_all(module: Module, ladder: Ladder, chosen: Choice) -> tuple
         if len(members) > 1:
             _merge(rewriters, [ladder.pieces[member] for member in members], relation, remarks)
     made = {graph: rewriter.finish() for graph, rewriter in rewriters.items()}
-    told = tuple(
+    texts = tuple(
         f"{remark.kind} [{remark.rule}] {names[remark.subject]}: {remark.because}"
         for remark in remarks if isinstance(remark.subject, Node)
     )  # fmt: skip
-    return replace(module, graphs={name: made[graph] for name, graph in module.graphs.items()}), told
+    return replace(module, graphs={name: made[graph] for name, graph in module.graphs.items()}), texts
 
 
 def _merge(
     rewriters: Mapping[Graph, Rewriter], pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]
 ) -> None:
-    """One class; the finest relation by which groups need a common body at all is `order`."""
+    """Merge one class; by relations finer than `order`, groups have a common body already."""
     if RANK[relation] < RANK["order"]:
         return
     holes = class_holes(pieces, relation)
     left_out = [piece for piece in pieces if piece not in holes.members]
     remarks.extend(
-        _missed(piece, "no-direct-match", "it corresponds to the others only by way of a third") for piece in left_out
+        _missed(piece, "no-direct-match", "it corresponds to the leader only through a third group") for piece in left_out
     )
     body = BodyCopy(holes)
     because = body.why_not()
     if because or len(holes.members) < 2:
-        remarks.append(_missed(holes.leader, "body", because or "no other group is like it"))
+        remarks.append(_missed(holes.leader, "body", because or "no other group matches it"))
         return
     if not body.rows and all(_has_body(holes.leader, piece) for piece in holes.members[1:]):
         return
     done: dict[Node, None] = {}
     for place, (piece, found) in enumerate(zip(holes.members, holes.matches, strict=True)):
         node = _node(piece)
-        if node not in done:  # a graph may stand under two names
+        if node not in done:  # a graph may have two names
             done[node] = None
             nodes = _group(node, body, place, found.arguments)
             rewriters[piece.graph].replace_node(node, nodes, reason=_reason(holes.leader, piece, body))
@@ -130,7 +130,7 @@ def _has_body(leader: Piece, piece: Piece) -> bool:
 
 
 def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> list[Node]:
-    """The member with the leader's body, behind the constants that it passes."""
+    """The nodes of a member with the leader's body, preceded by the constants that it passes."""
     made: list[Node] = []
     types = body.parameter_types()
 

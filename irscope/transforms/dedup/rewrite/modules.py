@@ -1,17 +1,16 @@
-"""A module in which one function, or one executable, stands for each class.
+"""Merges the functions or executables of a module, so that each class has one.
 
-The leader of a class takes the place of the others: who calls one of them calls the leader, with the numbers in which they
-differ as operands more, and the arguments in the leader's order. A private member is gone then. A function that can be
-called from outside stays under its name, and calls the leader. A leader that nobody outside can call gets a name that says
-nothing of its source, made of its class's fingerprint.
+The leader of a class replaces the others: callers of a member call the leader, with the numbers that differ as additional
+operands, and the arguments in the leader's order. A private member is then removed. A function that can be called from outside
+keeps its name, and calls the leader. A leader that cannot be called from outside gets a name independent of its source, built
+from its class's fingerprint.
 
-*Why the program stays the same.* A `Match` says that what a member computes is what the leader computes with other numbers in
-the holes, and what the names inside them mean corresponds as well (`pairing`). Executables have no variables of their own that
-could be told apart (`piece`).
+*Soundness.* A `Match` says that a member computes the same as the leader with other numbers in the holes, and that the meanings of
+the names inside correspond as well (`pairing`). Executables have no variables of their own that could be distinguished (`piece`).
 
-*Sizes* that differ are parameters where an op is told them, and unknown in the leader's types (`free_extents`). Where a type or an
-attribute decides what an op computes, no operand can say them: such classes are merged as far as `constants` goes, and a remark
-says which op it is.
+*Sizes* that differ are parameters where they are operands of an op, and unknown in the leader's types (`free_extents`). Where a
+type or an attribute decides what an op computes, they cannot be passed as operands: such classes are merged only up to
+`constants`, and a remark names the op.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _REASON: Final = "it calls the leader of its class"
 
 @dataclass(frozen=True)
 class ModuleRemark:
-    """What was done with a class, or why it was not."""
+    """A remark on a class: what was done, or why it was not merged."""
 
     kind: str
     """`passed` or `missed`."""
@@ -63,7 +62,7 @@ class ModuleRemark:
 def merge_modules(
     module: Module, ladder: Ladder, chosen: Mapping[Members, Relation]
 ) -> tuple[Module, tuple[ModuleRemark, ...]]:
-    """The module with one piece for each class, and what was done; `chosen` says at which step each class is merged."""
+    """Returns the module with one piece for each class, and the remarks; `chosen` gives the step at which each class is merged."""
     work = _Work(module, ladder)
     pending = [(members, relation) for members, relation in chosen.items() if len(members) > 1]
     while pending:
@@ -81,7 +80,7 @@ def merge_modules(
 
 
 def obstacles(module: Module, ladder: Ladder) -> Callable[[Members, Relation], str]:
-    """What says why the pieces of a class cannot have one leader, or nothing if they can."""
+    """Returns a function that says why the pieces of a class cannot have one leader; its result is empty if they can."""
     work = _Work(module, ladder)
 
     def why_not(members: Members, relation: Relation) -> str:
@@ -92,7 +91,7 @@ def obstacles(module: Module, ladder: Ladder) -> Callable[[Members, Relation], s
 
 
 def _finer(relation: Relation) -> Relation | None:
-    """The step to fall back to: the one that differs in what functions can express."""
+    """The next finer step at which functions can express more of the holes; None if there is none."""
     for step in ("free", "extents", "constants", "order", "alpha"):
         if RANK[relation] > RANK[step]:
             return step
@@ -101,33 +100,33 @@ def _finer(relation: Relation) -> Relation | None:
 
 @dataclass(frozen=True)
 class _Merged:
-    """A class as it is merged."""
+    """The plan for merging a class."""
 
     holes: ClassHoles
     target: str
-    """What the leader is called afterwards."""
+    """The new name of the leader."""
     opened: Mapping[str, Opened]
-    """By the leader's roots."""
+    """The new parameters, by the leader's roots."""
     entries: Mapping[str, str]
-    """What the leader's roots are called afterwards."""
+    """The new names of the leader's roots."""
 
 
 @dataclass
 class _Work:
-    """A module while its classes are chosen; all changes are made at the end, of each function once."""
+    """The state of merging a module; all changes are made at the end, once for each function."""
 
     module: Module
     ladder: Ladder
     remarks: list[ModuleRemark] = field(default_factory=list)
     merged: dict[str, _Merged] = field(default_factory=dict)
-    """By the names of all members."""
+    """The merged class of each member, by name."""
     calls: dict[Node, Call] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.visibility = {symbol.name: symbol.visibility for symbol in self.module.symbols}
         self.taken = {*self.module.graphs, *self.module.modules, *self.visibility}
         self.named: dict[str, list[tuple[Node, str]]] = {}
-        """The nodes that name each piece, with the name inside that they go on with."""
+        """The nodes that name each piece, with the last part of the path, which names something inside it."""
         for graph in self.module.graphs.values():
             for node in graph.nodes():
                 for path in _paths(node.attrs):
@@ -136,7 +135,7 @@ class _Work:
     # -- one class
 
     def merge(self, names: Sequence[str], relation: Relation) -> str:
-        """Choose one class; why it cannot be merged, or nothing."""
+        """Merge one class; return why it cannot be merged, or an empty text."""
         found = self.plan(names, relation)
         if isinstance(found, str):
             return found
@@ -155,13 +154,13 @@ class _Work:
     def plan(
         self, names: Sequence[str], relation: Relation
     ) -> tuple[ClassHoles, dict[str, Opened], dict[Node, Call]] | str:
-        """What one class would become: its holes, the leader's functions, the calls; or why it cannot be merged."""
+        """Plan the merge of one class: its holes, the leader's parameters, the calls; or return why it cannot be merged."""
         inside = bool(self.module.modules)
         if inside and any(self.visibility.get(name, "private") == "public" for name in names):
-            return "one of them can be called from outside of the module"
+            return "one of them can be called from outside the module"
         holes = class_holes([self.ladder.pieces[name] for name in names], relation)
         if len(holes.members) < 2:
-            return "they correspond only by way of a third"
+            return "they correspond only through a third piece"
         functions = {
             root: graph for root in _roots(holes.leader) if (graph := self.function(holes.leader, root)) is not None
         }
@@ -173,20 +172,20 @@ class _Work:
         return calls if isinstance(calls, str) else (holes, made, calls)
 
     def function(self, piece: Piece, root: str) -> Graph | None:
-        """The function that a root means."""
+        """The function behind a root."""
         if not piece.roots:
             return piece.graph
         return self.module.modules[str(piece.member)].graphs.get(_function_name(piece, root))
 
     def place(self, holes: ClassHoles, root: str) -> int | None:
-        """Before which parameter numbers are passed: behind those that callers pass by value."""
+        """The parameter before which numbers are inserted, behind those that callers pass by value; None for the end."""
         found = [taken_by(node) for piece in holes.members for node, _ in self.named.get(str(piece.member), ())]
         return min((count for count in found if count is not None), default=None)
 
     def new_calls(
         self, holes: ClassHoles, functions: Mapping[str, Graph], made: Mapping[str, Opened]
     ) -> dict[Node, Call] | str:
-        """What calls of the members become; or why one of them cannot call the leader."""
+        """The calls that replace the calls of the members, or why one of them cannot call the leader."""
         found: dict[Node, Call] = {}
         leader = str(holes.leader.member)
         own = {node for function in functions.values() for node in function.nodes()}
@@ -202,28 +201,28 @@ class _Work:
                     return f"{name!r} has no body that could be called"
                 same = arguments_of(theirs, functions[ours], matched) == list(range(len(theirs.inputs)))
                 if same and not made[ours].rows:
-                    continue  # another name is all there is to it
+                    continue  # only the name changes
                 call = call_of(node, theirs, functions[ours], matched, made[ours], place)
                 if isinstance(call, str):
                     return call
                 if node in own and call.values:
-                    return "it calls a function of its own class, which would have to hand on what it was passed"
+                    return "it calls a function of its own class, and would have to pass its own parameters on"
                 found[node] = call
         return found
 
     def target(self, holes: ClassHoles, made: Mapping[str, Opened], *, inside: bool) -> str:
-        """What the leader is to be called: its own name only where it can be called by that from outside as it is."""
+        """The new name of the leader: its own only where it is public and unchanged."""
         leader = str(holes.leader.member)
         is_public = not inside and self.visibility.get(leader, "public") == "public"
         if is_public and not any(one.rows or one.types for one in made.values()):
             return leader
-        name = told = f"class_{fingerprint(holes.leader, holes.matches[0].step).hex()[:12]}"
+        base = name = f"class_{fingerprint(holes.leader, holes.matches[0].step).hex()[:12]}"
         number = 0
-        while told in self.taken:
+        while name in self.taken:
             number += 1
-            told = f"{name}_{number}"
-        self.taken.add(told)
-        return told
+            name = f"{base}_{number}"
+        self.taken.add(name)
+        return name
 
     # -- the whole module
 
@@ -244,7 +243,7 @@ class _Work:
         return replace(self.module, graphs=graphs, modules=modules, symbols=self.symbols(graphs, modules))
 
     def graphs(self) -> dict[str, Graph]:
-        """The functions that are left, each changed once."""
+        """The remaining functions, each rewritten once."""
         found: dict[str, Graph] = {}
         for name, graph in self.module.graphs.items():
             one = self.merged.get(name)
@@ -253,7 +252,7 @@ class _Work:
                 continue
             if name == one.holes.leader.member:
                 made = one.opened[name]
-                changed = self.rewritten(graph, made, self.renaming)  # what callers know of its inputs stays with them
+                changed = self.rewritten(graph, made, self.renaming)  # the bound inputs stay with the callers
                 found[one.target] = Graph(
                     changed.body, one.target, distinct_inputs=graph.distinct_inputs, functional=graph.functional
                 )
@@ -262,7 +261,7 @@ class _Work:
         return found
 
     def modules(self) -> dict[str, Module]:
-        """The executables that are left."""
+        """The remaining executables."""
         found: dict[str, Module] = {}
         for name, inner in self.module.modules.items():
             one = self.merged.get(name)
@@ -289,7 +288,7 @@ class _Work:
         return found
 
     def rewritten(self, graph: Graph, made: Opened | None, renaming: Renaming) -> Graph:
-        """A function with the parameters that it gets, and calls of leaders."""
+        """A function with its new parameters, and calls of leaders."""
         reads: Mapping[Node, Mapping[int, Value]] = made.reads if made is not None else {}
         rewriter = Rewriter(graph)
         for node in graph.nodes():
@@ -306,7 +305,7 @@ class _Work:
         return changed if made is None or not (made.rows or made.types) else with_parameters(changed, made)
 
     def symbols(self, graphs: Mapping[str, Graph], modules: Mapping[str, Module]) -> tuple[Symbol, ...]:
-        """What is declared of the names that are left."""
+        """The declarations of the remaining names."""
         found = []
         for symbol in self.module.symbols:
             one = self.merged.get(symbol.name)
@@ -322,7 +321,7 @@ class _Work:
             for name in dict.fromkeys(made)
             if name in graphs and name not in declared and name not in self.module.graphs
         ]
-        if private:  # without a word about them, all names can be called from outside
+        if private:  # without declarations, all names can be called from outside
             found += [Symbol(name, "func::func") for name in graphs if name not in declared and name not in private]
             found += [Symbol(name, "func::func", "private") for name in private]
         return tuple(found)
@@ -333,7 +332,7 @@ def _roots(piece: Piece) -> tuple[str, ...]:
 
 
 def _entries(leader: Piece) -> dict[str, str]:
-    """Names of entry points that say nothing of their source; functions behind them go by the same."""
+    """Names of entry points that are independent of their source; the functions behind them get the same names."""
     found = {root: f"entry_{place}" for place, root in enumerate(leader.roots) if f"entry_{place}" not in leader.named}
     found.update({_function_name(leader, root): entry for root, entry in found.items()})
     return found
@@ -345,9 +344,9 @@ def _entries(leader: Piece) -> dict[str, str]:
 def _function_name(piece: Piece, root: str) -> str:
     """The name of the function behind a root of an executable."""
     for body in piece.named.get(root, ()):
-        said = body.attrs.get("function_ref")
-        if isinstance(said, str):
-            return symbols_in(said)[-1]
+        reference = body.attrs.get("function_ref")
+        if isinstance(reference, str):
+            return symbols_in(reference)[-1]
     return root
 
 
@@ -355,7 +354,7 @@ Renaming = Mapping[tuple[str, ...], tuple[str, ...]]
 
 
 def _paths(attrs: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The names in attributes, each with the names inside that it goes on with."""
+    """The paths of names in attributes, each as a tuple of its names."""
     found = []
     for text in _texts(attrs):
         found += [tuple(symbols_in(path)) for path in _PATH.findall(text)]
@@ -401,11 +400,11 @@ def _with(node: Node, inputs: tuple[Value, ...], attrs: Mapping[str, Any]) -> No
 
 
 def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
-    """A function that does nothing but call the leader."""
+    """Build a function that only calls the leader."""
     leader = one.holes.leader
     made = one.opened[str(leader.member)]
     place = next(i for i, piece in enumerate(one.holes.members) if piece.member == name)
-    params = function.inputs  # the same ones, for whoever knows more of them
+    params = function.inputs  # the same Values, as other tables refer to them
     order = tuple(arguments_of(function, leader.graph, one.holes.matches[place]))
     values = tuple([row.values[place] for row in made.rows])
     call = Call(

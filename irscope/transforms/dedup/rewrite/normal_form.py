@@ -1,14 +1,14 @@
-"""A graph in its normal form: the same text for the same program, whatever order and names it came in.
+"""Normal form of a graph: the same text for the same program, whatever its order and names.
 
-* Nodes stand in the topological order that their terms' digests give (`canonical`): of those whose operands are there, the one
-  with the smallest digest is next. Ordered nodes (those that write, draw or are not known) stay behind one another.
-* The operands of a commutative op stand in the order of their digests.
-* A constant stands in front of its first reader, once a block.
-* Values that a node makes have no names, so that they are numbered as they come.
+* Nodes are in the topological order that their terms' digests define (`canonical`): of the nodes whose operands are defined, the
+  one with the smallest digest is next. Ordered nodes (those that write, draw random numbers or are unknown) keep their order.
+* The operands of a commutative op are in the order of their digests.
+* A constant is directly in front of its first user, once per block.
+* Results of nodes have no names, so that they are numbered in order.
 
-Nodes that nothing needed depends on are left out. Equal nodes stay two, for their results are two tensors: `cse` is another pass.
-A node stays in its block. Where two nodes have one digest, those whose readers' digests are smaller come first; what is then left
-open is the same either way, but for programs with a symmetry that no reader sees.
+Nodes that no needed node depends on are removed. Equal nodes stay two, as their results are two tensors: `cse` is another pass.
+A node stays in its block. Of two nodes with equal digests, the one whose users' digests are smaller comes first; remaining ties
+lead to the same text either way, except in programs with a symmetry that the users' digests do not distinguish.
 
 Running it twice changes nothing: the order depends on digests, and these do not depend on the order.
 """
@@ -50,7 +50,7 @@ _ROUNDS = 3
 
 
 def normal_form(graph: Graph) -> PassRecord:
-    """Bring a graph into its normal form; the record's edits say what moved, and what is called otherwise.
+    """Bring a graph into its normal form; the record's edits say what moved, and what was renamed.
 
     >>> import irscope as irs
     >>> def program(first, second):
@@ -81,7 +81,7 @@ class _Normal:
     edits: list[Edit] = field(default_factory=list)
     moved: list[Node] = field(default_factory=list)
     exchanged: list[Node] = field(default_factory=list)
-    """The nodes whose first two operands changed places."""
+    """The nodes whose first two operands were exchanged."""
     kept: set[Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class _Normal:
         self.constants = {v: n for n in self.graph.nodes() if n.op == "prim::Constant" for v in n.outputs}
 
     def _ranks(self) -> dict[int, bytes]:
-        """The digest of each term, and behind it what tells equal ones apart: their readers."""
+        """The digest of each term, followed by a digest of its uses, to distinguish equal terms."""
         first = self.colors.of
         behind = dict.fromkeys(self.flow.needed, b"")
         for _ in range(_ROUNDS):
@@ -116,7 +116,7 @@ class _Normal:
         return {number: first[number] + behind[number] for number in self.flow.needed}
 
     def block(self, block: Block) -> Call:
-        """The block with its nodes in order."""
+        """The block with its nodes in normal order."""
         made: list[Node] = []
         constants: dict[tuple[object, ...], Value] = {}
         order = self.order([node for node in block.nodes if node in self.number])
@@ -134,7 +134,7 @@ class _Normal:
         return make_block(block.id, block.params, tuple(made), returns)
 
     def order(self, nodes: Sequence[Node]) -> list[Node]:
-        """The topological order that ranks give."""
+        """The topological order that the ranks define."""
         own = set(nodes)
         here = {value: node for node in nodes for value in node.outputs}
         waits: dict[Node, int] = {}
@@ -163,7 +163,7 @@ class _Normal:
         return found
 
     def node(self, node: Node, blocks: tuple[Block, ...], constants: dict[tuple[object, ...], Value]) -> list[Node]:
-        """The node as it is to stand, behind the constants that it is the first to read."""
+        """The node in its normal form, preceded by the constants of which it is the first user."""
         made: list[Node] = []
         term = self.flow.terms[self.number[node]]
         emit = self.emitter(made, constants)
@@ -182,7 +182,7 @@ class _Normal:
         return [*made, make_node(node.id, node.op, operands, outputs, node.attrs, blocks, node.location, node.scope)]
 
     def key(self, operand: Leaf | Ref) -> bytes:
-        """What an operand is sorted by."""
+        """The sort key of an operand."""
         if isinstance(operand, Ref):
             return self.rank[operand.term] + b"%d" % operand.output
         return self.colors.operand(operand)
@@ -220,19 +220,19 @@ class _Normal:
         return emit
 
     def dropped(self, graph: Graph) -> list[Edit]:
-        """What is not needed."""
-        return [Erased(node, "nothing that is needed depends on it") for node in graph.nodes() if node not in self.kept]
+        """The edits for nodes that are not needed."""
+        return [Erased(node, "no needed node depends on it") for node in graph.nodes() if node not in self.kept]
 
 
 def _constant_key(payload: object, type: Type) -> tuple[object, ...]:
-    """What equal constants have in common; those that nobody can read are themselves."""
+    """A key that equal constants share; a constant of unknown content has its identity as key."""
     if isinstance(payload, int | float | complex | str | tuple | None):
         return (type, repr(payload))
     return (type, payload) if isinstance(payload, TensorData) and payload.array is not None else (type, id(payload))
 
 
 def _read(node: Node) -> list[Value]:
-    """What a node reads, in its blocks too."""
+    """The values that a node reads, also in its blocks."""
     found = list(node.inputs)
     todo = list(inner_blocks(node))
     while todo:

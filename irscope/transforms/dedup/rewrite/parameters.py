@@ -1,8 +1,8 @@
-"""The holes of a class: what stands in each of them in each member, and how few parameters say all of it.
+"""The holes of a class: the value of each in each member, and the fewest parameters that determine all of them.
 
-Two holes in which the same thing stands in every member are one parameter. A size that is always the same multiple of
-another, or always as much more, follows from it; so does a float that is the same whole multiple of another to the bit.
-What is equal in all members is no hole at all, and stays what it is.
+Two holes with equal values in every member share one parameter. A size that is always the same multiple of another, or
+always larger by the same amount, follows from it; so does a float that is the same integer multiple of another to the bit.
+A place with equal values in all members needs no parameter, and stays as it is.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class HoleRow:
 
     kind: HoleKind
     site: Site
-    """In the leader."""
+    """The place of the hole in the leader."""
     place: str
-    """The same in words."""
+    """The place in words."""
     values: tuple[Any, ...]
-    """What stands there, in the members' order; the leader's is the first."""
+    """The values at the place, in the members' order; the leader's is the first."""
     parameter: int | None
-    """The parameter that says it; None where it is equal everywhere."""
+    """The parameter that determines it; None where it is equal everywhere."""
     follows: str
-    """How it follows from the parameter: empty where it is the parameter itself, `4 ×` or `+ 1` where it is computed."""
+    """How it follows from the parameter: empty for the parameter itself, `4 ×` or `+ 1` where it is computed."""
 
     @property
     def told(self) -> str:
-        """Its part in the class, in words."""
+        """How the hole depends on a parameter, in words."""
         if self.parameter is None:
             return "equal everywhere"
         if self.follows[:1] in ("+", "-"):
@@ -58,14 +58,14 @@ class ClassHoles:
 
     leader: Piece
     members: tuple[Piece, ...]
-    """The leader first."""
+    """The members, the leader first."""
     matches: tuple[Match, ...]
-    """Of the leader with each member, in their order."""
+    """The matches of the leader with each member, in their order."""
     rows: tuple[HoleRow, ...]
 
     @property
     def parameters(self) -> list[HoleRow]:
-        """One hole of each parameter."""
+        """One hole for each parameter."""
         first: dict[int, HoleRow] = {}
         for row in self.rows:
             if row.parameter is not None and not row.follows:
@@ -79,7 +79,7 @@ class ClassHoles:
 
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
         rows = [[row.place, row.kind, *map(_cell, row.values), row.told] for row in self.rows]
-        return pd.DataFrame(rows, columns=columns, dtype=object)  # a None does not make floats of sizes
+        return pd.DataFrame(rows, columns=columns, dtype=object)  # so that a None does not turn sizes into floats
 
 
 def _cell(value: Any) -> Any:
@@ -87,8 +87,8 @@ def _cell(value: Any) -> Any:
 
 
 def proof(leader: Piece, member: Piece, relation: Relation) -> Match | None:
-    """How a member corresponds to its leader. Where they are equal but for holes, computing a thing twice is not computing it
-    once, so a member may correspond by a finer relation alone."""
+    """Returns how a member corresponds to its leader. Relations with holes distinguish computing a value twice from computing it
+    once, so a member may correspond by a finer relation only."""
     found = match(leader, member, relation)
     if found is None and RANK[relation] > RANK["arguments"]:
         found = match(leader, member, "arguments")
@@ -96,8 +96,8 @@ def proof(leader: Piece, member: Piece, relation: Relation) -> Match | None:
 
 
 def class_holes(pieces: Sequence[Piece], relation: Relation) -> ClassHoles:
-    """The holes of pieces that are the same by a relation, the leader first; a piece of which that cannot be shown again is left
-    out."""
+    """Returns the holes of pieces that are the same by a relation, the leader first; a piece without a direct match with the leader
+    is left out."""
     leader = pieces[0]
     pairs = [(piece, found) for piece in pieces if (found := proof(leader, piece, relation)) is not None]
     columns = [{(pair.kind, pair.site): pair.right for pair in found.slots} for _, found in pairs]
@@ -112,7 +112,7 @@ def class_holes(pieces: Sequence[Piece], relation: Relation) -> ClassHoles:
 
 
 def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> list[HoleRow]:
-    """Holes that vary first, in the leader's order, then what is equal everywhere."""
+    """The rows of holes that vary, in the leader's order, then of those that are equal everywhere."""
     varying: list[tuple[HoleKind, Site, tuple[Any, ...]]] = []
     equal: list[HoleRow] = []
     for (kind, site), values in vectors.items():
@@ -134,13 +134,13 @@ def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> 
 
 
 def _size(values: tuple[Any, ...]) -> float:
-    """Small sizes come first, so that others are multiples of them."""
+    """A sort key that puts small sizes first, so that others are multiples of them."""
     numbers = all(type(value) is int for value in values) or all(map(_is_plain_float, values))
     return float(sum(abs(value) for value in values)) if numbers else 0.0
 
 
 def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:
-    """How values follow from those of a parameter: they are the same, a multiple, or so much more; None if they do not.
+    """How values follow from those of a parameter: as the same, a multiple, or a sum; None if they do not.
 
     >>> _follows((2, 3), (2, 3)), _follows((8, 12), (2, 3)), _follows((3, 4), (2, 3)), _follows((2, 9), (2, 3))
     ('', '4 ×', '+ 1', None)
@@ -164,5 +164,5 @@ def _follows(values: tuple[Any, ...], base: tuple[Any, ...]) -> str | None:
 
 
 def _is_plain_float(value: Any) -> bool:
-    """Whether a value is a float of which another can be a multiple."""
+    """Whether a value is a finite, nonzero float, of which another can be a multiple."""
     return type(value) is float and isfinite(value) and value != 0

@@ -1,4 +1,4 @@
-"""Which step is worth its price, for each class: the coarsest one whose slowdown is within a budget."""
+"""Recommends a step for each class: the coarsest one whose slowdown is within a budget."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["ClassChoice", "Price", "Recommendation", "recommended"]
 
 _COARSEST: Final[Relation] = "free"
-"""From `layout` on two pieces have no kernel in common."""
+"""The coarsest step considered: from `layout` on two pieces cannot share a kernel."""
 
 
 @dataclass(frozen=True)
 class ClassChoice:
-    """What to do with one class."""
+    """The recommended step for one class, with its cost."""
 
     members: Members
-    """The leader first."""
+    """The members, the leader first."""
     step: Relation
     cost: Cost
     because: str
@@ -42,12 +42,12 @@ class ClassChoice:
 
 @dataclass(frozen=True)
 class Price:
-    """How what a step costs is known."""
+    """The means to determine the cost of a step."""
 
     seconds: Mapping[Any, float]
-    """What pieces took to compile."""
+    """The measured compile times of pieces."""
     graph: Graph | None = None
-    """The graph in which groups are merged to be measured; None: slowdowns are estimated."""
+    """The graph in which groups are merged for measurements; with None, slowdowns are estimated."""
     runs: Measures | None = None
 
     def of(self, pieces: Sequence[Piece], step: Relation) -> Cost:
@@ -55,7 +55,7 @@ class Price:
         cost = cost_of(class_holes(pieces, step), self.seconds)
         groups = [piece.member for piece in pieces if isinstance(piece.member, Node)]
         if self.graph is None or self.runs is None or not groups or not cost.slowdown:
-            return cost  # what loses nothing has the same kernel
+            return cost  # pieces that lose nothing have the same kernel
         after = merge_groups(self.graph, chosen={tuple(groups): step}).after
         slowdown = self.runs.slowdown(after, groups)
         return cost if slowdown is None else replace(cost, slowdown=slowdown, measured=True)
@@ -63,16 +63,16 @@ class Price:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """For each class of more than one piece the step at which to merge it; `Dedup.apply` takes it."""
+    """The step at which to merge each class of more than one piece, for `Dedup.apply`."""
 
     choices: tuple[ClassChoice, ...]
     budget: float
     declined: tuple[ClassChoice, ...]
-    """Steps that cost more than the budget; what they would have merged is merged by a finer one, or not at all."""
+    """Merges that cost more than the budget or are impossible; their pieces are merged by finer steps, or not at all."""
     _ladder: Ladder
     _price: Price
     _named: Callable[[Any], Node | str]
-    """The piece that is meant by a name or a value."""
+    """Returns the piece for a name or a value."""
 
     @property
     def chosen(self) -> dict[Members, Relation]:
@@ -96,10 +96,10 @@ class Recommendation:
         return pd.DataFrame(rows)
 
     def overrule(self, piece: Any, step: Relation) -> Recommendation:
-        """The same with another step for the class that a piece is in: its members at that step are merged. Raises UnknownName
-        for a piece or a step that there is not.
+        """The recommendation with another step for a piece: the members of its class at that step are merged. Raises UnknownName
+        for an unknown piece or step.
 
-        A piece goes by what it goes by in `Dedup.difference`; by step `text` it keeps a body of its own.
+        A piece is named as for `Dedup.difference`; by step `text` it keeps a body of its own.
         """
         if step not in RELATIONS:
             raise UnknownName(f"there is no step {step!r}", hint=f"choose one of {', '.join(RELATIONS)}")
@@ -119,10 +119,10 @@ def recommended(
     ladder: Ladder, *, budget: float, price: Price, why_not: Callable[[Members, Relation], str],
     named: Callable[[Any], Node | str],
 ) -> Recommendation:
-    """The coarsest step for each class whose slowdown is within the budget. Raises ArgumentError for what is no budget.
+    """Returns the coarsest step for each class whose slowdown is within the budget. Raises ArgumentError for an invalid budget.
 
-    From the coarsest step down: a class that costs too much, or that cannot have one body (`why_not` says so), is cut into its
-    classes of the next finer step.
+    From the coarsest step down: a class that costs too much, or that cannot have one body (according to `why_not`), is split into
+    its classes of the next finer step.
     """
     given: object = budget
     if not isinstance(given, int | float) or not given >= 0:
@@ -149,7 +149,7 @@ def recommended(
 
 
 def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
-    """The finest step that has the class: nothing is given up for nothing, and nothing is measured twice."""
+    """The finest step with the same class, so that nothing is given up needlessly, and nothing is measured twice."""
     finer = (finer for finer in RELATIONS[RANK["alpha"] : RANK[step]] if ladder.class_of(members[0], finer) == members)
     return next(finer, step)
 

@@ -1,4 +1,4 @@
-"""What is compared: which parts of a program are its pieces?"""
+"""Which parts of a program are its pieces, to be compared?"""
 
 import lazy_loader
 

@@ -1,10 +1,10 @@
-"""The kernels that were generated for a program, as pieces: what differs early may be the same late.
+"""The generated kernels of a program as pieces, compared by spec and by machine code.
 
 *Early* a kernel is its spec, which is compared as a graph like every other piece. *Late* it is machine code. Two specs that differ
-(in an operand's order, in how long a row may be, in a type of the same size) may have the same machine code; then one serves
-both, as it does whatever its code says, and the difference is none any more.
+(in an operand's order, in how long a row may be, in a type of the same size) may have the same machine code; then one kernel can
+serve both, as it does whatever its machine code says, and the difference disappears.
 
-Whoever generates kernels offers them as `Generated`.
+Code generators provide kernels as `Generated`.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ class Generated(Protocol):
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """What is true of it as a whole."""
+        """The attributes of the kernel as a whole."""
 
     @property
     def machine_code(self) -> str:
-        """What it became, without its name."""
+        """The machine code that it was compiled to, without its name."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelPieces:
-    """The kernels of an executable, by name; one that was compiled for several groups apart has a number behind it."""
+    """The kernels of an executable, by name; further kernels of the same name have a number behind it."""
 
     kernels: Mapping[str, Generated]
 
     @cached_property
     def pieces(self) -> dict[Node | str, Piece]:
-        """Each kernel's spec."""
+        """The spec of each kernel as a piece."""
         return {
             name: Piece(name, (graph := kernel.graph).body, graph, kernel.attributes, kind="kernel")
             for name, kernel in self.kernels.items()
@@ -65,29 +65,29 @@ class KernelPieces:
 
     @property
     def note(self) -> str:
-        """What the pieces are, one sentence."""
+        """One sentence that says what the pieces are."""
         return f"{each(len(self.kernels), 'compiled kernel')} is a piece"
 
     @property
     def seconds(self) -> dict[Node | str, float]:
-        """What each took to compile."""
+        """The compile time of each kernel."""
         return {name: kernel.compile_seconds for name, kernel in self.kernels.items()}
 
     @cached_property
     def codes(self) -> list[Members]:
-        """The kernels by their machine code, which is made anew to be compared: those of one code together, most first."""
+        """The kernels grouped by machine code, which is generated again for the comparison; the largest group first."""
         found: dict[str, list[Node | str]] = {}
         for name in self.kernels:
             found.setdefault(self.kernels[name].machine_code, []).append(name)
         return sorted(map(tuple, found.values()), key=lambda names: -len(names))
 
     def late(self, a: Node | str, b: Node | str) -> str:
-        """What became of two kernels that differ, as a clause; nothing if their machine code differs too."""
+        """A clause that says that two kernels have the same machine code; empty if it differs too."""
         same = a != b and self.kernels[str(a)].machine_code == self.kernels[str(b)].machine_code
         return "; yet their machine code is the same, so one serves for both" if same else ""
 
     def named(self, piece: Any) -> str:
-        """The name of a kernel that is meant by itself, by its number, or by a group that runs it. Raises UnknownName."""
+        """The name of a kernel that is given as itself, by its number, or by a group that runs it. Raises UnknownName."""
         if isinstance(piece, int) and 0 <= piece < len(self.kernels):
             return list(self.kernels)[piece]
         for name, kernel in self.kernels.items():
@@ -97,7 +97,7 @@ class KernelPieces:
 
 
 def kernel_pieces(kernels: Sequence[Generated]) -> KernelPieces:
-    """The kernels under names of their own."""
+    """Returns the kernels under unique names."""
     counts: Counter[str] = Counter()
     named = {}
     for kernel in kernels:

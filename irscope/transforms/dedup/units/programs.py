@@ -1,4 +1,4 @@
-"""The pieces that a program is sorted into by itself: its fusion groups, its functions, the executables inside of it."""
+"""The default pieces of a program: its fusion groups, its functions, or the executables inside it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["pieces_of"]
 
 
 def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[Node | str, Piece], str]:
-    """The pieces that a program is sorted into by itself, and one sentence that says what they are; `groups` asks for the fusion
-    groups of all graphs of a module, which go by the names of graph and result, `encoder/%h`."""
+    """Returns the default pieces of a program, and one sentence that says what they are; `groups` asks for the fusion groups of all
+    graphs of a module, which are named by graph and result, such as `encoder/%h`."""
     if isinstance(program, Module):
         if groups and (found := _groups_of_all(program)):
             return found, f"{each(len(found), 'fusion group')} of the module's graphs is a piece"
@@ -24,7 +24,7 @@ def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[No
             inside: dict[Node | str, Piece] = {
                 name: _executable(name, inner) for name, inner in program.modules.items()
             }
-            return inside, f"{each(len(inside), 'module')} inside of the module is a piece"
+            return inside, f"{each(len(inside), 'module')} inside the module is a piece"
         named = _names_of(program)
         graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
         return graphs, f"{each(len(graphs), 'graph')} of the module is a piece"
@@ -41,7 +41,7 @@ def _groups(graph: Graph) -> Iterator[Node]:
 
 
 def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
-    """The groups of several models together; one without results goes by its place."""
+    """The groups of several models together; one without results is named by its place."""
     found: dict[Node | str, Piece] = {}
     for graph_name, graph in module.graphs.items():
         for place, node in enumerate(_groups(graph)):
@@ -51,7 +51,7 @@ def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
 
 
 def _promises(graph: Graph) -> Mapping[str, Any]:
-    """What a graph's caller promises, which is part of what it is."""
+    """The promises of a graph's caller, which are part of its identity."""
     return {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)}
 
 
@@ -60,14 +60,14 @@ def _whole(name: str, graph: Graph, named: Mapping[str, tuple[Body, ...]]) -> Pi
 
 
 def _executable(name: str, module: Module) -> Piece:
-    """A module inside of another as a piece. Exports are its roots; without any, what is public."""
+    """A module inside another as a piece; its roots are its exports or, without any, its public names."""
     exports = [symbol.name for symbol in module.symbols if "function_ref" in symbol.attrs]
     private = {symbol.name for symbol in module.symbols if symbol.visibility != "public"}
     declared = [*(symbol.name for symbol in module.symbols), *module.graphs, *module.modules, *module.constants]
     roots = tuple(dict.fromkeys(exports or [name for name in declared if name not in private]))
     attrs = module.attrs
     if any("is_mutable" in symbol.attrs for symbol in module.symbols):
-        attrs = FrozenDict({**attrs, "state": Opaque(f"the variables of {name}")})  # its own: two of them are two
+        attrs = FrozenDict({**attrs, "state": Opaque(f"the variables of {name}")})  # equal to itself only
     return Piece(name, NO_BLOCK, _NOTHING, attrs, roots, _names_of(module))
 
 
@@ -75,13 +75,13 @@ _NOTHING: Final = Graph(NO_BLOCK, "nothing")
 
 
 def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
-    """What each name of a module means: its declarations with their bodies, and its function."""
+    """The meaning of each name of a module: its declarations with their bodies, and its function."""
     found: dict[str, list[Body]] = {}
     for symbol in module.symbols:
         found.setdefault(symbol.name, []).append(_declaration(symbol))
     for name, graph in module.graphs.items():
         found.setdefault(name, []).append(Body(graph.body, graph, _promises(graph)))
-    for name, inner in module.modules.items():  # too rare to look inside: it means itself only
+    for name, inner in module.modules.items():  # too rare to be compared by content: equal to itself only
         found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(module=inner)))
     for name, payload in module.constants.items():
         found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(value=payload)))
@@ -89,14 +89,14 @@ def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
 
 
 def _declaration(symbol: Symbol) -> Body:
-    said = _declared(symbol.kind, symbol.visibility)
+    attrs = _declared(symbol.kind, symbol.visibility)
     if symbol.attrs:
-        said = FrozenDict({**symbol.attrs, **said})
+        attrs = FrozenDict({**symbol.attrs, **attrs})
     graph = symbol.body
-    return Body(NO_BLOCK, _NOTHING, said) if graph is None else Body(graph.body, graph, said)
+    return Body(NO_BLOCK, _NOTHING, attrs) if graph is None else Body(graph.body, graph, attrs)
 
 
 @lru_cache(maxsize=256)
 def _declared(kind: str, visibility: str) -> FrozenDict[str, Any]:
-    """What most declarations say; a module has many that are alike."""
+    """The attributes of most declarations, cached, as a module has many equal ones."""
     return FrozenDict({"declared by": kind, "visibility": visibility})

@@ -1,4 +1,4 @@
-"""What each group costs, as a table: the memory that its ops and its kernel move, its arithmetic, its time on a bandwidth."""
+"""Costs of fusion groups as a table: memory traffic of the ops and of the kernel, arithmetic, and time at a memory bandwidth."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_BANDWIDTH", "Cost", "bytes_per_second", "group_table", "group_traffic", "program_cost"]
 
 DEFAULT_BANDWIDTH: Final = "20 GB/s"
-"""About what two cores of a server get out of its memory."""
+"""About the memory bandwidth that two cores of a server reach."""
 
 _UNITS: Final = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
 def bytes_per_second(bandwidth: str | float) -> float:
-    """A memory bandwidth as a number.
-
+    """Returns a memory bandwidth in bytes per second.
     >>> bytes_per_second("20 GB/s"), bytes_per_second("3.35 TB/s"), bytes_per_second(5e9)
     (20000000000.0, 3350000000000.0, 5000000000.0)
     """
@@ -44,12 +43,12 @@ def group_table(
     graph: Graph, members: Mapping[Node, Sequence[Node]], plans: Mapping[Block, BlockPlan], rules: Eligibility,
     bandwidth: str | float,
 ) -> pd.DataFrame:  # fmt: skip
-    """One row per group of the fused graph; `members` are its nodes in the graph before."""
+    """Returns one row per group of the fused graph; `members` maps it to its nodes in the graph before."""
     with loading("pandas"):
         import pandas as pd
 
     speed = bytes_per_second(bandwidth)
-    told = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"
+    bandwidth_text = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"
     rows = []
     for index, (group, nodes) in enumerate(members.items()):
         plan = plans[rules.graph.block_of[nodes[-1]]]
@@ -62,30 +61,30 @@ def group_table(
             "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
             "space": space, "bytes before": before, "bytes after": after,
             "bytes saved": before - after, "flops": sum(_flops(rules, node) for node in nodes),
-            f"µs at {told}": round(after / speed * 1e6, 3),
+            f"µs at {bandwidth_text}": round(after / speed * 1e6, 3),
         })  # fmt: skip
     columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
-    return pd.DataFrame(rows, columns=[*columns, "flops", f"µs at {told}"]).set_index("group")
+    return pd.DataFrame(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
 
 
 def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[int, int]:
-    """Bytes before and after; a group of views moves none, though kernels do not see through some of them."""
+    """Returns the bytes moved before and after; a group of views moves none, even if kernels cannot see through some of them."""
     moving = [] if group.attrs["kind"] == "view" else [node for node in nodes if not rules.is_view(node)]
     return sum(_bytes(rules, node) for node in moving), _bytes(rules, group) if moving else 0
 
 
 class Cost(NamedTuple):
-    """What one run of a fused program costs."""
+    """The cost of one run of a fused program."""
 
     kernels: int
-    """Groups that run as a kernel."""
+    """The number of groups that run as a kernel."""
     calls: int
-    """Ops that the library runs; views and what only passes things on are none."""
+    """The number of ops that the library runs, without views, containers, scalars and control flow."""
     bytes: int
-    """What both move, of tensors of known size."""
+    """The bytes that both move, of tensors of known size."""
 
     def microseconds(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> float:
-        """The time of that many bytes at a memory bandwidth: what the run takes if it only waits for memory."""
+        """The time to move the bytes at a memory bandwidth, which is the time of a memory-bound run."""
         return self.bytes / bytes_per_second(bandwidth) * 1e6
 
 
@@ -93,7 +92,7 @@ _PASSES_ON: Final = ("container", "scalar", "control")
 
 
 def program_cost(graph: Graph, rules: Eligibility) -> Cost:
-    """The cost of a fused graph; what is in the block of an if or a loop counts once."""
+    """Returns the cost of a fused graph; the nodes in the block of an if or a loop count once."""
     kernels = calls = moved = 0
     inside: set[Block] = set()
     for node in graph.nodes():
@@ -117,12 +116,12 @@ def _ops(nodes: Sequence[Node]) -> str:
 
 
 def _bytes(rules: Eligibility, node: Node) -> int:
-    """What a node moves that runs alone."""
+    """The bytes that a node moves if it runs alone."""
     return sum(map(rules.size_in_bytes, (*dict.fromkeys(node.inputs), *node.outputs)))
 
 
 def _flops(rules: Eligibility, node: Node) -> int:
-    """The operations of the op's expression, one for each point; 0 where the points are not known."""
+    """The operations of the op's expression over all points of its space; 0 where these are unknown."""
     points = 1
     for extent in rules.space(node) or (0,):
         points *= extent if isinstance(extent, int) else 0

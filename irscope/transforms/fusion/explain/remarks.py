@@ -1,4 +1,4 @@
-"""What a fusion pass has to say: one remark per group, and one per opportunity that was missed."""
+"""The remarks of a fusion pass: one per group, and one per missed opportunity."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from irscope.transforms.grouping import Refusal
 __all__ = ["remarks_of"]
 
 _NOT_A_MISS = frozenset({"not-pointwise", "view", "cycle", "random", "side-effect"})
-"""Rules whose refusals are no missed opportunity: nobody could fuse there."""
+"""Rules whose refusals are not missed opportunities, as fusion is impossible there."""
 
 
 def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ...]:
-    """Passed remarks first, then missed ones, each in program order of blocks."""
+    """Returns the passed remarks, then the missed ones, each in program order of blocks."""
     passed = [remark for plan in plans for remark in _passed(plan, grouped)]
     missed = [remark for plan in plans for remark in _missed(plan, grouped)]
     return (*passed, *missed)
@@ -38,7 +38,7 @@ def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
 
 
 def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
-    """One remark per obstacle: however many pairs it keeps apart, it is one thing to change."""
+    """Yields one remark per obstacle, however many pairs it keeps apart: it is one thing to change."""
     found: dict[object, tuple[Refusal, Value | Node, int]] = {}
     for key, refusal, subject in (*_apart(plan, grouped), *_unfit(plan)):
         known = found.get(key)
@@ -49,7 +49,7 @@ def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
 
 
 def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal, Value | Node]]:
-    """Producers that stayed apart from their readers, by what to change about it."""
+    """Yields the producers that stayed apart from their users, keyed by the obstacle to remove."""
     nodes = plan.block.nodes
     for (producer, consumer), refusal in plan.refusals.items():
         if plan.partition.find(producer) == plan.partition.find(consumer):
@@ -69,25 +69,25 @@ def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal,
 
 
 def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
-    """Nodes next to fusible ones that miss a property which the program could have."""
+    """Yields the nodes next to fusible ones that are ineligible for a reason which the program could remove."""
     if all(plan.fusible):
         return
-    maker = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
-    beside = _beside_fusible(plan, maker)
+    producer_of = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
+    beside = _beside_fusible(plan, producer_of)
     for index, node in enumerate(plan.block.nodes):
         refusal = plan.rules.refusal(node) if not plan.fusible[index] else None
         if refusal is None or refusal.rule in _NOT_A_MISS or index not in beside:
             continue
-        if refusal.rule != "in-place" or _has_pure_twin(node):
+        if refusal.rule != "in-place" or _has_fusible_variant(node):
             yield (refusal.rule, node.op), refusal, node
 
 
-def _beside_fusible(plan: BlockPlan, maker: dict[Value, int]) -> set[int]:
-    """The nodes that read from a fusible node of the block or are read by one."""
+def _beside_fusible(plan: BlockPlan, producer_of: dict[Value, int]) -> set[int]:
+    """The nodes that use, or are used by, a fusible node of the block."""
     beside: set[int] = set()
     for index, node in enumerate(plan.block.nodes):
         for value in node.inputs:
-            source = maker.get(value)
+            source = producer_of.get(value)
             if source is None:
                 continue
             if plan.fusible[index]:
@@ -97,7 +97,7 @@ def _beside_fusible(plan: BlockPlan, maker: dict[Value, int]) -> set[int]:
     return beside
 
 
-def _has_pure_twin(node: Node) -> bool:
-    """Whether the op without its underscore could be part of a kernel."""
-    twin = lookup(node.op.removesuffix("_")) if node.op.endswith("_") else None
-    return twin is not None and twin.expression is not None
+def _has_fusible_variant(node: Node) -> bool:
+    """Whether the op's functional variant could be part of a kernel."""
+    variant = lookup(node.op.removesuffix("_")) if node.op.endswith("_") else None
+    return variant is not None and variant.expression is not None

@@ -1,4 +1,4 @@
-"""Why two nodes did not fuse: the write, the effect or the path that stands between them, with witnesses."""
+"""Explains why two nodes did not fuse: the write, the effect or the path between them, with witnesses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["GivenGroups", "same_group", "why_apart"]
 
 
 def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node) -> Refusal:
-    """Why two nodes of one block, each fit for a group, are in different ones."""
+    """Returns why two eligible nodes of one block are in different groups."""
     x, y = sorted((plan.index[a], plan.index[b]))
     if plan.partition.find(x) == plan.partition.find(y):
         what = "their group is smaller than the smallest that was asked for"
@@ -26,7 +26,7 @@ def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node) -> Refusal:
 
 
 def _own_limit(plan: BlockPlan, x: int, y: int) -> Refusal | None:
-    """A limit that the policy counts in a way of its own, and that it met between the two groups."""
+    """The refusal between the two groups by a limit that the policy counts in its own way; None if there is none."""
     find = plan.partition.find
     ends = {find(x), find(y)}
     for (producer, consumer), refusal in plan.refusals.items():
@@ -36,19 +36,19 @@ def _own_limit(plan: BlockPlan, x: int, y: int) -> Refusal | None:
 
 
 def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
-    """Why a policy did not do what it could have done."""
+    """Returns why a policy did not do a merge that would be legal."""
     found = candidate_of(plan, x, y)
     nodes, name = plan.nodes(x, y), plan.rules.name
     if found.is_sibling:
-        told = "neither group reads from the other"
+        opening = "neither group reads from the other"
         if not policy.joins_siblings:
-            what = f"{told}, and policy {policy.name!r} merges producers with their consumers only"
+            what = f"{opening}, and policy {policy.name!r} merges producers with their consumers only"
         elif not found.common:
-            what = f"{told}, and they read nothing in common: one kernel would save nothing"
+            what = f"{opening}, and they read nothing in common: one kernel would save nothing"
         elif not found.bytes_saved:
-            what = f"{told}, and how large {name(found.common[0])} is, which both read, is not known"
+            what = f"{opening}, and the size of {name(found.common[0])}, which both read, is unknown"
         else:
-            what = f"{told}, and of those that read {name(found.common[0])} too, only neighbours are looked at"
+            what = f"{opening}, and of the groups that read {name(found.common[0])}, only neighbours are tried"
         return Refusal("siblings", what, nodes)
     score = policy.score(found) if policy.score is not None else 1
     if score is None or score <= 0:
@@ -57,7 +57,7 @@ def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
 
 
 def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal) -> Refusal:
-    """Alone the two could be one kernel; which merge came before, and made that impossible."""
+    """Returns which earlier merge made it impossible for two nodes to be one kernel, though they could be without it."""
     merge = plan.merges[_first_that_blocks(plan, x, y)]
     nodes = plan.nodes(merge.producer, merge.consumer)
     a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
@@ -67,8 +67,8 @@ def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal
 
 
 def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
-    """The merge before which two nodes could have been one kernel, and after which they could not: by halving, because
-    what blocks them once does so from then on."""
+    """The index of the first merge after which two nodes can no longer be one kernel, found by bisection: an obstacle, once
+    there, remains."""
     low, high = 0, len(plan.merges) - 1
     while low < high:
         middle = (low + high) // 2
@@ -83,16 +83,16 @@ def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
 
 
 class GivenGroups:
-    """What stood around the nodes of a graph before it was fused."""
+    """The groups and unknown ops around the nodes of a graph before it was fused."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._around: dict[Block, Node | None] = {}
-        """By block; each is asked of its outer ones once, however deep they nest."""
+        """The answers by block, each computed once, however deep the blocks nest."""
 
     def around(self, node: Node) -> Node | None:
-        """The outermost node around one, other than ifs and loops, whose block was there before fusion: a group, or what
-        nobody knows. None where the node stands in a block that is fused."""
+        """The outermost node around a node, other than ifs and loops: an existing group, or an unknown op with blocks. None
+        where the node is in a block that is fused."""
         inner: list[tuple[Block, Node]] = []
         block = self._graph.block_of[node]
         while block not in self._around and (owner := self._graph.owner.get(block)) is not None:
@@ -106,6 +106,6 @@ class GivenGroups:
 
 
 def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:
-    """The verdict on two nodes of one group."""
+    """Returns the verdict on two nodes of one group."""
     names = listed(group.outputs, lambda value: f"%{graph.names[value]}")
     return yes(f"both are in the fusion group that makes {names}", group, a, b)

@@ -1,7 +1,7 @@
-"""Which nodes that only move elements are part of kernels: views, joins, and replaced ranges.
+"""Decides which nodes that only move elements can be in kernels: views, joins, and replaced ranges.
 
-A kernel sees through a view between two of its nodes, writes what is joined where it belongs, and takes the elements of a
-replaced range from what replaces it.
+A kernel sees through a view between two of its nodes, writes joined tensors directly to their places, and takes the
+elements of a replaced range from the tensor that replaces it.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ __all__ = ["Moving", "NodeFacts", "patched_range"]
 
 
 class NodeFacts(Protocol):
-    """What is known of the nodes of a graph: `Rules`, which also asks this module."""
+    """The facts about the nodes of a graph that this module needs; `Eligibility`, which uses this module, provides them."""
 
     graph: Graph
 
     def refusal(self, node: Node) -> Refusal | None:
-        """Why a node cannot be in any group; None when it can."""
+        """Returns why a node cannot be in any group; None when it can."""
 
     def types_refusal(self, node: Node) -> Refusal | None:
-        """Why kernels do not compute with what a node reads or gives; None when they do."""
+        """Returns why kernels do not support the types of a node's operands or results; None when they do."""
 
     def tensor_type(self, value: Value) -> TensorType | None:
-        """What is known of a tensor; None for a value that is no tensor."""
+        """Returns the known type of a tensor; None for a value that is not a tensor."""
 
     def known(self, value: Value) -> Any:
-        """What a number, string, or None always is; NOT_CONSTANT for the rest."""
+        """Returns the constant value of a number, string, or None; NOT_CONSTANT for everything else."""
 
     def is_view(self, node: Node) -> bool:
         """Whether a node is a view, or packs or unpacks a list of tensors."""
 
     def axes(self, node: Node) -> tuple[int, ...]:
-        """The axes along which a node reduces its first tensor."""
+        """Returns the axes along which a node reduces its first tensor."""
 
 
 class Moving:
-    """Judges the nodes of one graph that move elements."""
+    """Decides which nodes of one graph that move elements are eligible."""
 
     def __init__(self, rules: NodeFacts) -> None:
         self._rules = rules
         self._between: frozenset[Node] | None = None
 
     def view_refusal(self, node: Node) -> Refusal | None:
-        """A view moves nothing, so it is worth having in a kernel only between two nodes of one."""
+        """Returns why a view cannot be in a kernel; as it moves nothing, it is useful only between two nodes of one."""
         what = self._why_opaque(node)
         if what:
             return Refusal("view", what, (node,))
@@ -63,7 +63,8 @@ class Moving:
         return None
 
     def join_refusal(self, node: Node) -> Refusal | None:
-        """Joined tensors are written where they belong by the kernels that compute them; worth it if all but one are."""
+        """Returns why a join cannot be in a kernel; all joined tensors but one must be computed by kernels for it alone, which
+        then write them directly to their places."""
         pair = joined_list(self._rules.graph, node)
         if pair is None:
             what = (
@@ -85,12 +86,12 @@ class Moving:
             return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
         computed = sum(map(self._is_computed_for, packed.inputs))
         if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
-            told = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
-            return Refusal("not-pointwise", told, (join,))
+            detail = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
+            return Refusal("not-pointwise", detail, (join,))
         return None
 
     def patch_refusal(self, node: Node) -> Refusal | None:
-        """A replaced range is read from what replaces it, where the range and the layout of the whole are known."""
+        """Returns why a replaced range cannot be in a kernel; the range and the layout of the whole must be known."""
         rules = self._rules
         refusal = rules.types_refusal(node)
         if refusal is not None:
@@ -114,19 +115,19 @@ class Moving:
         return None
 
     def _is_computed_for(self, value: Value) -> bool:
-        """Whether a pointwise node makes a value that is read once."""
-        maker = self._rules.graph.producer.get(value)
+        """Whether a pointwise node produces the value, and it has a single use."""
+        producer = self._rules.graph.producer.get(value)
         if (
-            maker is None
-            or maker.op in JOINS
-            or self._rules.is_view(maker)
+            producer is None
+            or producer.op in JOINS
+            or self._rules.is_view(producer)
             or len(self._rules.graph.users.get(value, ())) != 1
         ):
             return False
-        return self._rules.refusal(maker) is None and not self._rules.axes(maker)
+        return self._rules.refusal(producer) is None and not self._rules.axes(producer)
 
     def _why_opaque(self, node: Node) -> str:
-        """Why a kernel cannot see through a view; empty when it can."""
+        """Returns why a kernel cannot see through a view; empty when it can."""
         if node.op == "prim::ListUnpack" and unpacked_cut(self._rules.graph, node) is None:
             return f"{node.op} works on containers"
         if node.op == "prim::ListUnpack":
@@ -137,20 +138,20 @@ class Moving:
         if any(self._rules.known(value) is NOT_CONSTANT for value in node.inputs[1:]):
             return f"{node.op} is a view of a part that is only known when the program runs"
         if len(node.outputs) != 1:
-            return f"{node.op} here gives {len(node.outputs)} results"
+            return f"{node.op} here returns {len(node.outputs)} results"
         if isinstance(node.output.type, TensorType):
             before, after = (self._rules.tensor_type(value) for value in (node.inputs[0], node.output))
             if before is None or after is None or before.shape is None or after.shape is None:
                 return f"{node.op} is a view of a tensor of unknown shape"
             if not has_finer_space(node, before.shape, after.shape):
-                told = f"{format_space(before.shape)} as {format_space(after.shape)}"
-                return f"{node.op} sees {told}, and no strides lead from one to the other"
+                detail = f"{format_space(before.shape)} as {format_space(after.shape)}"
+                return f"{node.op} sees {detail}, and no strides lead from one to the other"
         elif unpacked_cut(self._rules.graph, node) is None:
-            return f"{node.op} gives a list of views that is not just unpacked"
+            return f"{node.op} returns a list of views that is not only unpacked"
         return ""
 
     def _views_between(self) -> set[Node]:
-        """The views that a kernel can see through and that lie between nodes of one block that are fit for kernels."""
+        """The views that a kernel can see through and that are between eligible nodes of one block."""
         graph, fit, below = self._rules.graph, set[Node](), set[Node]()
         nodes = list(graph.nodes())
         views = {
@@ -159,8 +160,8 @@ class Moving:
         above: set[Node] = set()
         for node in nodes:
             if node in views:
-                maker = graph.producer.get(node.inputs[0])
-                if maker is not None and (maker in fit or maker in above) and self._together(maker, node):
+                producer = graph.producer.get(node.inputs[0])
+                if producer is not None and (producer in fit or producer in above) and self._together(producer, node):
                     above.add(node)
             elif not self._rules.is_view(node) and self._rules.refusal(node) is None:
                 fit.add(node)
@@ -176,8 +177,8 @@ class Moving:
 
 
 def patched_range(rules: NodeFacts, node: Node) -> tuple[int, int, int] | None:
-    """The axis along which a `slice_scatter` or `select_scatter` replaces a range of neighbours, its start, and its end;
-    None where that is not known."""
+    """Returns the axis along which a `slice_scatter` or `select_scatter` replaces a contiguous range, its start, and its end;
+    None where these are unknown."""
     whole = rules.tensor_type(node.inputs[0])
     given = [rules.known(value) for value in node.inputs[2:]]
     if node.op == "aten::slice_scatter":
@@ -198,10 +199,10 @@ def patched_range(rules: NodeFacts, node: Node) -> tuple[int, int, int] | None:
 
 
 _WHOLE_AXIS: Final = (0, None, None, 1)
-"""What `slice_scatter` takes for the axis, the start, the end and the step that are left out."""
+"""The defaults of `slice_scatter` for the axis, the start, the end and the step."""
 
 
 def _are_places(given: Sequence[Any], node: Node) -> bool:
-    """Whether these are integers that are known: the axis, then a place, or a start, an end and a step that may be None."""
+    """Whether these are known integers: the axis, then a place, or a start, an end and a step that may be None."""
     absent = (None,) if node.op == "aten::slice_scatter" else ()
     return bool(given) and given[0].__class__ is int and all(one.__class__ is int or one in absent for one in given[1:])

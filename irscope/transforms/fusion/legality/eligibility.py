@@ -1,8 +1,7 @@
-"""Which nodes can be part of a pointwise kernel.
+"""Decides which nodes can be part of a kernel.
 
-A node qualifies when its op has a kernel expression, when every argument that shapes the code is known, and when
-nobody can tell a fresh result from one that shares an argument's memory. Every "no" names the property that is
-missing.
+A node qualifies when its op has a kernel expression, when every argument that determines the code is known, and when a
+fresh result cannot be distinguished from one that shares an argument's memory. Every refusal names the missing property.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ __all__ = ["Eligibility"]
 _LIBRARY_WORDS: Final = {
     "reduction": "is a windowed or prefix reduction", "normalization": "is a normalisation without a kernel",
     "matmul": "is a matrix product", "convolution": "is a convolution", "memory": "moves or makes elements",
-    "random": "draws random numbers", "other": "is of no kind known to fuse", "pointwise": "has no expression",
+    "random": "draws random numbers", "other": "is not of a kind known to fuse", "pointwise": "has no expression",
 }  # fmt: skip
-"""What ops do that stay with the library, by their categories."""
+"""Why ops stay with the library, by their categories."""
 _OTHER_WORDS: Final = {
     "view": "is a view, which needs no kernel", "container": "works on containers", "scalar": "computes with numbers",
     "control": "is control flow",
@@ -53,14 +52,14 @@ _OTHER_WORDS: Final = {
 
 _RUN_TIME_NUMBERS: Final[Mapping[Type, str]] = {FLOAT: "float64", INT: "int64", BOOL: "bool", NUMBER: "float64"}
 _GROUP_NORM_OPERATIONS: Final = 8
-"""A group norm's at each point, as a layer norm's: it has no expression to count them in."""
+"""The operations of a group norm at each point, as of a layer norm: it has no expression to count them in."""
 
 
 class Eligibility:
-    """The properties of the nodes of one graph, each computed when first asked for."""
+    """The fusion-related properties of the nodes of one graph, each computed on first use."""
 
     def __init__(self, graph: Graph, *, exact: bool = False) -> None:
-        """`exact`: a node qualifies only if its kernel gives torch's bits."""
+        """`exact`: a node qualifies only if its kernel's results have torch's bits."""
         self.graph = graph
         self.exact = exact
         self.db = alias_db_of(graph)
@@ -74,13 +73,13 @@ class Eligibility:
         self._moving = Moving(self)
 
     def refusal(self, node: Node) -> Refusal | None:
-        """Why a node cannot be in any group; None when it can."""
+        """Returns why a node cannot be in any group; None when it can."""
         if node not in self._refusals:
             self._refusals[node] = self._judge(node)
         return self._refusals[node]
 
     def tensor_type(self, value: Value) -> TensorType | None:
-        """What is known of a tensor; None for a value that is no tensor."""
+        """Returns the known type of a tensor; None for a value that is not a tensor."""
         if value in self._types:
             return self._types[value]
         found = self._shapes.type(value) if isinstance(value.type, TensorType) else None
@@ -94,7 +93,7 @@ class Eligibility:
         return node.op in SEEN_THROUGH or node.op == "prim::ListUnpack"
 
     def joins(self, node: Node) -> bool:
-        """Whether a node that qualifies puts tensors together, which a kernel does only at its end."""
+        """Whether a node that qualifies joins tensors, which a kernel does only at its end."""
         return node.op in JOINS
 
     def patches(self, node: Node) -> bool:
@@ -102,38 +101,38 @@ class Eligibility:
         return node.op in PATCHES
 
     def axes(self, node: Node) -> tuple[int, ...]:
-        """The axes along which a node that qualifies gathers the elements of its first tensor; none for most."""
+        """The axes along which a node that qualifies reduces its first tensor; empty for most nodes."""
         return () if self.refusal(node) else self._axes.get(node, ())
 
     def parts(self, node: Node) -> int:
-        """Into how many parts a node that gathers cuts the first of its axes: a group norm gathers each part by itself."""
+        """The number of parts into which a reduction cuts the first of its axes: a group norm reduces each part separately."""
         return self._parts.get(node, 1)
 
     def operations(self, node: Node) -> int:
-        """How many operations a node that qualifies does at each point of its space."""
+        """The number of operations that a node that qualifies does at each point of its space."""
         if self.refusal(node) or self.is_view(node) or node.op in JOINS | PATCHES:
             return 0
         return self._operations.get(node, _GROUP_NORM_OPERATIONS)
 
     def space(self, node: Node) -> tuple[Dim, ...] | None:
-        """The points over which a node that qualifies iterates: what it gathers from, or else its result."""
+        """The iteration space of a node that qualifies: the shape of the tensor that it reduces, or else of its result."""
         source = next((v for v in node.inputs if self.tensor_type(v)), None) if self.axes(node) else node.outputs[0]
         found = None if source is None else self.tensor_type(source)
         return None if found is None else found.shape
 
     def name(self, value: Value) -> str:
-        """A value in a sentence, as it is printed."""
+        """Returns a value's printed name, for use in a sentence."""
         return f"%{self.graph.names[value]}"
 
     def size_in_bytes(self, value: Value) -> int:
-        """The memory of a tensor; 0 when its size is not known, it is no tensor, or a view that kernels see through."""
-        found, maker = self.tensor_type(value), self.graph.producer.get(value)
-        if maker is not None and self.is_view(maker) and self.refusal(maker) is None:
+        """The bytes of a tensor; 0 for unknown sizes, values that are not tensors, and views that kernels see through."""
+        found, producer = self.tensor_type(value), self.graph.producer.get(value)
+        if producer is not None and self.is_view(producer) and self.refusal(producer) is None:
             return 0
         return 0 if found is None else found.nbytes or 0
 
     def known(self, value: Value) -> Any:
-        """What a number, string, or None always is; NOT_CONSTANT for tensors and for what the program computes."""
+        """Returns the constant value of a number, string, or None; NOT_CONSTANT for tensors and for computed values."""
         if isinstance(value.type, TensorType):
             return NOT_CONSTANT
         payload = constant_of(self.graph, value)
@@ -183,16 +182,16 @@ class Eligibility:
         return refusal
 
     def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
-        """The arguments that are always the same, by name: a batch norm that is known not to train writes nothing."""
+        """The constant arguments by name; they show, for example, that a batch norm does not train and so writes nothing."""
         known = {
             argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)
         }
         return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
 
     def types_refusal(self, node: Node) -> Refusal | None:
-        """Why kernels do not compute with what a node reads or gives; None when they do."""
+        """Returns why kernels do not support the types of a node's operands or results; None when they do."""
         if not node.outputs or not all(isinstance(value.type, TensorType) for value in node.outputs):
-            return Refusal("not-pointwise", f"{node.op} here does not give tensors", (node,))
+            return Refusal("not-pointwise", f"{node.op} here does not return tensors", (node,))
         for value in (*node.inputs, *node.outputs):
             type = self.tensor_type(value)
             if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZE:
@@ -204,7 +203,7 @@ class Eligibility:
         return None
 
     def _judge_arguments(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:
-        """Build the expression once, with stand-ins for what is only known at run time."""
+        """Judge a node by building its expression once, with stand-ins for arguments known only at run time."""
         assert op.expression is not None
         arguments: dict[str, Any] = {}
         known_flags: dict[str, Any] = {}
@@ -231,13 +230,13 @@ class Eligibility:
         if self.exact and trial.inexact:
             return Refusal("inexact", f"{node.op} {trial.inexact}", (node,))
         if trial.results != len(node.outputs):
-            return Refusal("not-pointwise", f"{node.op} here does not give {trial.results} tensors", (node,))
+            return Refusal("not-pointwise", f"{node.op} here does not return {trial.results} tensors", (node,))
         self._axes[node] = trial.axes
         self._operations[node] = trial.operations
         return None
 
     def _judge_parts(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:
-        """A normalization that gathers each part of the channels by itself."""
+        """Judge a normalization that reduces each part of the channels separately."""
         assert op.channel_parts is not None
         if self.exact:
             return Refusal("inexact", f"{node.op} adds up in another order than torch", (node,))
@@ -269,7 +268,7 @@ class Eligibility:
         return " and ".join(map(self.name, written))
 
     def _try_expression(self, op: Op, arguments: dict[str, Any]) -> Trial:
-        """What becomes of the op's expression with such arguments."""
+        """Try the op's expression with arguments of these types; results are cached."""
         operands = {name: value for name, value in arguments.items() if isinstance(value, Value)}
         types = {name: self._stand_in(value) for name, value in operands.items()}
         key = (op.name, tuple(types.items()), tuple((n, repr(a)) for n, a in arguments.items() if n not in operands))
@@ -283,21 +282,21 @@ class Eligibility:
         return (_RUN_TIME_NUMBERS[value.type], -1) if type is None else (type.dtype, type.rank)
 
     def _judge_aliasing(self, node: Node, schema: OpSchema) -> Refusal | None:
-        """A kernel gives fresh memory; an op that may give its argument back may become one only if nobody can tell."""
+        """Refuse an op that may return its argument where that is observable, as a kernel always returns fresh memory."""
         result = node.outputs[0]
         for argument, operand in zip(schema.arguments, node.inputs, strict=False):
             if argument.alias is None:
                 continue
             safe = self.db.safe_to_change_aliasing(operand, result)
             if not safe:
-                same = f"{node.op} may give back {self.name(operand)} itself"
+                same = f"{node.op} may return {self.name(operand)} itself"
                 what = f"{same}, and a copy would be observable: {safe.because}"
                 return Refusal("may-alias-argument", what, (node, operand))
         return None
 
 
 def _takes_run_time_number(declared: Type, given: Type) -> bool:
-    """Whether a schema's argument of this type may be a number that the kernel is given when it runs."""
+    """Whether a schema's argument of this type may be a number that the kernel takes at run time."""
     if isinstance(declared, OptionalType):
         declared = declared.element
     return declared in (NUMBER, FLOAT) and given in _RUN_TIME_NUMBERS

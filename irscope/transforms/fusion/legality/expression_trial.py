@@ -1,4 +1,4 @@
-"""What an op's expression is like for certain arguments: built once, with elements that stand for the tensors."""
+"""Builds an op's expression once, with placeholder elements for the tensors, to find its properties."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from irscope.ops.schema import Op
 
 __all__ = ["Trial", "try_expression"]
 
-_GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is not known
+_GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What an op's expression of certain arguments is like."""
+    """The properties of an op's expression for certain arguments."""
 
     complaint: str
-    """Why there is none; empty when there is one."""
+    """Why there is no expression; empty when there is one."""
     results: int = 1
     axes: tuple[int, ...] = ()
-    """The axes that it gathers along."""
+    """The axes along which it reduces."""
     operations: int = 0
-    """What it computes at each point, in operations."""
+    """The number of operations at each point."""
     inexact: str = ""
-    """Why a kernel's result may not have torch's bits; empty if it has."""
+    """Why a kernel's result may not have torch's bits; empty if it has them."""
 
 
 def try_expression(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> Trial:
-    """Try the expression with each guess for the element types that are unknown; the first complaint when all fail."""
+    """Try the expression with each guess for unknown element types; return the first complaint when all fail."""
     assert op.expression is not None
     complaint = ""
     for guess in _GUESSES if any(dtype is None for dtype, _ in types.values()) else _GUESSES[:1]:

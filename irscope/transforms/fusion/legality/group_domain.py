@@ -1,26 +1,26 @@
-"""Over which points a group iterates, and which groups may do so together.
+"""The iteration domains of groups, and the rules for which two groups have a common one.
 
-The plan knows who reads what and what a merge would close; this file alone knows shapes. `Domains.join` answers for two
-groups that are about to become one: the domain of the merged group, or why there is none. It looks at the two domains
-and at how the groups meet, and keeps nothing.
+The plan knows uses and cycles; this module alone knows shapes. For two groups that are about to become one, `Domains.join`
+returns the domain of the merged group, or why there is none. It depends only on the two domains and on how the groups
+meet, and keeps no state.
 
-*Pointwise groups*: all results of a launch have one shape. The domain of a group is the shape of what leaves it, so a
-group of another shape may join its reader only if nothing of it leaves: its values are then computed, broadcast, at the
-reader's points.
+*Pointwise groups*: all results of a launch have one shape. The domain of a group is the shape of the values that leave it,
+so a group of another shape may join its user only if none of its values leave: they are then computed, broadcast, at the
+user's points.
 
-*Groups that gather* iterate over a full space S and gather along one set A of its axes. What leaves such a group is full
-(shape S) or gathered (S with the axes A at extent 1, or without them). A pointwise group of space S may join in front
-and behind; one of another shape in front only if nothing of it leaves. Behind, a reader must see a gathered value where
-it belongs: with the axes kept, positions agree; without them they agree only among gathered values, or where A is in
-front, or after a view that puts the axes back (`reduction_layout`). Two groups that gather need the same S and A.
+*Reduction groups* iterate over a full space S and reduce along one set A of its axes. A value that leaves such a group is
+full (shape S) or reduced (S with the axes A at extent 1, or without them). A pointwise group of space S may join in front
+and behind; one of another shape in front only if none of its values leave. Behind, a user must see a reduced value at the
+right positions: with the axes kept, positions agree; without them they agree only among reduced values, or where A is in
+front, or after a view that puts the axes back (`reduction_layout`). Two reduction groups need the same S and A.
 
-*Views* move nothing. One joins the group that reads it if nobody else does; what it sees may then join that group like
-any other producer. So a view is in a group only between two of its nodes, and never its result.
+*Views* move nothing. A view joins the group that reads it if it has no other users; its operand's producer may then join
+that group like any other producer. So a view is in a group only between two of its nodes, and never its result.
 
-*Replaced ranges* (slice_scatter, select_scatter) make kernels that go part by part: such a group gathers nothing, replaces
-only so many, and reads nothing of them through a reshape, which may put the parted axis inside another.
+*Replaced ranges* (slice_scatter, select_scatter) make kernels that go part by part: such a group reduces nothing, replaces a
+limited number of ranges, and reads none of them through a reshape, which may put the parted axis inside another.
 
-*Joins* (cat, stack) end a group: pointwise producers of which nothing leaves write into their parts of the result.
+*Joins* (cat, stack) end a group: pointwise producers whose values do not leave write into their parts of the result.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from irscope.transforms.grouping import Refusal
 __all__ = ["MAX_PATCHES", "Domain", "Domains", "Meeting"]
 
 MAX_PATCHES: Final = 16
-"""Ranges that a group replaces at most: each makes up to two parts more, and a part costs code."""
+"""The most ranges that a group replaces: each adds up to two parts, and a part costs code."""
 MAX_ROW: Final = 1 << 16
-"""Elements gathered into one, at most, if the group goes through them again afterwards: a longer row does not stay in a
-core's cache, and then two kernels cost no more than one."""
+"""The most elements reduced into one, if the group reads them again afterwards: a longer row does not stay in a core's
+cache, and then two kernels cost no more than one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What every group has and joins: where it runs, and over which points."""
+    """The domain of a group: its device and its iteration space, with the reduced axes."""
 
     space: Space
     device: str | None = None
-    """Where it runs, if that is known."""
+    """The device that it runs on, if known."""
     kind: str = "pointwise"
-    """What people call such a group: pointwise, reduction, view."""
+    """The usual name of such a group: pointwise, reduction, view."""
     axes: tuple[int, ...] = ()
-    """The axes of the space along which it gathers, ascending."""
+    """The axes of the space along which it reduces, ascending."""
     parts: int = 1
-    """Into how many parts it cuts the first of these axes, to gather each by itself."""
+    """The number of parts into which it cuts the first of these axes, to reduce each separately."""
     ends: bool = False
-    """Whether it puts tensors together, after which nothing can be computed in the same kernels."""
+    """Whether it joins tensors, after which the same kernel can compute nothing more."""
     patches: int = 0
-    """How many ranges of tensors it replaces."""
+    """The number of ranges of tensors that it replaces."""
 
     @property
     def is_known(self) -> bool:
@@ -77,15 +77,15 @@ class Domain:
 
 
 class Meeting(Protocol):
-    """How two groups touch that might become one. The first makes something that the second reads, or they are siblings."""
+    """How two groups that might become one are related: the second reads values of the first, or they are siblings."""
 
     @property
     def nodes(self) -> tuple[Node, Node]:
-        """The two nodes, one of each group, that the question is about."""
+        """The two nodes, one of each group, whose merge is in question."""
 
     @property
     def shared(self) -> Sequence[Value]:
-        """What the second group reads of the first; empty for siblings."""
+        """The values of the first group that the second reads; empty for siblings."""
 
     @property
     def first(self) -> Iterable[Node]:
@@ -96,7 +96,7 @@ class Meeting(Protocol):
         """The nodes of the second group."""
 
     def leaves(self) -> bool:
-        """Whether something of the first group would still be read outside both."""
+        """Whether a value of the first group would still be read outside both."""
 
     def kept(self) -> Value | None:
         """One of the shared values that would still be read outside both."""
@@ -110,7 +110,7 @@ class Domains:
         self._known: dict[Domain, Domain] = {}
 
     def of(self, node: Node) -> Domain:
-        """The domain of a group of this one node, which must be fit for a group."""
+        """The domain of a group of this one node, which must be eligible."""
         rules = self._rules
         found = rules.tensor_type(node.outputs[0])
         device = found.device if found is not None else None
@@ -137,8 +137,8 @@ class Domains:
         if first.device is not None and second.device is not None and first.device != second.device:
             return Refusal("device", f"one is on {first.device} and the other on {second.device}", meeting.nodes)
         if first.ends or (second.ends and (first.axes or not meeting.shared)):
-            told = f"{meeting.nodes[not first.ends].op} combines tensors: it can only end a kernel, after pointwise ops"
-            return Refusal("join", told, meeting.nodes)
+            because = f"{meeting.nodes[not first.ends].op} combines tensors: it can only end a kernel, after pointwise ops"
+            return Refusal("join", because, meeting.nodes)
         if first.kind == "view" or second.kind == "view":
             found = self._with_view(first, second, meeting)
         elif not meeting.shared:
@@ -160,42 +160,42 @@ class Domains:
         return self._known.setdefault(domain, domain)
 
     def _with_view(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
-        """A view joins the group that reads it, and no group ends in one."""
+        """The domain with a view, which joins the group that reads it and never ends a group; or why not."""
         if second.kind == "view" or not meeting.shared:
             view = meeting.nodes[second.kind == "view"]
             return Refusal("view", f"{view.op} is a view, which only joins the kernel that reads it", meeting.nodes)
         kept = meeting.kept()
         if kept is not None or meeting.leaves():
             name = self._rules.name(kept or meeting.shared[0])
-            told = f"{name} is a view that is needed outside too, where it costs nothing"
-            return Refusal("view", told if kept else f"other parts than {name} are needed outside too", meeting.nodes)
+            because = f"{name} is a view that is needed outside too, where it costs nothing"
+            return Refusal("view", because if kept else f"other parts than {name} are needed outside too", meeting.nodes)
         return second
 
     def _in_parts(self, first: Domain, second: Domain, patches: int, meeting: Meeting) -> Refusal | None:
-        """Why a group that replaces ranges cannot be computed part by part."""
+        """Returns why a group that replaces ranges cannot be computed part by part; None if it can."""
         if patches > MAX_PATCHES:
-            told = f"the kernel would replace {patches} ranges, the limit is {MAX_PATCHES}"
-            return Refusal("patch-limit", told, meeting.nodes)
+            because = f"the kernel would replace {patches} ranges, the limit is {MAX_PATCHES}"
+            return Refusal("patch-limit", because, meeting.nodes)
         both = (*meeting.first, *meeting.second) if first.axes or second.axes else ()
         gathering = next((node for node in both if self._rules.axes(node)), None)
         if gathering is not None:
-            told = f"{gathering.op} gathers, and a kernel that replaces ranges goes part by part"
-            return Refusal("patch", told, (gathering, *meeting.nodes))
+            because = f"{gathering.op} gathers, and a kernel that replaces ranges goes part by part"
+            return Refusal("patch", because, (gathering, *meeting.nodes))
         reshape = next((node for node in meeting.second if node.op in RESHAPES), None) if first.patches else None
         if reshape is not None:
-            told = f"{reshape.op} may put the axis along which ranges are replaced inside another"
-            return Refusal("patch", told, (reshape, *meeting.nodes))
+            because = f"{reshape.op} may put the axis along which ranges are replaced inside another"
+            return Refusal("patch", because, (reshape, *meeting.nodes))
         return None
 
     def _siblings(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
-        """Neither reads the other: they must have the same points, and gather along the same axes if both do."""
+        """The domain of siblings, which must have the same points, and reduce along the same axes if both do; or why not."""
         axes = {(domain.axes, domain.parts) for domain in (first, second) if domain.axes}
         if first.is_known and first.space == second.space and len(axes) <= 1:
             return first if first.axes else second
         return self._apart(first, second, meeting)
 
     def _behind(self, first: Domain, second: Domain, meeting: Meeting) -> Domain | Refusal:
-        """Something reads from a group that gathers."""
+        """The domain of a reduction group and a user behind it, or why they cannot be one kernel."""
         full = same_space(first.space, second.space)
         gathered = any(same_space(shape, second.space) for shape in gathered_shapes(first.space, first.axes))
         if (second.axes, second.parts) not in (((), 1), (first.axes, first.parts)) or not (
@@ -205,12 +205,12 @@ class Domains:
         wrong = is_aligned(meeting, first.space, first.axes, self._rules)
         if wrong is not None:
             node, value = wrong
-            told = f"{node.op} reads {self._rules.name(value)} along other axes than those that {first} leaves"
-            return Refusal("iteration-space", told, (node, value))
+            because = f"{node.op} reads {self._rules.name(value)} along other axes than those that {first} leaves"
+            return Refusal("iteration-space", because, (node, value))
         row = _row(first)
         if full and row is not None and row > MAX_ROW:
-            told = f"{first} gathers {row} elements into one, too many to go through them again in the same kernel"
-            return Refusal("long-row", told, meeting.nodes)
+            because = f"{first} gathers {row} elements into one, too many to go through them again in the same kernel"
+            return Refusal("long-row", because, meeting.nodes)
         return first
 
     def _apart(self, first: Domain, second: Domain, meeting: Meeting) -> Refusal:
@@ -228,7 +228,7 @@ class Domains:
 
 
 def _row(domain: Domain) -> int | None:
-    """How many elements a group gathers into one, if that is known."""
+    """The number of elements that a group reduces into one; None if unknown."""
     size = 1
     for axis in domain.axes:
         extent = domain.space[axis] if domain.space is not None else None

@@ -1,4 +1,4 @@
-"""Iteration spaces: shapes of which some extents, or all, may be unknown."""
+"""Iteration spaces: shapes in which some extents, or all, may be unknown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Space = tuple[Dim, ...] | None
 
 
 def same_space(a: Space, b: Space) -> bool:
-    """Whether two iteration spaces are, or as far as is known may be, the same.
+    """Whether two iteration spaces are the same, or may be where extents are unknown.
 
     >>> same_space((2, 3), (2, 3)), same_space((2, None), (2, 3)), same_space(None, (2,)), same_space((2, 1), (2, 3))
     (True, True, True, False)
@@ -24,7 +24,7 @@ def same_space(a: Space, b: Space) -> bool:
 
 
 def format_space(space: Space) -> str:
-    """An iteration space as text.
+    """Returns an iteration space as text.
 
     >>> format_space((2, None)), format_space(None)
     ('(2, *)', 'of unknown rank')

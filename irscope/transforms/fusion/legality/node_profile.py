@@ -1,8 +1,8 @@
-"""What each node of a program brings to a group: whether it is fit for one, its domain, and which operands are arguments.
+"""Profiles the nodes of a program for grouping: eligibility, domain, and which operands are kernel arguments.
 
-`eligibility` and `group_domain` judge one node; here nodes of one form (`irscope.analysis.shapes`) are judged together, where the
-judgement depends on nothing else. It does for views, and for ops that may give back their operand: what is written,
-and who reads the result, is the program's and not the form's.
+`eligibility` and `group_domain` judge one node; here nodes of one form (`irscope.analysis.shapes`) share a judgement where it
+depends on nothing else. For views, and for ops that may return their operand, it depends on more: which memory is written, and
+who uses the result, are properties of the program and not of the form.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ __all__ = ["NodeProfiles", "NodeProfile", "profiles_of"]
 
 
 class NodeProfile(NamedTuple):
-    """A node as a group of its own."""
+    """The properties of a node as a group of its own."""
 
     domain: Domain
     arguments: tuple[int, ...]
-    """The operands that are not known numbers, which a kernel has inside."""
+    """The positions of the operands that are kernel arguments; known numbers are built into the kernel instead."""
     size: int
-    """The bytes of its first result; 0 when that is not known."""
+    """The bytes of its first result; 0 when unknown."""
 
 
 class NodeProfiles:
-    """Judges the nodes of one graph."""
+    """Computes the profiles of the nodes of one graph."""
 
     def __init__(self, rules: Eligibility) -> None:
         self.rules = rules
@@ -41,10 +41,10 @@ class NodeProfiles:
         self._shapes = shapes_of(rules.graph)
         self._parts: dict[NodeSignature, NodeProfile] = {}
         self.sizes: dict[Value, int] = _Sizes(rules)
-        """The bytes of each tensor; 0 when that is not known."""
+        """The bytes of each tensor; 0 when unknown."""
 
     def part(self, node: Node) -> NodeProfile | None:
-        """What the node brings; None when it cannot be in any group."""
+        """Returns the node's profile; None when it cannot be in any group."""
         form = self._shapes.form(node)
         known = self._parts.get(form) if form is not None else None
         if known is not None:
@@ -60,12 +60,12 @@ class NodeProfiles:
 
 
 def profiles_of(graph: Graph, *, exact: bool = False) -> NodeProfiles:
-    """What judges the nodes of a graph, with what it found out so far; `exact` as for `Eligibility`."""
+    """Returns the profiles of a graph, which are shared by all callers; `exact` as for `Eligibility`."""
     return once(graph, (NodeProfiles, exact), lambda: NodeProfiles(Eligibility(graph, exact=exact)))
 
 
 class _Sizes(dict[Value, int]):
-    """The bytes of tensors; 0 when that is not known."""
+    """The bytes of tensors, computed on first use; 0 when unknown."""
 
     def __init__(self, rules: Eligibility) -> None:
         self._rules = rules

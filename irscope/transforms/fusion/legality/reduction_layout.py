@@ -1,10 +1,10 @@
-"""Whether what a group gathers arrives where its readers look for it.
+"""Checks whether the reduced values of a group broadcast to the right positions in their users.
 
-A group iterates over a space S and gathers along axes A. A gathered value has S's shape with the axes A at extent 1
-(*kept*) or without them (*gone*). Broadcasting lines shapes up at their last axes, so a kept value meets S where it
-belongs. A gone one does not in general: the sums of the rows of a square matrix, added to that matrix, lie along its
-columns. So gone values are followed through their readers until they are kept, by a view that puts axes of extent 1
-back, or have left; a reader with the shape of S before that is in the wrong place unless A are the first axes.
+A group iterates over a space S and reduces along axes A. A reduced value has S's shape with the axes A at extent 1
+(*kept*) or without them (*dropped*). Broadcasting aligns shapes at their last axes, so a kept value is aligned with S. A
+dropped one is not in general: the sums of the rows of a square matrix, added to that matrix, align with its columns. So
+dropped values are followed through their users until they are kept, by a view that puts axes of extent 1 back, or have
+left the group; a user with the shape of S before that reads the wrong positions, unless A are the first axes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["is_aligned", "gathered_shapes"]
 
 
 def gathered_shapes(space: Space, axes: Sequence[int]) -> tuple[Space, Space]:
-    """The shape of what is gathered along these axes of a space: with the axes kept, and without them.
+    """Returns the shapes of a value reduced along these axes of a space: with the axes kept, and without them.
 
     >>> gathered_shapes((2, 3, 4), (1,)), gathered_shapes(None, (0,))
     (((2, 1, 4), (2, 4)), (None, None))
@@ -42,8 +42,8 @@ class _Touch(Protocol):
 
 
 def is_aligned(meeting: _Touch, space: Space, axes: Sequence[int], rules: Eligibility) -> tuple[Node, Value] | None:
-    """The first reader in the second group for which a value that the first one shares lies in the wrong place, and the
-    value; None when all is well. Linear in the second group, whose size is limited."""
+    """Returns the first user in the second group that reads a shared value at the wrong positions, and the value; None when
+    all values are aligned. Linear in the second group, whose size is limited."""
     inside = set(meeting.second)
     follow = _Follow(space, axes, rules)
     stack = list(meeting.shared)
@@ -63,40 +63,40 @@ def is_aligned(meeting: _Touch, space: Space, axes: Sequence[int], rules: Eligib
 
 
 class _Follow:
-    """One step from a value to its reader."""
+    """Follows reduced values one step at a time, from a value to its user."""
 
     def __init__(self, space: Space, axes: Sequence[int], rules: Eligibility) -> None:
         self.space = space
         self.axes = axes
-        self.kept, self.gone = gathered_shapes(space, axes)
+        self.kept, self.dropped = gathered_shapes(space, axes)
         self.in_front = tuple(axes) == tuple(range(len(axes)))
         self.rules = rules
 
     def step(self, value: Value, reader: Node) -> Sequence[Value] | None:
-        """The results that have to be followed further; None when the reader looks in the wrong place."""
+        """Returns the results that have to be followed further; None when the user reads the wrong positions."""
         shape, result = self._shape(value), self._shape(reader.outputs[0])
         if shape is None or result is None or self.space is None:
             return None
         if self.rules.axes(reader):
             return () if self._is_full(shape) else None
-        if _lies_elsewhere(reader, value):
+        if _reads_other_axis(reader, value):
             return None
         if self.rules.is_view(reader):
             return self._through_view(shape, result, reader)
         if self._is_kept(result):
-            return reader.outputs if self._is_kept(shape) or (self._is_gone(shape) and self.in_front) else None
+            return reader.outputs if self._is_kept(shape) or (self._is_dropped(shape) and self.in_front) else None
         if self._is_full(result):
-            meets = self._is_full(shape) or self._is_kept(shape) or (self._is_gone(shape) and self.in_front)
+            meets = self._is_full(shape) or self._is_kept(shape) or (self._is_dropped(shape) and self.in_front)
             return () if meets else None
-        return reader.outputs if self._is_gone(shape) and self._is_gone(result) else None
+        return reader.outputs if self._is_dropped(shape) and self._is_dropped(result) else None
 
     def _through_view(self, shape: tuple[Dim, ...], result: tuple[Dim, ...], reader: Node) -> Sequence[Value] | None:
         if reader.op not in KEEPS_ORDER:
             return None
-        if self._is_kept(result) or self._is_gone(result):
+        if self._is_kept(result) or self._is_dropped(result):
             same = [dim for dim in shape if dim != 1] == [dim for dim in result if dim != 1]
             return reader.outputs if same else None
-        stretched = self._is_kept(shape) or (self._is_gone(shape) and self.in_front) or shape == result
+        stretched = self._is_kept(shape) or (self._is_dropped(shape) and self.in_front) or shape == result
         return () if self._is_full(result) and stretched else None
 
     def _shape(self, value: Value) -> tuple[Dim, ...] | None:
@@ -107,15 +107,15 @@ class _Follow:
         assert self.space is not None
         return same_space(shape, self.kept) and all(shape[axis] == 1 for axis in self.axes)
 
-    def _is_gone(self, shape: tuple[Dim, ...]) -> bool:
-        return same_space(shape, self.gone)
+    def _is_dropped(self, shape: tuple[Dim, ...]) -> bool:
+        return same_space(shape, self.dropped)
 
     def _is_full(self, shape: tuple[Dim, ...]) -> bool:
         return same_space(shape, self.space)
 
 
-def _lies_elsewhere(reader: Node, value: Value) -> bool:
-    """Whether the reader takes a value along another axis than its last ones, as a batch norm takes its weight."""
+def _reads_other_axis(reader: Node, value: Value) -> bool:
+    """Whether the user reads a value along an axis other than its last ones, as a batch norm reads its weight."""
     op, schema = op_of(reader), schema_of(reader)
     if op is None or schema is None or not op.operand_axes:
         return False

@@ -1,8 +1,8 @@
-"""Views that a kernel can see through: those whose element at some place is an element of what they see, at a place that
-is found from the first by adding, multiplying and leaving out.
+"""Views that a kernel can see through: those whose element's place in the operand follows from its place in the view by
+adding, multiplying and leaving out indices.
 
-Cutting (select, slice, chunk, ...), exchanging axes and taking one apart are. Putting axes together takes divisions, and
-kernels do without them: they walk a finer space, in which both shapes are products of neighbouring axes. There is one
+This holds for cuts (select, slice, chunk, ...), transposes, and splitting an axis. Merging axes would need divisions,
+which kernels avoid: they walk a finer space, in which both shapes are products of adjacent axes. Such a space exists
 when, counted from the last axis, the sizes of the tails of both shapes divide each other.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["has_finer_space", "joined_list", "unpacked_cut"]
 
 
 def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
-    """Whether a view and what it sees can be walked together; true of all views but some reshapes.
+    """Whether a view and its operand can be walked together; true for all views but some reshapes.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Tensor, %s : int[]):
@@ -36,12 +36,12 @@ def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Di
 
 
 def _tails(shape: Sequence[Dim] | None) -> Iterator[int]:
-    """How many elements lie along the last axes, for each number of them; 0 where that is not known."""
+    """Yields the number of elements in the last n axes, for each n; 0 where unknown."""
     return accumulate((dim if isinstance(dim, int) else 0 for dim in reversed(shape or ())), mul, initial=1)
 
 
 def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
-    """A cut and the node that unpacks its list, given either, if that alone reads the list."""
+    """Returns a cut and the node that unpacks its list, given either, if the list has no other use."""
     cut = node if node.op in CUTS else graph.producer.get(node.inputs[0]) if node.op == "prim::ListUnpack" else None
     if cut is None or cut.op not in CUTS:
         return None
@@ -53,7 +53,7 @@ def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
 
 
 def joined_list(graph: Graph, node: Node) -> tuple[Node, Node] | None:
-    """The node that makes a list and the one that joins its tensors, given either, if that alone reads the list."""
+    """Returns the node that builds a list and the one that joins its tensors, given either, if the list has no other use."""
     made = (
         node if node.op == "prim::ListConstruct" else graph.producer.get(node.inputs[0]) if node.op in JOINS else None
     )

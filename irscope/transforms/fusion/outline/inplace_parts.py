@@ -1,17 +1,16 @@
-"""Which tensors that a program writes part by part become chains of copies, because one kernel makes the whole of them.
+"""Decides which tensors that a program writes part by part become chains of copies, computed as a whole by one kernel.
 
-`functionalize` can write a part as a copy of the whole with a range replaced. Alone that moves more than the write did. In
-one kernel the chain of copies is no chain: each element of the last one is computed from the tensor before all writes,
-and written once.
+`functionalize` can write a part as a copy of the whole with a range replaced. Alone that moves more bytes than the write
+did. In one kernel the intermediate copies disappear: each element of the last one is computed from the tensor before all
+writes, and written once.
 
-*The bytes.* In place, each write reads and writes at least its part once: as a copy it reads what it stores, as an op it
-reads what was there. The kernel reads the whole at most once from memory and writes it once. So it moves no more if the
-parts that are written have together at least as many elements as the whole; a cache of which one row is written stays
-as it is.
+*The bytes.* In place, each write reads and writes at least its part once: a copy reads its source, another op reads the old
+elements. The kernel reads the whole at most once from memory and writes it once. So it moves no more if the written parts
+together have at least as many elements as the whole; a cache of which one row is written stays as it is.
 
-*One kernel.* The copies and what lies between them must all be fit for kernels, replace ranges of one axis, and be read
-by nobody else: from the last copy backwards, a node belongs to the kernel when all its readers do. A policy may still
-tear a chain apart, or a write elsewhere: `split_chains` tells, and then the tensor is written in place as before.
+*One kernel.* The copies and the nodes between them must all be eligible, replace ranges of one axis, and have no other
+users: from the last copy backwards, a node belongs to the kernel when all its users do. A policy, or a write elsewhere, may
+still split a chain: `split_chains` finds these, and their tensors are then written in place as before.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from irscope.transforms.fusion.policy import BlockPlan
 __all__ = ["Chain", "Parts", "chains_of", "parts_copied", "split_chains"]
 
 _MOST_NODES: Final = 256
-"""Of what one chain needs: a kernel has a limit too."""
+"""The most nodes that one chain may need, as a kernel has a limit too."""
 
 
 class Chain(NamedTuple):
-    """A tensor and its copies with one range more replaced in each."""
+    """A tensor and its successive copies, each with one more range replaced."""
 
     base: Value
     copies: list[Node]
 
 
 def chains_of(graph: Graph) -> Iterator[Chain]:
-    """The chains of copies in which each but the last goes on to exactly one other."""
+    """Yields the chains of copies in which each copy but the last is the base of exactly one other."""
     onward: dict[Value, list[Node]] = {}
     for node in graph.nodes():
         if node.op in PATCHES:
             onward.setdefault(node.inputs[0], []).append(node)
     for base in list(onward):
-        maker = graph.producer.get(base)
-        if maker is not None and maker.op in PATCHES:
+        producer = graph.producer.get(base)
+        if producer is not None and producer.op in PATCHES:
             continue
         copies: list[Node] = []
         here = onward[base]
@@ -58,16 +57,16 @@ def chains_of(graph: Graph) -> Iterator[Chain]:
 
 
 class Parts(NamedTuple):
-    """What is to become of the tensors that are written part by part."""
+    """The decision for the tensors that are written part by part."""
 
     copied: frozenset[Value]
-    """Those of which one kernel makes the whole."""
+    """The tensors that one kernel computes as a whole."""
     are_all: bool
-    """Whether there are no others."""
+    """Whether these are all of them."""
 
 
 def parts_copied(graph: Graph, before: Graph, *, exact: bool) -> Parts:
-    """Of the tensors that `functionalize` copies where a program writes parts of them, those that should be."""
+    """Returns the tensors whose partial writes should stay the copies that `functionalize` made."""
     old = {node.id for node in before.nodes() if node.op in PATCHES}
     new = {node for node in graph.nodes() if node.op in PATCHES and node.id not in old}
     if not new:
@@ -79,7 +78,7 @@ def parts_copied(graph: Graph, before: Graph, *, exact: bool) -> Parts:
 
 
 def split_chains(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Container[Value], min_size: int) -> frozenset[Value]:
-    """Of these tensors, those whose copies are not all in one group, or of which a copy before the last leaves it."""
+    """Returns the tensors among `bases` whose copies are not all in one group, or where a copy before the last leaves it."""
     found = set()
     for chain in chains_of(graph):
         if chain.base not in bases:
@@ -95,7 +94,7 @@ def split_chains(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Containe
 
 
 def _pays(rules: Eligibility, chain: Chain) -> bool:
-    """Whether no more is moved than in place, and the parts lie along one axis."""
+    """Whether the copies move no more bytes than writes in place, and all parts are ranges of one axis."""
     whole = rules.tensor_type(chain.base)
     found = [patched_range(rules, copy) for copy in chain.copies]
     if whole is None or not whole.numel or len(found) > MAX_PATCHES:
@@ -106,20 +105,20 @@ def _pays(rules: Eligibility, chain: Chain) -> bool:
 
 
 def _is_one_kernel(rules: Eligibility, chain: Chain) -> bool:
-    """Whether all copies, and all that lies between them, can be in one group of which only the last copy leaves."""
+    """Whether all copies, and the nodes between them, can be in one group that only the last copy leaves."""
     graph, last = rules.graph, chain.copies[-1]
     block = graph.block_of[last]
     if not all(_fits(rules, copy, block) for copy in chain.copies):
         return False
     members: set[Node] = {last}
     waiting: list[tuple[int, int, Node]] = []
-    _ask(graph, last, waiting)
+    _enqueue_producers(graph, last, waiting)
     while waiting and len(members) < _MOST_NODES:
         _, _, node = heappop(waiting)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
         if node not in members and _fits(rules, node, block) and all(user in members for user in users):
             members.add(node)
-            _ask(graph, node, waiting)
+            _enqueue_producers(graph, node, waiting)
     return all(copy in members for copy in chain.copies)
 
 
@@ -127,9 +126,9 @@ def _fits(rules: Eligibility, node: Node, block: Block) -> bool:
     return rules.graph.block_of[node] is block and rules.refusal(node) is None and not rules.axes(node)
 
 
-def _ask(graph: Graph, node: Node, waiting: list[tuple[int, int, Node]]) -> None:
-    """Let the makers of what a node reads wait, the latest first."""
+def _enqueue_producers(graph: Graph, node: Node, waiting: list[tuple[int, int, Node]]) -> None:
+    """Put the producers of a node's operands on the worklist, the latest first."""
     for value in node.inputs:
-        maker = graph.producer.get(value)
-        if maker is not None:
-            heappush(waiting, (-graph.position[maker], maker.id, maker))
+        producer = graph.producer.get(value)
+        if producer is not None:
+            heappush(waiting, (-graph.position[producer], producer.id, producer))

@@ -1,9 +1,9 @@
-"""From plans to the next graph: each group becomes one node with a block, where its dependences allow it to stand.
+"""Builds the next graph from plans: each group becomes one node with a block, at a place that its dependences allow.
 
-What a group is, `irscope.transforms.grouping.outline` says; known numbers are the constants that are copied into it.
+`irscope.transforms.grouping.outline` describes groups; known numbers are the constants that are copied into them.
 
-A plan can be carried out after any number of its merges. What is the same at two steps is the same object in both
-graphs: a group goes by its last node, keeps its id while it grows, and is made once for each size.
+A plan can be carried out after any number of its merges. Parts that are the same at two steps are the same objects in
+both graphs: a group is identified by its last node, keeps its id while it grows, and is built once for each size.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _make_merged = fast_constructor(Merged)
 
 @dataclass(frozen=True)
 class Grouped:
-    """The graph with groups, and where each node went."""
+    """The graph with groups, and the group of each node."""
 
     graph: Graph
     edits: tuple[Edit, ...]
     group_of: dict[Node, Node]
-    """The group of each node of the old graph that is in one."""
+    """Maps each grouped node of the old graph to its group."""
 
 
 class Groups:
-    """Makes the groups of the plans of one graph."""
+    """Builds the groups of the plans of one graph."""
 
     def __init__(self, fitness: NodeProfiles, plans: Collection[BlockPlan], *, min_size: int) -> None:
         """`plans` may still grow."""
         self.outside_of: dict[Value, Value] = {}
-        """What the values inside groups are called outside: parameters and results."""
+        """Maps parameters and results inside groups to the outside values that they represent."""
         self._graph = fitness.rules.graph
         self._plans = plans
         self._fitness = fitness
@@ -48,7 +48,7 @@ class Groups:
         self._made: dict[tuple[Node, int], Node] = {}
 
     def carry_out(self) -> Grouped:
-        """The graph after all merges; groups of fewer nodes than the smallest that is wanted stay apart."""
+        """The graph after all merges; groups of fewer than `min_size` nodes are not built."""
         return self._grouped([plan.partition.schedule() for plan in self._plans], self._min_size)
 
     def so_far(self) -> Graph:
@@ -56,9 +56,9 @@ class Groups:
         return self._grouped([plan.partition.schedule() for plan in self._plans], 2).graph
 
     def after(self, merges: int) -> Graph:
-        """The graph after so many merges, in the order in which the plans stand and decided them.
+        """The graph after so many merges, in the order of the plans and of their decisions.
 
-        Merges of groups that turned out too small at the end do not count, and are not done.
+        Merges of groups that are too small in the end do not count, and are not done.
         """
         schedules = []
         for plan in self._plans:
@@ -95,7 +95,7 @@ class Groups:
         return placed
 
     def _group(self, members: list[Node], plan: BlockPlan) -> Node:
-        """One node that does what the members do, in their order."""
+        """Build one group node that runs the members in their order."""
         identity = self._identity.setdefault(members[-1], Identity())
         attrs: FrozenDict[str, str] = FrozenDict(kind=plan.group(plan.index[members[-1]]).domain.kind)
         group = outline_nodes(
@@ -116,15 +116,15 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
     """The merges of a plan in the order in which they were decided."""
     edits: list[Edit] = []
     names, nodes = plan.rules.graph.names, plan.block.nodes
-    told: dict[Domain, str] = {}
+    formatted: dict[Domain, str] = {}
     for merge in plan.merges:
         producer, consumer = nodes[merge.producer], nodes[merge.consumer]
         group = group_of.get(consumer)
         if group is None:
             continue
-        space = told.get(merge.domain)
+        space = formatted.get(merge.domain)
         if space is None:
-            space = told[merge.domain] = str(merge.domain)
+            space = formatted[merge.domain] = str(merge.domain)
         a, b = names[producer.outputs[0]], names[consumer.outputs[0]]
         if merge.is_sibling:
             both = f" both read %{names[merge.shared]}" if merge.shared is not None else " become one kernel"

@@ -1,7 +1,8 @@
-"""A kernel of its own for each max pooling, which then writes nothing but its result.
+"""Gives each max pooling a kernel of its own, which writes only its result.
 
-Torch's op also makes the places of the maxima, 8 bytes for each element of the result, which nobody sees. In a kernel a window is
-as many reads of its operand; windows that the border cuts off have fewer, and are parts of the result that are computed apart.
+Torch's op also writes the indices of the maxima, 8 bytes for each element of the result, which are not visible. In a kernel a
+window is one read of the operand per element; windows cut off by the border have fewer, and are parts of the result computed
+separately.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from irscope.transforms.grouping import outline_nodes, with_groups
 __all__ = ["group_pools"]
 
 _MOST_PARTS: Final = 25
-"""Of a result: more would be kernels for a few elements each."""
+"""The most parts of a result: more would be kernels for a few elements each."""
 
 
 def group_pools(graph: Graph) -> PassRecord:
-    """Make a group of each max pooling of which all extents are known.
+    """Make a group of each max pooling whose extents are all known.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 8, 16, 16, strides=[2048, 256, 16, 1])):
@@ -58,7 +59,7 @@ def group_pools(graph: Graph) -> PassRecord:
                     remarks.append(Remark("passed", "pool-kernel", node, _saved(node, shapes), (node.inputs[0],)))
         if groups:
             scheduled[block] = [groups.get(node, node) for node in block.nodes]
-            reason = "its windows are read, and their places not written"
+            reason = "its kernel reads the windows, and does not write the indices of the maxima"
             merged[block] = [Merged((node,), group, reason, rule="pool") for node, group in groups.items()]
     after, edits = with_groups(graph, scheduled, merged, ())
     return PassRecord("group-pools", graph, after, edits, tuple(remarks), perf_counter() - started)
@@ -73,7 +74,7 @@ def _group(node: Node, shapes: Shapes) -> Node:
 
 
 def _refusal(node: Node, shapes: Shapes) -> str:
-    """Why a pooling stays an op of the library; nothing if it need not."""
+    """Returns why a pooling stays an op of the library; empty if it need not."""
     given, made, schema = shapes.type(node.inputs[0]), shapes.type(node.output), schema_of(node)
     if not isinstance(given, TensorType) or not given.is_static or not isinstance(made, TensorType) or not made.is_static:
         return "its extents are not all known before the run"
@@ -102,14 +103,14 @@ def _whole(type: TensorType, axis: int) -> int:
 
 
 def _along(known: dict[str, Any], name: str, axis: int, axes: int) -> int:
-    """A setting along one axis: one number stands for all, and windows lie side by side where no stride is given."""
+    """A setting along one axis: one number is for all axes, and the default stride is the size of the window."""
     given = known["kernel_size"] if name == "stride" and known[name] in ((), []) else known[name]
     numbers = [given] if isinstance(given, int) else list(given)
     return numbers[axis] if len(numbers) == axes else numbers[0]
 
 
 def _kinds(extent: int, count: int, size: int, step: int, margin: int, gap: int) -> int:
-    """In how many ways windows along an axis are cut off, those that are not among them."""
+    """The number of ways in which windows along an axis are cut off by the border, including not at all."""
     kinds = {
         tuple([0 <= index * step - margin + place * gap < extent for place in range(size)])
         for index in range(count)

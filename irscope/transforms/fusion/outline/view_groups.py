@@ -1,8 +1,8 @@
-"""Views that follow one another as one node: nothing runs faster, for views cost nothing, but the picture is smaller.
+"""Groups views that follow one another into one node: nothing runs faster, as views cost nothing, but the picture is smaller.
 
-A group here has no kernel. Its nodes are those that never copy, so its results share the memory of its inputs, as before.
-It is formed when all kernels are, among what they left over, and so keeps nothing from becoming part of a kernel. It is
-legal when the contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping.partition`.
+A group here has no kernel. Its nodes never copy, so its results share the memory of its inputs, as before. View groups are
+formed after all kernels, from the remaining nodes, and so never keep a node out of a kernel. A group is legal when the
+contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping.partition`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["group_views"]
 
 
 def group_views(graph: Graph) -> PassRecord:
-    """Make a node of each maximal tree of views in the blocks of a graph, ifs and loops included.
+    """Group each maximal tree of views in the blocks of a graph, including those of ifs and loops, into one node.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3)):
@@ -67,9 +67,9 @@ def _placed(
         return [], edits
     partition = Partition.behind(dependences(graph, block).before)
     for node, index in views.items():
-        maker = graph.producer.get(node.inputs[0])
-        if maker in views:
-            partition.merge(views[maker], index)
+        producer = graph.producer.get(node.inputs[0])
+        if producer in views:
+            partition.merge(views[producer], index)
     placed: list[Node] = []
     for indexes in partition.schedule():
         members = [block.nodes[index] for index in indexes]
@@ -85,21 +85,21 @@ def _placed(
 
 
 def _never_copies(graph: Graph, node: Node) -> bool:
-    """Whether a node is a view whatever it is given, and whether its list, if it makes one, is only unpacked."""
+    """Whether a node is a view for all arguments, and its list of results, if it returns one, is only unpacked."""
     if node.op in CUTS or node.op == "prim::ListUnpack":
         return unpacked_cut(graph, node) is not None
     return node.op in ALWAYS_SHARES and effect_of(node) == "view"
 
 
 def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
-    """Whether a list of tensors would cross the edge of the group."""
+    """Whether a list of tensors would cross the boundary of the group."""
     inside = set(members)
     pairs = (unpacked_cut(graph, node) for node in members if node.op in CUTS or node.op == "prim::ListUnpack")
     return any(pair is None or not inside.issuperset(pair) for pair in pairs)
 
 
 def _group(members: Sequence[Node], known: Callable[[Value], Any], readings: Mapping[Value, int]) -> Node:
-    """One node that does what the members do; values that others read stay the same outside."""
+    """Build one group node that runs the members; values that leave it stay the same Values."""
 
     def constant(value: Value, copy: Value, user: Node) -> Node | None:
         payload = known(value)

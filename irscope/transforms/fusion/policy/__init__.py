@@ -1,4 +1,4 @@
-"""Which of the nodes that may be fused should be?"""
+"""Which of the legal merges should be done?"""
 
 import lazy_loader
 

@@ -1,13 +1,13 @@
-"""Merging the candidate with the best score first.
+"""The best-first policy: merges the candidate with the best score first.
 
-Candidates are a group and a group that it reads from, and groups that read a value one after the other. They wait in a heap
-with the score that they had when they came up. One that comes out is scored again, for its groups may have grown: if the
-score fell it goes back; otherwise the two are merged, or refused for good as they are now. When two groups have become
-one, the candidates of the smaller side come up again, with the scores of the larger group; so each node brings its
-candidates up again only O(log n) times, and a pass is near-linear as long as the score is. Siblings come up when no
-group is left that a reader of it could take in, so that they stand in nobody's way.
+Candidates are a group and its producer, and groups that read the same value one after the other. They wait in a heap with the
+score that they had when they were queued. A candidate that is popped is scored again, as its groups may have grown: if the
+score fell, it is queued again; otherwise the two groups are merged, or refused as they are now. After a merge, the candidates
+of the smaller side are queued again, scored with the merged group; so each node queues its candidates only O(log n) times,
+and a pass is near-linear as long as the score is. Siblings are queued when no group can join a user of it any more, so
+that they do not block such merges.
 
-A value with very many readers brings up only those next to the group: every pair would be quadratic.
+For a value with very many users, only those next to the group are queued: all pairs would be quadratic.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from irscope.transforms.fusion.policy.group_state import Group
 __all__ = ["Score", "grow_best_first", "score_by_bytes"]
 
 Score = Callable[[Candidate], float | None]
-"""How good a merge is; None and numbers up to 0 decline it."""
+"""Scores a candidate merge; None and numbers up to 0 decline it."""
 
 _NEXT_READERS = 8
 
 
 def score_by_bytes(candidate: Candidate) -> float:
-    """Bytes that need not be moved; where no size is known, the number of tensors, which counts for less than a byte."""
+    """Score a merge by the bytes saved, and by the number of transfers saved, each of which counts for less than a byte."""
     return candidate.bytes_saved + candidate.transfers_saved / (1 << 20)
 
 
@@ -52,7 +52,7 @@ def grow_best_first(plan: BlockPlan, score: Score) -> None:
 
 
 class _Queue:
-    """The candidates of one block that wait."""
+    """The queue of candidates of one block."""
 
     def __init__(self, plan: BlockPlan, score: Score) -> None:
         self._plan = plan
@@ -61,7 +61,7 @@ class _Queue:
         self.takes_siblings = False
 
     def put(self, producer: int, consumer: int) -> None:
-        """Let a candidate wait, if its score is any good."""
+        """Queue a candidate, if its score is positive."""
         candidate = self._candidate(producer, consumer)
         if candidate is not None:
             score = self._score(candidate)
@@ -86,7 +86,7 @@ class _Queue:
             smaller = list(plan.partition.members(min(sides)[1]))
             refusal = plan.try_merge(candidate)
             if refusal is None:
-                self._come_up(smaller)
+                self._requeue(smaller)
             elif not candidate.is_sibling:
                 plan.refusals[-producer, -consumer] = refusal
 
@@ -96,7 +96,8 @@ class _Queue:
         yield candidate.theirs, candidate.consumer_index
 
     def _candidate(self, producer: int, consumer: int) -> Candidate | None:
-        """Two groups as they are now, the one that is read first; None when they are one already."""
+        """The candidate of two nodes' current groups, with the producer first; None when they are one already, or siblings too
+        early."""
         plan = self._plan
         if plan.partition.find(producer) == plan.partition.find(consumer):
             return None
@@ -105,8 +106,8 @@ class _Queue:
         candidate = Candidate(plan, producer, consumer)
         return candidate if candidate.shared or self.takes_siblings else None
 
-    def _come_up(self, members: list[int]) -> None:
-        """The candidates of nodes whose group has grown."""
+    def _requeue(self, members: list[int]) -> None:
+        """Queue the candidates of nodes whose group has grown."""
         plan = self._plan
         for index in members:
             node = plan.block.nodes[index]
@@ -117,11 +118,11 @@ class _Queue:
                     self.put(index, reader)
 
     def _neighbours(self, value: Value, index: int) -> None:
-        """The maker of a value, and the readers before and after a node."""
+        """Queue a node with the producer of a value, and with the users of it directly before and after the node."""
         plan = self._plan
-        maker = plan.maker.get(value)
-        if maker is not None:
-            self.put(maker, index)
+        producer = plan.maker.get(value)
+        if producer is not None:
+            self.put(producer, index)
         readers = plan.readers.get(value, [])
         if self.takes_siblings and len(readers) > 1:
             place = bisect_left(readers, index)

@@ -1,11 +1,11 @@
-"""The groups of one block while they grow: what each reads, makes and lets out, and the step that makes two into one.
+"""The groups of one block while they grow: their inputs, values and outputs, and the step that merges two.
 
 A merge is legal if the contraction stays acyclic (`partition`), if the two groups have a common domain (`group_domain`), and if
-the kernel stays within the limits. Which of the legal merges happen, and in which order, is a policy's business
-(`registry`). A merge is decided before anything is changed: a refused one leaves nothing behind.
+the kernel stays within the limits. A policy decides which of the legal merges happen, and in which order (`registry`). A merge
+is decided before anything is changed: a refused one leaves no trace.
 
-Nodes go by their position in the block, groups by the position of one of their nodes. What decides (readings outside a
-group, inputs, outputs) is counted per group and updated from the smaller side of each merge.
+Nodes are identified by their position in the block, groups by the position of one of their nodes. The counts that decide
+(uses outside a group, inputs, outputs) are kept per group and updated from the smaller side of each merge.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Merge(NamedTuple):
     domain: Domain
     """The domain of the merged group."""
     bytes_saved: int
-    """Memory traffic that it avoids; 0 when sizes are not known."""
+    """The memory traffic that it avoids; 0 when sizes are unknown."""
     shared: Value | None
     """A value that the second group read from the first, or that both read; None if there was none."""
     is_sibling: bool
-    """Whether neither read the other."""
+    """Whether neither group read from the other."""
 
 
 _NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
-"""What stands for the nodes that are not fit for any group."""
+"""The placeholder group of nodes that are not eligible."""
 
 
 class BlockPlan:
-    """The groups of one block, while they grow and for later questions."""
+    """The groups of one block, while they grow and for later queries."""
 
     def __init__(self, ties: Dependences, fitness: NodeProfiles, limits: Limits, wishes: PlacedWishes = NOWHERE) -> None:
         self.block = ties.block
@@ -56,24 +56,24 @@ class BlockPlan:
         self.wishes = wishes
         nodes = self.block.nodes
         self.on_merge: Callable[[BlockPlan], None] | None = None
-        """Told of each merge."""
+        """Called after each merge."""
         self.partition = Partition.behind(ties.before)
         self.merges: list[Merge] = []
         self.refusals: dict[tuple[int, int], Refusal] = {}
-        """Why a producer (first) did not join the group of its reader (second); those that stood at the end."""
+        """Why a producer (first) did not join the group of its user (second), as of the last attempt."""
         self.fusible = [False] * len(nodes)
         self.outside: dict[Value, int] = {}
-        """For each value that fusible nodes make, how many readings of it lie outside its group."""
+        """For each value that fusible nodes produce, the number of its uses outside its group."""
         self.maker: dict[Value, int] = {}
-        """The fusible node that makes a value."""
+        """The fusible producer of each value."""
         self.readers: dict[Value, list[int]] = {}
-        """The fusible nodes that read a value that is not a known number, in program order."""
+        """For each value that is not a known number, its fusible users in program order."""
         self.groups: list[Group] = [_NO_GROUP] * len(nodes)
-        """At the position that `partition.find` gives for a fusible node, its group."""
+        """The group of a fusible node, at the position that `partition.find` returns for it."""
         self._start(nodes)
 
     def _start(self, nodes: Sequence[Node]) -> None:
-        """Let each fusible node be a group of its own."""
+        """Make each fusible node a group of its own."""
         opaque, apart = self.wishes.opaque, self.wishes.apart
         part_of, readings, sizes, readers = self.fitness.part, self.fitness.readings, self.fitness.sizes, self.readers
         for index, node in enumerate(nodes):
@@ -110,12 +110,12 @@ class BlockPlan:
         return {node: index for index, node in enumerate(self.block.nodes)}
 
     def group(self, index: int) -> Group:
-        """The group that a fusible node is in."""
+        """The group of a fusible node."""
         return self.groups[self.partition.find(index)]
 
     @cached_property
     def untouched(self) -> BlockPlan:
-        """The same block before any merge, for questions; not to be merged."""
+        """A plan of the same block before any merge, for queries only."""
         return self.anew()
 
     def anew(self) -> BlockPlan:
@@ -132,7 +132,7 @@ class BlockPlan:
         return [maker[value] for value in self.block.nodes[index].inputs if value in maker]
 
     def reader(self, index: int, value: Value) -> int:
-        """The first node that reads a value in the group of a node."""
+        """The first user of a value in the group of a node."""
         find = self.partition.find
         here = find(index)
         return next(reader for reader in self.readers[value] if find(reader) == here)
@@ -142,19 +142,19 @@ class BlockPlan:
         return (self.block.nodes[member] for member in self.partition.members(index))
 
     def leaving(self, members: Sequence[Node]) -> list[Value]:
-        """The values that these nodes make and others read, in program order."""
+        """The values that these nodes produce and other nodes read, in program order."""
         return leaving_values(members, self.fitness.readings)
 
     def kept_merges(self, min_size: int) -> list[Merge]:
-        """The merges, in the order in which they were decided, that made groups of at least so many nodes, views apart."""
+        """The merges of the final groups with at least so many nodes, not counting views, in the order of their decisions."""
         groups = [(merge, self.group(merge.consumer)) for merge in self.merges]
         return [merge for merge, group in groups if group.size - group.views >= min_size]
 
     def schedule_after(self, merges: int, min_size: int) -> list[list[int]]:
-        """As `Partition.schedule`, with only the first few of the kept merges done.
+        """As `Partition.schedule`, with only the first `merges` of the kept merges done.
 
-        What had closed no cycle closes none when the small groups are taken apart: along a cycle there would have to
-        be a group that is still one, and their union was in no cycle with it.
+        Leaving out the merges of small groups, which were legal, cannot close a cycle: a cycle would have to pass through
+        a group that is still merged, and it would have been a cycle with the small groups merged, too.
         """
         parts = Partition.behind(self.ties.before)
         for merge in self.kept_merges(min_size)[:merges]:
@@ -162,7 +162,7 @@ class BlockPlan:
         return parts.schedule()
 
     def try_merge(self, candidate: Candidate) -> Refusal | None:
-        """Merge two groups; or say why not, and change nothing."""
+        """Merge two groups, or return why not and change nothing."""
         domain = candidate.verdict()
         if isinstance(domain, Refusal):
             return domain
@@ -183,8 +183,8 @@ class BlockPlan:
         return [value for value in inputs if value in maker and find(maker[value]) == here]
 
     def _commit(self, candidate: Candidate, domain: Domain) -> None:
-        """Count the two groups together, and what that saves: what both read is read once, what only the second reads
-        of the first is not written either."""
+        """Combine the counts of the two groups, and record the saving: a value that both read is read once, and one that
+        only the second reads from the first is not written either."""
         ours, theirs, shared, sizes = candidate.ours, candidate.theirs, candidate.shared, self.fitness.sizes
         outside, inputs, fewer = self.outside, theirs.inputs, ours.inputs
         saved, witness = 0, shared[0] if shared else None

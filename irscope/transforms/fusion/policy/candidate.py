@@ -1,4 +1,4 @@
-"""Two groups that might become one: what a policy looks at, and a user's own policy too."""
+"""A candidate merge of two groups, as built-in policies and a user's own policy see it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Candidate"]
 
 
 class Candidate:
-    """Two groups of one block that might become one; a fusion policy may look at it, and must not change it.
+    """Two groups of one block that might become one; a fusion policy may inspect it, and must not change it.
 
-    The first has something that the second reads, or they are siblings: both read something, and neither the other.
-    Everything is as it is now, for groups that have grown since the candidate came up, too.
+    The second group reads values of the first, or they are siblings: neither reads from the other. All properties are current,
+    even if the groups have grown since the candidate was queued.
     """
 
     __slots__ = ("_plan", "consumer_index", "ours", "producer_index", "shared", "theirs")
@@ -34,21 +34,21 @@ class Candidate:
             if len(values) <= len(inputs)
             else plan.shared(producer, consumer)
         )
-        """What the second group reads of the first; empty for siblings."""
+        """The values of the first group that the second reads; empty for siblings."""
 
     @property
     def producer(self) -> Node:
-        """The node of the first group that the question is about."""
+        """The node of the first group whose merge is in question."""
         return self._plan.block.nodes[self.producer_index]
 
     @property
     def consumer(self) -> Node:
-        """The node of the second group that the question is about."""
+        """The node of the second group whose merge is in question."""
         return self._plan.block.nodes[self.consumer_index]
 
     @property
     def nodes(self) -> tuple[Node, Node]:
-        """Both."""
+        """The producer and the consumer."""
         return self.producer, self.consumer
 
     @property
@@ -68,7 +68,7 @@ class Candidate:
 
     @property
     def common(self) -> list[Value]:
-        """What both groups read from outside."""
+        """The values that both groups read from outside."""
         a, b = self.ours.inputs, self.theirs.inputs
         if len(a) > len(b):
             a, b = b, a
@@ -76,8 +76,8 @@ class Candidate:
 
     @property
     def bytes_saved(self) -> int:
-        """Memory traffic that the merge avoids: what both read is read once, what only the second reads is not written
-        either; 0 where sizes are not known."""
+        """The memory traffic that the merge avoids: a value that both read is read once, and one that only the second reads
+        is not written either; 0 where sizes are unknown."""
         sizes = self._plan.fitness.sizes
         outside, times = self._plan.outside, self.theirs.inputs
         saved = 0
@@ -89,32 +89,32 @@ class Candidate:
 
     @property
     def transfers_saved(self) -> int:
-        """How many tensors less are read or written after the merge, of known size or not."""
+        """The number of reads and writes of tensors that the merge avoids, of known size or not."""
         return len(self.common) + len(self.shared) + self._inside()
 
     @property
     def arguments(self) -> int:
-        """How many inputs and outputs the kernel would have."""
+        """The number of inputs and outputs that the kernel would have."""
         ours, theirs = self.ours, self.theirs
         both = len(ours.inputs) + len(theirs.inputs) - len(self.common) + ours.outputs + theirs.outputs
         return both - len(self.shared) - self._inside()
 
     @property
     def size(self) -> int:
-        """How many nodes the kernel would have."""
+        """The number of nodes that the kernel would have."""
         return self.ours.size + self.theirs.size
 
     def leaves(self) -> bool:
-        """Whether something of the first group is still read outside when the second has joined."""
+        """Whether a value of the first group is still read outside both after the merge."""
         return self.ours.outputs > self._inside()
 
     def kept(self) -> Value | None:
-        """A shared value that is still read outside when the two are one."""
+        """A shared value that is still read outside both after the merge, or None."""
         outside, times = self._plan.outside, self.theirs.inputs
         return next((value for value in self.shared if outside[value] > times[value]), None)
 
     def verdict(self) -> Domain | Refusal:
-        """The domain of the merged group; or why there would be none, or one that is too large a kernel."""
+        """The domain of the merged group; or why there is none, or why the kernel would be too large."""
         ours, theirs, limits = self.ours, self.theirs, self._plan.limits
         if ours.marks and theirs.marks:
             forbidden = self._forbidden(ours.marks, theirs.marks)
@@ -132,7 +132,7 @@ class Candidate:
         return domain
 
     def _forbidden(self, ours: Marks, theirs: Marks) -> Refusal | None:
-        """What somebody wants apart, and would be together."""
+        """The refusal if the user forbade two of these nodes to be in one kernel."""
         name = self._plan.fitness.rules.name
         mark = next((mark for mark in ours if mark in theirs and ours[mark][0] != theirs[mark][0]), None)
         if mark is None:
@@ -141,7 +141,7 @@ class Candidate:
         return Refusal("forbidden", f"{name(a.outputs[0])} and {name(b.outputs[0])} would be in one kernel, which you forbade", (a, b))
 
     def _inside(self) -> int:
-        """How many of the shared values nobody else reads."""
+        """The number of shared values that are used nowhere else."""
         outside, times = self._plan.outside, self.theirs.inputs
         count = 0
         for value in self.shared:

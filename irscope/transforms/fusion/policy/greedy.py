@@ -1,10 +1,10 @@
 """The greedy policy on one block: consumers bottom-up, and for each the producers from the latest to the earliest.
 
 The latest producer first lets `f(a, a + b)` see `a + b` before `a` (the order of PyTorch's GraphFuser). A producer
-that was refused because a path leads around it stays refused while its group grows: whatever joins later stands
-before it in the program, and what stands on the path was asked before it. So a group looks at each candidate once. What
-was refused for another reason is asked again when two groups have met; siblings join when nothing else can, and then
-it is asked once more.
+that was refused because of a path through a third group stays refused while its group grows: nodes that join later come
+before it in the program, and the nodes on the path were tried before it. So a group tries each candidate once. Pairs
+refused for another reason are tried again after other merges; siblings join when nothing else can, and then the
+refused pairs are tried once more.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ __all__ = ["grow_greedily"]
 _ROUNDS: Final = 8
 
 _FOR_GOOD: Final = frozenset({"cycle", "size-limit", "device", "forbidden"})
-"""Refusals that stand however the groups grow."""
+"""Refusals that remain valid however the groups grow."""
 
 
 def grow_greedily(plan: BlockPlan) -> None:
     """Decide the groups of a block."""
     find, groups = plan.partition.find, plan.groups
     roots = {find(merge.consumer) for merge in plan.merges}
-    together = {index for root in roots for index in plan.partition.members(root)}  # before this began
+    together = {index for root in roots for index in plan.partition.members(root)}  # merged before the policy began
     for consumer in reversed(range(len(plan.block.nodes))):
         if groups[find(consumer)].size == 1 or consumer in together:
             _grow(plan, consumer)
     for _ in range(_ROUNDS):
         before = len(plan.merges)
-        _ask_again(plan)
+        _retry(plan)
         if len(plan.merges) == before:
             join_siblings(plan)
         if len(plan.merges) == before:
             break
 
 
-def _ask_again(plan: BlockPlan) -> None:
+def _retry(plan: BlockPlan) -> None:
     """Try the pairs that were refused, consumers bottom-up."""
     find = plan.partition.find
     refused = [pair for pair, refusal in plan.refusals.items() if refusal.rule not in _FOR_GOOD]
@@ -56,7 +56,7 @@ def _ask_again(plan: BlockPlan) -> None:
 
 
 def _grow(plan: BlockPlan, consumer: int) -> None:
-    """Let producers join the group of a node, the latest first, until no candidate is left."""
+    """Merge producers into the group of a node, the latest first, until no candidate is left."""
     find, groups = plan.partition.find, plan.groups
     heap = [(-producer, consumer) for producer in plan.producers(consumer)]
     heapify(heap)

@@ -1,4 +1,4 @@
-"""What decides about merging groups of one block, while they grow."""
+"""The state of the groups of one block while they grow, as needed to decide about merges."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ __all__ = ["Group", "GrowingGroups", "Limits", "Marks"]
 
 
 Marks: TypeAlias = Mapping[int, tuple[int, Node]]
-"""On which side of each mark a group is, and a node that put it there: groups of other sides of one mark stay apart."""
+"""The side of a group for each mark, and a node that put it there: groups on different sides of one mark stay apart."""
 
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """What decides about merging a group."""
+    """The state of a group that decides about merging it."""
 
     domain: Domain
     inputs: dict[Value, int]
-    """Values from outside that are not known numbers, and how often the group reads each."""
+    """The values from outside that are not known numbers, and how often the group reads each."""
     values: list[Value]
-    """What its nodes make."""
+    """The values that its nodes produce."""
     outputs: int
-    """How many of its values are read outside."""
+    """The number of its values that are read outside."""
     size: int = 1
-    """How many nodes it has."""
+    """The number of its nodes."""
     views: int = 0
-    """How many of them are views, which alone make no kernel."""
+    """The number of views among them, which alone do not make a kernel."""
     marks: Marks | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large one kernel may be."""
+    """The largest size of one kernel."""
 
     arguments: int
-    """Inputs and outputs together."""
+    """The most inputs and outputs together."""
     nodes: int
-    """A compiler's time grows faster than its kernel; beyond some hundred nodes another kernel costs less than it saves."""
+    """The most nodes; compile time grows faster than the kernel, so beyond some hundred nodes another kernel costs less."""
 
 
 class GrowingGroups(Protocol):
@@ -55,11 +55,11 @@ class GrowingGroups(Protocol):
 
     @property
     def outside(self) -> Mapping[Value, int]:
-        """For each value that fusible nodes make, how many of its uses lie outside its group."""
+        """For each value that fusible nodes produce, the number of its uses outside its group."""
 
     @property
     def groups(self) -> Sequence[Group]:
-        """At the position that `partition.find` gives for a fusible node, its group."""
+        """The group of a fusible node, at the position that `partition.find` returns for it."""
 
     def members(self, index: int) -> Iterable[Node]:
         """The nodes of the group of a node."""

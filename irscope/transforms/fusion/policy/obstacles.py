@@ -1,4 +1,4 @@
-"""What forbids the merge of two groups, told with its witnesses: the write, the effect or the path that stands between them."""
+"""Explains what forbids the merge of two groups, with witnesses: the write, the effect or the path between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["candidate_of", "explain_path", "obstacle"]
 
 
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
-    """What a path between two groups through a third one consists of: a write, an effect, or data alone.
+    """Describes a path between two groups through a third one: blocked by a write, an effect, or by data alone.
 
     `path` holds one node of each group along it.
     """
@@ -26,12 +26,12 @@ def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
         if found is not None:
             named = (found.node, found.obstacle.later)
             return Refusal(rule, found.because + _between(plan.rules.db, nodes, named), (*named, *nodes))
-    told = " → ".join(plan.rules.db.node_words(node) for node in nodes)
-    return Refusal("cycle", f"fusing them would create a cycle: {told}", nodes)
+    names = " → ".join(plan.rules.db.node_words(node) for node in nodes)
+    return Refusal("cycle", f"fusing them would create a cycle: {names}", nodes)
 
 
 def _between(db: AliasDb, nodes: tuple[Node, ...], named: tuple[Node, Node]) -> str:
-    """The ends of the path, where the sentence does not name them."""
+    """Returns text that names the ends of the path, where the sentence does not name them already."""
     first, last = nodes[0], nodes[-1]
     if first in named and last in named:
         return ""
@@ -39,7 +39,7 @@ def _between(db: AliasDb, nodes: tuple[Node, ...], named: tuple[Node, Node]) -> 
 
 
 def _tie(plan: BlockPlan, a: Node, b: Node) -> Dependence:
-    """A dependence of some node of the group of `b` on one of the group of `a`."""
+    """Returns a dependence of a node of the group of `b` on one of the group of `a`."""
     find, nodes = plan.partition.find, plan.block.nodes
     here = find(plan.index[a])
     for index in sorted(plan.partition.members(plan.index[b])):
@@ -50,7 +50,7 @@ def _tie(plan: BlockPlan, a: Node, b: Node) -> Dependence:
 
 
 def obstacle(plan: BlockPlan, x: int, y: int) -> Refusal | None:
-    """What forbids a merge of the groups of two nodes, as they are in the plan, whatever the policy."""
+    """Returns what forbids a merge of the groups of two nodes in the plan's current state, whatever the policy."""
     path = plan.partition.obstacle(x, y)
     if path:
         return explain_path(plan, plan.nodes(*path))
@@ -59,5 +59,5 @@ def obstacle(plan: BlockPlan, x: int, y: int) -> Refusal | None:
 
 
 def candidate_of(plan: BlockPlan, x: int, y: int) -> Candidate:
-    """The two groups, the one that is read first."""
+    """Returns the candidate of the two nodes' groups, with the producer first."""
     return Candidate(plan, y, x) if plan.shared(y, x) else Candidate(plan, x, y)

@@ -1,6 +1,6 @@
-"""The fusion policies by name, and what a user's own one is.
+"""The fusion policies by name, and policies from a user's scoring function.
 
-A policy decides which legal merges happen, and in which order; `BlockPlan` says what is legal.
+A policy decides which legal merges happen, and in which order; `BlockPlan` decides what is legal.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["POLICIES", "Policy", "policy_of"]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How the groups of a block are decided."""
+    """A way to decide the groups of a block."""
 
     name: str
     grow: Callable[[BlockPlan], None]
     joins_siblings: bool
-    """Whether groups may become one of which neither reads the other."""
+    """Whether two groups may merge when neither reads from the other."""
     score: Score | None = None
-    """What candidates are ranked by, if they are."""
+    """The function that ranks candidates, if the policy ranks them."""
 
 
 POLICIES: Final[Mapping[str, Policy]] = {
@@ -42,7 +42,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
 
 
 def policy_of(choice: str | Score) -> Policy:
-    """The policy of a name, or the one that ranks candidates by a function.
+    """Returns the policy of a name, or one that ranks candidates by a function.
 
     >>> policy_of("greedy").joins_siblings, policy_of(lambda candidate: candidate.bytes_saved).name
     (True, '<lambda>')

@@ -1,9 +1,9 @@
-"""Groups that read the same and do not read each other: as one kernel they read it once.
+"""Sibling fusion: merges groups that read the same value and not each other, so that one kernel reads it once.
 
-Each value is gone through once, reader by reader in program order, and each is asked about the last few groups before it
-that have the same domain. That misses pairs that are further apart, and keeps the pass linear in the number of readings:
-a value that a thousand groups read would otherwise give half a million pairs. Bytes must be saved for sure, so values
-of unknown size join nobody.
+Each value is visited once, user by user in program order, and each user is tried with the last few groups before it that
+have the same domain. This misses pairs that are further apart, and keeps the pass linear in the number of uses: a value
+with a thousand users would otherwise yield half a million pairs. The merge must certainly save bytes, so values of
+unknown size join no groups.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["join_siblings"]
 
 
 _LAST: Final = 4
-"""How many groups before it a reader is asked about."""
+"""The number of earlier groups that a user is tried with."""
 
 
 def join_siblings(plan: BlockPlan) -> None:
-    """Merge readers of a value that have the same domain and do not read each other."""
+    """Merge users of a value that have the same domain and do not read each other."""
     find = plan.partition.find
     for value, readers in plan.readers.items():
         if len(readers) == 1 or not plan.fitness.sizes[value]:
@@ -32,12 +32,12 @@ def join_siblings(plan: BlockPlan) -> None:
             group = plan.group(reader)
             if value in group.inputs:
                 before = latest.setdefault(group.domain, [])
-                if not any(_are_one(plan, other, reader) for other in reversed(before)):
+                if not any(_joined(plan, other, reader) for other in reversed(before)):
                     latest[group.domain] = [*before[1 - _LAST :], reader]
 
 
-def _are_one(plan: BlockPlan, first: int, second: int) -> bool:
-    """Whether two nodes are in one group, or are now because their groups were siblings."""
+def _joined(plan: BlockPlan, first: int, second: int) -> bool:
+    """Merge the groups of two nodes if they are siblings, and return whether they are in one group now."""
     if plan.partition.find(first) == plan.partition.find(second):
         return True
     candidate = Candidate(plan, first, second)

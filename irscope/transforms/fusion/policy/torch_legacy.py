@@ -1,12 +1,12 @@
 """The order in which PyTorch's GraphFuser merges (the fuser of `prim::FusionGroup`), decision by decision.
 
-It goes through the nodes from the last to the first. A node or group looks at what it reads, the latest first; the first
-of these that can be moved directly in front of it joins it, and the new group looks again from the start. When nobody
-joins, the node in front is next; the whole is repeated until nothing changes. A move that succeeded stays even if the
-kernel would then have too many arguments, and moves change what "latest" means, so they are done here as well.
+It visits the nodes from the last to the first. A node or group tries its producers, the latest first; the first that can
+be moved directly in front of it joins it, and the new group starts again. When none joins, the node in front is next; the
+whole is repeated until nothing changes. A successful move stays even if the kernel would then have too many arguments,
+and moves change which producer is the latest, so they are done here as well.
 
-Arguments are counted as there: inputs and outputs of both sides added up, whatever they share, those of a single node
-with its constants. Groups never join siblings.
+Arguments are counted as in PyTorch: inputs and outputs of both sides added up, regardless of what they share, those of a
+single node with its constants. Groups never join siblings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def grow_like_torch(plan: BlockPlan) -> None:
 
 
 def _look_up(plan: BlockPlan, consumer: int) -> bool:
-    """Whether one of the producers of a node's group could join it."""
+    """Merge the latest possible producer into a node's group, and return whether there was one."""
     if not plan.fusible[consumer]:
         return False
     find, place, maker = plan.partition.find, plan.partition.place, plan.maker
@@ -48,7 +48,7 @@ def _look_up(plan: BlockPlan, consumer: int) -> bool:
 
 
 def _fuse(plan: BlockPlan, candidate: Candidate) -> Refusal | None:
-    """Bring the two together, which stays done, and merge them."""
+    """Move the two groups together, which is not undone, and merge them."""
     path = plan.partition.bring(candidate.producer_index, candidate.consumer_index)
     if path:
         nodes = tuple(plan.block.nodes[index] for index in path)

@@ -1,7 +1,7 @@
-"""What somebody wants of the groups of a program, whatever the policy: ops apart, ops together, ops that no kernel looks into.
+"""A user's wishes about the groups of a program, whatever the policy: ops apart, ops together, ops left to the library.
 
-Wishes choose among legal merges, and never make one legal. A node goes by more than its id, because a pass may put another in
-its place, and because the passes in front of a plan are run again when what is assumed of the inputs changes.
+Wishes choose among legal merges, and never make one legal. A node is identified by more than its id, because a pass may replace
+it, and because the passes before a plan run again when the assumptions about the inputs change.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ __all__ = ["NOWHERE", "NO_WISHES", "PlacedWishes", "Sides", "Subject", "Wishes",
 
 
 class Subject(NamedTuple):
-    """A node that a wish is about, as it was called where the wish was made."""
+    """A node that a wish is about, with its name in the graph of the wish."""
 
     node: Node
     name: str
-    """What its first result was called."""
+    """The name of its first result."""
 
     def __str__(self) -> str:
         return f"%{self.name}" if self.name else self.node.op
 
 
 def subject_of(graph: Graph, node: Node) -> Subject:
-    """A node of a graph."""
+    """Returns the subject for a node of a graph."""
     return Subject(node, graph.names[node.outputs[0]] if node.outputs else "")
 
 
 Sides: TypeAlias = tuple[tuple[Subject, ...], ...]
-"""Nodes that are to be apart from those of the other sides. Two large groups have few sides and very many pairs."""
+"""Sets of nodes, each to be kept apart from the others; two large groups are two sides, but very many pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """All that is wanted of one program."""
+    """All wishes about one program."""
 
     forbid: tuple[Sides, ...] = ()
-    """Of each of these no node of one side may be in one kernel with a node of another."""
+    """In each entry, no node of one side may be in a kernel with a node of another."""
     force: tuple[tuple[Subject, ...], ...] = ()
-    """Each of these is to be one kernel, before the policy decides the rest."""
+    """The nodes of each entry are put into one kernel before the policy decides the rest."""
     opaque: tuple[Subject, ...] = ()
-    """What stays with the library."""
+    """The nodes that stay with the library."""
     kept: tuple[tuple[Subject, Subject], ...] = ()
-    """Merges that are done first, as another fusion did them."""
+    """The merges that are done first, as another fusion did them."""
 
     def __bool__(self) -> bool:
         return bool(self.forbid or self.force or self.opaque or self.kept)
 
     def subjects(self) -> Iterator[Subject]:
-        """All nodes that are meant."""
+        """All nodes that the wishes name."""
         for several in (*chain.from_iterable(self.forbid), *self.force, *self.kept, self.opaque):
             yield from several
 
@@ -63,19 +63,19 @@ NO_WISHES = Wishes()
 
 @dataclass(frozen=True, slots=True)
 class PlacedWishes:
-    """The same for the graph that is planned."""
+    """Wishes resolved to nodes of the graph that is planned."""
 
     apart: Mapping[Node, Mapping[int, int]] = field(default_factory=dict)
-    """Marks with sides: no two nodes of other sides of one mark may be in one kernel."""
+    """For each node, its side of each mark: nodes on different sides of one mark may not be in one kernel."""
     together: tuple[tuple[Node, ...], ...] = ()
     opaque: frozenset[Node] = frozenset()
     kept: tuple[tuple[Node, Node], ...] = ()
     gone: tuple[Subject, ...] = ()
-    """What was to be in one kernel and is no node of the planned graph."""
+    """The nodes to force into one kernel that are not in the planned graph."""
 
     @staticmethod
     def of(wishes: Wishes, where: dict[Subject, Node]) -> PlacedWishes:
-        """The wishes with the nodes that their subjects are now."""
+        """Returns the wishes with the current nodes of their subjects."""
 
         def there(several: Iterable[Subject]) -> tuple[Node, ...]:
             return tuple(dict.fromkeys(where[each] for each in several if each in where))

@@ -31,8 +31,8 @@ class Primitive(NamedTuple):
     instructions: int = 1
     """The approximate number of LLVM instructions that it adds to a loop body."""
     commutes: bool = False
-    """Whether swapping the operands changes no bit of a result that is a number. `minimum` does not commute: of 0.0 and -0.0
-    it returns the first."""
+    """Whether swapping the operands changes no bit of a result that is a number. `minimum` does not commute: its result for
+    0.0 and -0.0 depends on their order."""
 
 
 _HALF: Final = (0.5, 0.5)

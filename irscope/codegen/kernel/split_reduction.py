@@ -57,7 +57,7 @@ def split_reduction(launch: Launch, inputs: int, outputs: int, parts: int) -> Sp
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where an operand of a new launch comes from."""
+    """The source of an operand of a new launch."""
 
     operand: Operand
     read: int

@@ -1,6 +1,6 @@
 """Nodes of a group that compute nothing: their results are elements of their operands, in other places.
 
-A view is an offset and strides into its base. A join (`cat`, `stack`) places tensors one behind the other. `slice_scatter` and
+A view is an offset and strides into its base. A join (`cat`, `stack`) concatenates tensors. `slice_scatter` and
 `select_scatter` replace a range of a tensor: with step 1, each element is read from one tensor or the other. The maximum of a
 window is one of its elements.
 """

@@ -1,7 +1,7 @@
 """The five kinds of steps that define an element of a value in a group by elements of other values.
 
 A node becomes an expression of elements (`Compute`), a view of the same elements (`Seen`), several
-tensors one behind the other (`Joined`), a tensor with a range replaced by another (`Patched`), or the largest elements of
+tensors concatenated (`Joined`), a tensor with a range replaced by another (`Patched`), or the largest elements of
 windows (`Pooled`).
 """
 
@@ -64,7 +64,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Tensors one behind the other along an axis; for `stack` along a new one, each with extent 1."""
+    """Tensors concatenated along an axis; for `stack` along a new one, each with extent 1."""
 
     position: int
     parts: tuple[Value, ...]

@@ -224,7 +224,7 @@ class GroupValues:
         return found
 
     def _copied_type(self, node: Node, expr: Expr, target: Any) -> TensorType:
-        """Return the type of a copy that stands for a write into a tensor with gaps: its dimension order is the tensor's, its gaps
+        """Return the type of a copy that represents a write into a tensor with gaps: its dimension order is the tensor's, its gaps
         are up to torch."""
         given = self.types.get(target) if isinstance(target, Value) else None
         if node.op not in LAID_OUT_LIKE_FIRST or not isinstance(given, TensorType) or given.strides is None:

@@ -73,10 +73,10 @@ VIEWS: Final = (
 _MAY_COPY: Final = _aten("contiguous flatten ravel reshape reshape_as")
 """Views only where the strides allow it, otherwise copies."""
 
-_RETURNS_OPERAND: Final = _aten("lift lift_fresh positive")
+_GIVES_BACK: Final = _aten("lift lift_fresh positive")
 """The result is the operand, as an object."""
 
-_MAY_RETURN_OPERAND: Final = _aten("adjoint conj contiguous flatten mH mT matrix_H real") | _RETURNS_OPERAND
+_MAY_GIVE_BACK: Final = _aten("adjoint conj contiguous flatten mH mT matrix_H real") | _GIVES_BACK
 """The result may be the operand, as an object: `real` of a real tensor, `mT` of a 0-d tensor."""
 
 LIKE_ANOTHER: Final = _aten("expand_as reshape_as view_as")
@@ -89,10 +89,10 @@ READS_SHAPE: Final = ALWAYS_SHARES | {"prim::ConstantChunk", "prim::data", "prim
 """Views that read the shape of the operand, not its elements, and so may move across a write to them. A second tensor
 is read as usual, except by `LIKE_ANOTHER`: `narrow` and `tensor_split` may take numbers out of one."""
 
-ANOTHER_OBJECT: Final = ALWAYS_SHARES - _MAY_RETURN_OPERAND - CUTS
+ANOTHER_OBJECT: Final = ALWAYS_SHARES - _MAY_GIVE_BACK - CUTS
 """The result is a separate tensor object even where it has all elements of the operand: `t_` on one does not affect the other."""
 
-MAYBE_ANOTHER_OBJECT: Final = VIEWS - _RETURNS_OPERAND
+MAYBE_ANOTHER_OBJECT: Final = VIEWS - _GIVES_BACK
 """Two results of equal calls may be distinguishable from a single one, as objects."""
 
 KEEPS_ORDER: Final = SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES

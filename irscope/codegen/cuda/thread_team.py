@@ -1,4 +1,4 @@
-"""Emits how the threads of a team combine their accumulators: in a thread, across lanes by shuffles, and through shared memory.
+"""Emits the code that combines the accumulators of a team: in a thread, across lanes by shuffles, and through shared memory.
 
 Every reduction has its own shared memory, so that one barrier in each pass is enough. All threads end with the
 same value, and all must take part.

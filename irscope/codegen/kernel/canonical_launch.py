@@ -3,7 +3,7 @@
 A kernel's text is generated from its spec, and the kernel caches, in memory and on disk, are keyed by it. Every launch gets the
 canonical form of its spec, so that a program that lists the same computation in another order hits the cache, even in a later
 process or for another model. In the canonical form, instructions are in the order in which the results need them, a commutative
-instruction has its larger argument first and constants last, and operands are in the order of their first read. The launch records
+instruction has its deeper argument first and constants last, and operands are in the order of their first read. The launch records
 for each operand which input of the group it is, so nothing else changes.
 
 *Why it computes the same.* Instructions and results are the old ones, renumbered, and swapping the arguments of a commutative

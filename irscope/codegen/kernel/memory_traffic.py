@@ -21,7 +21,7 @@ class Traffic(NamedTuple):
 def traffic_of(spec: KernelSpec, *, held: bool) -> Traffic:
     """Return the bytes per point of the tensors that move along every loop, which dominate the traffic of large kernels.
 
-    A tensor that several passes read counts once per pass, unless the row is `held` in registers.
+    A tensor that several passes read counts once per pass, unless a row is `held` from pass to pass (in registers or a cache).
 
     >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))

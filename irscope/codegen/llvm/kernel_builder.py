@@ -118,7 +118,7 @@ class KernelBuilder:
                 self.pointers[slot] = self.at(slot, self.pointers[slot], index, self.strides.get((slot, loop)))
 
     def followed(self, loop: int) -> frozenset[int]:
-        """Return the operands that are contiguous along the innermost loop and move along this one: after a row follows the next."""
+        """Return the operands that are contiguous along the innermost loop and move along this one: more elements follow a row."""
         patterns = enumerate(self.patterns)
         found = {slot for slot, own in patterns if own and own[-1] == UNIT and own[loop] != BROADCAST}
         return frozenset(slot for slot in found if slot >= self.first_input and slot not in self.indexes)

@@ -81,7 +81,7 @@ def _viewed(values: KnownValues, position: int, node: Node, op: Op, arguments: M
 
 
 def _offsets_and_strides(values: KnownValues, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
-    """Return offset and strides of each result as if the operand were row-major, by running the op's reference on an array that
+    """Return offset and strides of each result as if the operand were row-major. Runs the op's reference on an array that
     has the shape and strides but only one byte of memory."""
     shape = values.shape(node.inputs[0])
     if node.op in SAME_PLACE:

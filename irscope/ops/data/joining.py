@@ -233,7 +233,7 @@ def _pad_array(self: Array, pad: Sequence[int], mode: str = "constant", value: f
 
 def _padded_positions(size: int, before: int, after: int, mode: str) -> Array:
     """Return the source position of each element of a padded dimension; an element that a negative margin cuts off can still be
-    the edge that is repeated."""
+    the edge."""
     positions = np.arange(-before, size + after)
     if mode == "replicate":
         return positions.clip(0, size - 1)

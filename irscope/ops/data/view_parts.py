@@ -138,7 +138,7 @@ def _diagonal_array(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) 
 def _as_strided_array(
     self: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Array:
-    """Return a strided view; like in torch, `storage_offset` counts from the start of the array's memory."""
+    """Return a strided view; as in torch, `storage_offset` counts from the start of the array's memory."""
     offset = None if storage_offset is None else int(storage_offset) * self.itemsize
     if min(stride, default=0) < 0:
         raise mismatch(f"as_strided takes no negative stride: {list(stride)}", rule="view-bounds")

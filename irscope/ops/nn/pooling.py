@@ -1,4 +1,4 @@
-"""The ops that reduce an image's resolution: pooling and adaptive pooling.
+"""The pooling ops, with fixed or adaptive windows.
 
 All keep the input's memory format: channels-last in, channels-last out.
 """

@@ -29,7 +29,7 @@ CREATES: Final = _aten("arange eye full ones zeros")
 """The result is a tensor determined by numbers."""
 
 CREATES_LIKE: Final = _aten("full_like new_full new_ones new_zeros ones_like zeros_like")
-"""The same, but with the element type and the extents of a tensor operand."""
+"""The same, but reads the element type and the extents of a tensor operand."""
 
 DENSE_RESULT: Final = _aten("clone empty_like full_like ones_like zeros_like")
 """Not pointwise, but the result is also in memory of its own and laid out without gaps."""

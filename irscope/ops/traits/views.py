@@ -122,7 +122,7 @@ PUTS_BACK: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "
 """Views of a part, and the op that writes such a part into a copy of the whole."""
 
 LOGICAL: Final = VIEWS - _OF_ANOTHER_TYPE - _aten("_reshape_alias as_strided")
-"""An element's position in the operand follows from its position in the result and from the shapes, so the view of a copy with
+"""An element's position in the operand follows from its position in the result and from the shapes. So the view of a copy with
 another layout has the same elements. The two excluded ones depend on strides."""
 
 PATCHES: Final = frozenset(PUTS_BACK.values())

@@ -82,7 +82,7 @@ def laid_out_like(self: TensorType, dtype: str | None, memory_format: Abstract =
 
 
 def channels_last_copy(array: Array) -> Array:
-    """Return a copy with channels (axis 1) innermost in memory."""
+    """Return the same elements with channels (axis 1) innermost in memory."""
     back = (0, array.ndim - 1, *range(1, array.ndim - 1))
     return np.ascontiguousarray(np.moveaxis(array, 1, -1)).transpose(back)
 

@@ -12,7 +12,7 @@ steps in the same order, both in its vector loops and for the remaining elements
 * float remainders: torch returns NaN for quotients that are too large, again in vectors only;
 * floats to whole numbers: the result of a number out of range depends on the processor.
 
-`tests/runtime/test_exact.py` tests every op of this list on every element type, with the extremes of each, against torch.
+`tests/behaviour/test_exact.py` tests every op of this list on every element type, with the extremes of each, against torch.
 """
 
 from __future__ import annotations

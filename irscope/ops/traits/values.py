@@ -14,9 +14,13 @@ __all__ = [
     "DENSE_RESULT",
     "LAID_OUT_LIKE_FIRST",
     "LAID_OUT_LIKE_INPUT_ON_CPU",
+    "NARROWS",
     "OVERLAPPING_RESULT",
     "PACKS",
     "PACKS_SEQUENCE",
+    "ROW_MAJOR_FROM_ROWS",
+    "ROW_MAJOR_RESULT",
+    "STARTS_LIKE_FIRST",
     "UNPACKS",
 ]
 
@@ -41,6 +45,18 @@ layouts are equal."""
 LAID_OUT_LIKE_INPUT_ON_CPU: Final = _aten("group_norm native_group_norm")
 """On a CPU the result is channels-last if the input is; on a GPU it is row-major (torch 2.13)."""
 
+STARTS_LIKE_FIRST: Final = _aten("copy as_strided_scatter diagonal_scatter masked_scatter select_scatter slice_scatter")
+"""The result is the first operand with other elements. It may begin at an offset into its memory, as that operand does."""
+
+ROW_MAJOR_RESULT: Final = _aten("zeros ones full empty arange rand randn eye linspace mm bmm addmm baddbmm linear matmul embedding")
+"""The result is always row-major (torch 2.13)."""
+
+ROW_MAJOR_FROM_ROWS: Final = _aten(
+    "cat concat stack sum mean amax amin cumsum softmax _softmax log_softmax _log_softmax layer_norm index_select gather clone empty_like "
+    "zeros_like ones_like full_like"
+)
+"""The result is row-major if all operands are (torch 2.13)."""
+
 OVERLAPPING_RESULT: Final = _aten("as_strided as_strided_copy as_strided_scatter empty_strided new_empty_strided")
 """The result may contain the same memory location twice, because its strides are operands."""
 
@@ -50,6 +66,9 @@ CUTS_GRADIENT: Final = frozenset({"aten::data", "aten::detach", "prim::data"})
 PACKS_SEQUENCE: Final = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
 PACKS: Final = PACKS_SEQUENCE | {"prim::DictConstruct"}
 """The result is a new container of exactly the operands."""
+
+NARROWS: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"})
+"""The result is the operand, with a more precise static type."""
 
 UNPACKS: Final = frozenset({"prim::ListUnpack", "prim::TupleUnpack"})
 """The results are the elements of the operand, a container, one by one."""

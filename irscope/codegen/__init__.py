@@ -1,1 +1,1 @@
-"""From fusion groups to kernels: what a group computes, without sizes, and its text for each target."""
+"""Lowers fusion groups to kernels: what a group computes, without sizes, and its text for each target."""

@@ -1,2 +1,2 @@
-"""What each op means: its schema with alias annotations, what it does to memory, its type rule, its NumPy reference
+"""Describes each op: its schema with alias annotations, its effect on memory, its type rule, its NumPy reference
 and its kernel expression."""

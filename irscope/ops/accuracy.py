@@ -1,21 +1,21 @@
-"""How exact kernels are: the largest error of each step of an expression, in units of the last place of its result.
+"""Error bounds of kernels: the largest error of each step of an expression, in units of the last place of its result.
 
-An op of one step has the bound of that step. An op of several steps has no one number: `1 + erf(x)` loses what cancels,
-in any library. Its formula is given, with the bound of each step. Halves are computed in float32 and rounded once. A
-product and a sum may be rounded together where the machine can, so that what a product alone would lose (by overflow, or
-by underflow) may be kept.
+An op of one step has the bound of that step. An op of several steps has no single bound: `1 + erf(x)` suffers cancellation
+in any library. For such an op, the formula is reported with the bound of each step. Halves are computed in float32 and rounded
+once. A product and a sum may be rounded together where the machine can, so a result may survive that the product alone would
+lose (by overflow or underflow).
 
-That is what a fused kernel promises: these bounds for the steps of each op, and no rounding between ops that op by op would
+A fused kernel promises these bounds for the steps of each op, and no rounding between ops that op-by-op execution would
 not have. Halves are not rounded between the ops of a kernel, a product need not be rounded before it is added, and denormal
 numbers are never flushed. So results differ visibly from torch's where its roundings lose much (`x - y * 2.0` at the ends of
 the type, `(x * y) // 3` of halves), or where two equal roundings cancel op by op (`x * x - y * y` with x = y).
-`irs.compile(program, exact="torch")` gives torch's bits instead: see `irscope.ops.exactness`.
+`irs.compile(program, exact="torch")` reproduces torch's bits instead: see `irscope.ops.exactness`.
 
-The bounds are those of the processor's text, tested against higher precision: all 2^32 float32 numbers, all halves,
+The bounds are those of the CPU text, tested against higher precision: all 2^32 float32 numbers, all halves,
 float64 numbers of every size (`tests/codegen/simd/test_math_functions.py`). Text for GPUs calls NVIDIA's functions, whose bounds
-stand in the CUDA programming guide under "Mathematical Functions"; its sigmoid gives 0 for what would be denormal, and a
-GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda.half_precision`). Where no compiler is installed,
-NumPy's functions are used, which are off by up to four units more.
+are listed in the CUDA programming guide under "Mathematical Functions". Its sigmoid returns 0 where the result would be denormal,
+and a GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda.half_precision`). Where no compiler is
+installed, NumPy's functions are used, which are off by up to four units more.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from irscope.ops.typing import is_integral
 __all__ = ["STEP_ULPS", "ErrorBound", "error_bound"]
 
 STEP_ULPS: Final[Mapping[str, tuple[float, float]]] = FrozenDict({op: row.ulps for op, row in PRIMITIVES.items() if any(row.ulps)})
-"""For the steps that round: the largest error in float32 and in float64. All other steps are exact."""
+"""The largest error in float32 and in float64 of each step that rounds. All other steps are exact."""
 
 _BITS: Final = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 
 @dataclass(frozen=True)
 class ErrorBound:
-    """How exact one op is on elements of one type."""
+    """The error bound of one op on elements of one type."""
 
     op: str
     dtype: str
@@ -50,16 +50,16 @@ class ErrorBound:
     result: str
     """The element type of the result."""
     formula: str
-    """What is computed for one element, in the names of the op's arguments."""
+    """The formula of one element, in the names of the op's arguments."""
     steps: Mapping[str, float]
-    """The kinds of steps that round, and the largest error of one, in units of the last place of what it gives."""
+    """The kinds of steps that round, with the largest error of one, in units of the last place of its result."""
     computed_in: str
     """The element type of the steps; where it is not that of the result, the result is rounded once more."""
     rounding_steps: int
     """How many steps round."""
     inexact: str = ""
-    """Why the op stays with torch in a program that is compiled with `exact="torch"`, in words that follow its name; empty if
-    its kernel has torch's bits then."""
+    """Why the op stays with torch in a program compiled with `exact="torch"`, as a phrase that follows its name; empty if
+    its kernel then reproduces torch's bits."""
 
     @property
     def ulps(self) -> float | None:
@@ -91,10 +91,10 @@ class ErrorBound:
 
 
 def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound:
-    """How exact the kernel of a pointwise op is, in units of the last place (ulp); `arguments` are its numbers and words.
+    """Return the error bound of the kernel of a pointwise op, in units of the last place (ulp); `arguments` are its numbers and flags.
 
-    A kernel of several ops keeps these bounds for each step, and between ops it rounds no more often than op by op: halves
-    not at all, a product and a sum perhaps together. `irs.compile(..., exact="torch")` gives torch's bits.
+    A kernel of several ops keeps these bounds for each step, and between ops it rounds no more often than op-by-op execution:
+    halves not at all, a product and a sum perhaps together. `irs.compile(..., exact="torch")` reproduces torch's bits.
 
     >>> print(error_bound("exp"))
     aten::exp of float32 is exp(self), at most 1.1 ulp off
@@ -122,7 +122,7 @@ def error_bound(op: str, dtype: str = "float32", **arguments: Any) -> ErrorBound
 
 
 def _filled(schema: OpSchema, dtype: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Something for each argument, and the names of those that are known when the kernel runs."""
+    """Return a value for each argument, and the names of those that are only known when the kernel runs."""
     unknown = sorted(set(arguments) - {argument.name for argument in schema.arguments})
     if unknown:
         raise NoExpression(f"{schema.full_name} has no argument {unknown[0]!r}")

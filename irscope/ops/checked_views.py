@@ -1,8 +1,8 @@
-"""Views of NumPy's arrays that are made only after a look: what an op asks for lies in the memory that its operand lies in.
+"""Bounds-checked views of NumPy arrays, which never reach outside the memory of their operand.
 
-NumPy's own indexing checks itself; `as_strided` does not, and reads and writes wherever it is told to. So every view that is
-not NumPy's indexing is made here, and an op's arguments are judged by its type rule before its reference sees them, as torch
-judges them: NumPy would take a slice past the end for a shorter one, and a dimension that is not there for another.
+NumPy's own indexing checks bounds; `as_strided` does not, and reads and writes wherever it is told to. So every view that is
+not NumPy indexing is created here. An op's arguments are also checked by its type rule before its reference runs, as torch
+checks them: NumPy would silently shorten a slice past the end, and take a dimension that does not exist for another.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Unbounded", "judged", "memory_of", "strided_view"]
 
 
 class Unbounded(np.ndarray[Any, Any]):
-    """An array that has a shape and strides and no memory: views of it are only asked where they lie, and never read."""
+    """An array with a shape and strides but no memory: only the offsets and strides of its views are used, and nothing is read."""
 
 
 class _Window:
-    """Part of an array's memory, seen otherwise; keeps the array alive."""
+    """A view of part of an array's memory with another layout; keeps the array alive."""
 
     def __init__(self, base: Array, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         self.base = base
@@ -36,8 +36,8 @@ class _Window:
 def strided_view(
     self: Array, shape: Sequence[int], strides: Sequence[int], offset: int | None = None, *, op: str = "as_strided"
 ) -> Array:
-    """The memory of an array with other extents and strides, both as torch counts them but in bytes; `offset` counts from
-    the start of the memory, and is the array's own if it is None. Raises ArgumentError for what lies outside.
+    """Return a view of an array's memory with other extents and strides, as `torch.as_strided` does, but with strides and offset
+    in bytes. `offset` counts from the start of the memory; None means the array's own. Raises ArgumentError if the view is out of bounds.
 
     >>> strided_view(np.arange(6.0), (2, 2), (16, 8), 8).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -61,17 +61,17 @@ def strided_view(
         )
     if not prod(shape):
         return as_strided(self, shape, (0,) * len(shape), subok=isinstance(self, Unbounded))
-    strides = tuple(step if abs(step) < 2**62 else 0 for step in strides)  # of extents of 1, which take no step
+    strides = tuple(step if abs(step) < 2**62 else 0 for step in strides)  # the step of an extent of 1 is never taken
     if start == here:
         return as_strided(self, shape, strides, subok=isinstance(self, Unbounded))
     return np.asarray(_Window(self, start, shape, strides))
 
 
 def memory_of(array: Array) -> tuple[Array, int, int]:
-    """The array that has the memory in which an array lies, and the addresses where that begins and ends."""
+    """Return the array that owns the memory of an array, and the addresses where that memory starts and ends."""
     whole, base = array, cast(Any, array.base)
     while base is not None:
-        if not isinstance(base, np.ndarray):  # what `as_strided` puts in between, or memory that is not NumPy's
+        if not isinstance(base, np.ndarray):  # an object that `as_strided` inserts, or memory that is not NumPy's
             base = getattr(base, "base", None)
             if not isinstance(base, np.ndarray):
                 break
@@ -84,7 +84,7 @@ def memory_of(array: Array) -> tuple[Array, int, int]:
 
 
 def judged(rule: Callable[..., Any], reference: Callable[..., Any]) -> Callable[..., Any]:
-    """The reference of an op whose arguments its type rule has accepted, for the very array that is given."""
+    """Return the reference of an op with a check that the op's type rule accepts the actual arguments."""
 
     def checked(*given: Any, **arguments: Any) -> Any:
         rule(*map(_typed, given), **{name: _typed(argument) for name, argument in arguments.items()})

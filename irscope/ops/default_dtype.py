@@ -1,7 +1,7 @@
-"""Which nodes give floats of whatever type is the default: types here say float32 of them.
+"""Finds nodes that compute in torch's default floating-point type, which the type rules assume to be float32.
 
-`torch.set_default_dtype` changes what `tanh` of whole numbers, `zeros` without a type, and `x > 0.5` of whole numbers
-compute in. Where a tensor of floats goes in, or the type is said, the default does not matter.
+`torch.set_default_dtype` changes the type in which `tanh` of whole numbers, `zeros` without a type, and `x > 0.5` of whole
+numbers compute. Where an operand is a tensor of floats, or the type is given explicitly, the default does not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["DEFAULT", "gives_default_floats", "remembering_default"]
 
 DEFAULT: Final = "float32"
 _ELSEWHERE: Final = ("container", "control", "scalar", "view")
-"""Categories of ops that make no floats out of anything else."""
+"""Categories of ops that never turn anything else into floats."""
 
 
 def gives_default_floats(node: Node) -> bool | None:
@@ -41,15 +41,15 @@ def gives_default_floats(node: Node) -> bool | None:
 
 
 def remembering_default(graph: Graph, edits: Iterable[object]) -> Graph:
-    """The graph, which says so if one of the nodes that were erased on the way to it gave floats of the default type.
+    """Return the graph, marked if one of the nodes erased on the way to it computed in the default type.
 
-    What was computed of such a node beforehand holds for that type alone, and no node is left that could be asked.
+    A constant that was folded from such a node is valid for that type alone, and the node itself is gone.
     """
     if graph.default_floats:
         return graph
     erased = (edit.node for edit in edits if isinstance(edit, Erased))
-    told = next((node.op for node in erased if gives_default_floats(node) is not False), "")
-    return replace(graph, default_floats=told) if told else graph
+    op = next((node.op for node in erased if gives_default_floats(node) is not False), "")
+    return replace(graph, default_floats=op) if op else graph
 
 
 def _is_float(type: TensorType) -> bool | None:
@@ -57,7 +57,7 @@ def _is_float(type: TensorType) -> bool | None:
 
 
 def _says_type(node: Node) -> bool:
-    """Whether an operand is the number of an element type."""
+    """Whether an argument gives the element type explicitly."""
     schema = schema_of(node)
     if schema is None:
         return False

@@ -1,18 +1,18 @@
-"""Which ops a kernel computes with torch's bits: those of torch's own loops on the processor, wherever in a tensor.
+"""Lists the ops that a kernel computes bit for bit as torch's own CPU loops do, anywhere in a tensor.
 
-An exact kernel rounds each op to its element type and joins no product with a sum, so an op of one rounding step has the
-bits that IEEE 754 says, and so it has in torch. Of ops with several steps those are listed of which torch writes the same
-steps, in the same order, both in its vectors and in the elements that are left over. The others stay with torch:
+An exact kernel rounds each op to its element type and never contracts a product and a sum. So an op of one rounding step has
+the bits that IEEE 754 prescribes, and so it has in torch. Ops with several steps are listed if torch performs the same
+steps in the same order, both in its vector loops and for the remaining elements. The others stay with torch:
 
-* functions for which torch takes polynomials of its own (`exp`, `tanh`, ...), and roots: with MKL they are up to one unit off;
+* functions for which torch uses its own polynomials (`exp`, `tanh`, ...), and roots: with MKL they are up to one unit off;
 * float sums and products of many elements, whose order is torch's own;
 * a product and a sum in one op (`addcmul`, `lerp`, `add` with an `alpha`): whether they round together depends on the
-  processor, and on where in the tensor an element stands;
+  processor, and on the element's position in the tensor;
 * the larger of two floats: of 0 and -0 torch takes one in vectors and the other elsewhere;
-* float remainders: torch gives NaN for quotients that are too large, again in vectors only;
-* floats to whole numbers: what is out of range becomes what the processor makes of it.
+* float remainders: torch returns NaN for quotients that are too large, again in vectors only;
+* floats to whole numbers: the result of a number out of range depends on the processor.
 
-`tests/runtime/test_exact.py` tries every op of this list on every element type, with the extremes of each, against torch.
+`tests/behaviour/test_exact.py` tests every op of this list on every element type, with the extremes of each, against torch.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from irscope.ops.typing import is_integral
 __all__ = ["Exact", "is_exact", "why_inexact"]
 
 Exact = Literal["torch"] | None
-"""Whose bits a program must have; None leaves kernels free to be more exact."""
+"""The library whose bits a program must reproduce; None leaves kernels free to be more exact."""
 
 _HALVES: Final = frozenset({"float16", "bfloat16"})
 _LEAVES: Final = frozenset({"input", "scalar", "const", "cast", "count"})
 
 
 def is_exact(given: object) -> bool:
-    """Whether torch's bits are asked for. Raises ArgumentError for anything but `"torch"` and None."""
+    """Whether torch's bits are required. Raises ArgumentError for anything but `"torch"` and None."""
     if given in (None, "torch"):
         return given is not None
     raise ArgumentError(f"exact={given!r} is not a choice", hint='exact is "torch" or None')
@@ -43,21 +43,21 @@ def is_exact(given: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What an op's expressions are made of."""
+    """The properties of an op's expressions that exactness depends on."""
 
     steps: tuple[str, ...]
-    """The op of each distinct part that computes."""
+    """The op of each distinct subexpression that computes."""
     tensors: int
-    """How many operands it reads."""
+    """How many tensor operands it reads."""
     has_floats: bool
-    """Whether anything that it computes or gives is a float; a condition is not."""
+    """Whether any operand, intermediate value or result is a float; a condition is not."""
     has_halves: bool
     cuts: bool
     """Whether a float becomes a whole number."""
 
 
 def why_inexact(op: str, exprs: Sequence[Expr]) -> str:
-    """Why a kernel's result of an op may differ from torch's in bits, in words that follow its name; empty if it does not.
+    """Return why a kernel's result of an op may differ from torch's in bits, as a phrase that follows its name; empty if it does not.
 
     >>> from irscope.ops.expr.expression import call, input_element
     >>> x = input_element(0, "float32")
@@ -66,12 +66,12 @@ def why_inexact(op: str, exprs: Sequence[Expr]) -> str:
     """
     parts = _parts(exprs)
     if parts.cuts:
-        return "makes whole numbers of floats, where torch takes what the processor gives for those out of range"
+        return "converts floats to whole numbers, and torch's result for a float out of range depends on the processor"
     if not parts.steps:
         return ""
     name = op.rpartition("::")[2].rstrip("_")
     if REDUCTIONS & set(parts.steps):
-        return "" if name in _GATHERING and not parts.has_floats else "adds up or compares floats in an order of torch's own"
+        return "" if name in _ORDER_FREE and not parts.has_floats else "adds up or compares floats in an order of torch's own"
     test = _ALLOWED.get(name)
     return "" if test is not None and test(parts) else "has bits that only torch's own loop gives"
 
@@ -104,12 +104,12 @@ def _whole(parts: _Parts) -> bool:
 
 
 def _sum(parts: _Parts) -> bool:
-    """Without an `alpha`, or of whole numbers."""
+    """Accept a sum without an `alpha`, or of whole numbers."""
     return "mul" not in parts.steps or not parts.has_floats
 
 
 def _quotient(parts: _Parts) -> bool:
-    """Halves divided and cut off: torch rounds each step, but not where one operand is a number."""
+    """Refuse the truncated or floored quotient of two tensors of halves: torch rounds each step there, unlike with a number operand."""
     return len(parts.steps) == 1 or not parts.has_halves or parts.tensors == 1
 
 
@@ -122,7 +122,7 @@ def _root(parts: _Parts) -> bool:
 
 
 def _power(parts: _Parts) -> bool:
-    """Products and quotients, of halves one."""
+    """Accept powers that are products and quotients, for halves a single one."""
     plain = set(parts.steps) <= {"mul", "div", "reciprocal", "add"}
     return plain and (len(parts.steps) == 1 or not parts.has_halves)
 
@@ -148,5 +148,5 @@ _TESTS: Final[tuple[tuple[Callable[[_Parts], bool], str], ...]] = (
     (_quotient_added, "addcdiv"),
 )
 _ALLOWED: Final = {name: test for test, names in _TESTS for name in names.split()}
-_GATHERING: Final = frozenset("any all sum prod amax amin aminmax max min argmax argmin count_nonzero".split())
-"""Reductions that do not depend on the order, of whole numbers and bools."""
+_ORDER_FREE: Final = frozenset("any all sum prod amax amin aminmax max min argmax argmin count_nonzero".split())
+"""Reductions whose result does not depend on the order, for whole numbers and bools."""

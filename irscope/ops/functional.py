@@ -1,9 +1,9 @@
-"""Which ops have values and no memory: those of languages that are functional by construction.
+"""Ops of languages that are functional by construction, whose tensors are values without memory.
 
 An ONNX or StableHLO op computes new values from values. It writes nothing, no result shares memory with an operand, and
-no later op can tell where a value lies. So the name alone answers the alias db's questions, also for an op of which
-nothing else is known (a custom domain's). What runs such an op here keeps that promise by copying where its library
-does not. Ops of these namespaces that carry blocks are not covered: what their blocks do is asked of the blocks' nodes.
+no later op can observe where a value is stored. So the name alone answers the alias db's questions, even for an op that is
+otherwise unknown (one of a custom domain). The runtime keeps that promise by copying where its library
+does not. Ops of these namespaces that carry blocks are not covered: the effects of a block are those of its nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FUNCTIONAL: Final[Mapping[str, str]] = {
     "onnx": "ONNX", "stablehlo": "StableHLO", "mhlo": "MHLO", "chlo": "CHLO", "vhlo": "VHLO", "tosa": "TOSA",
     "arith": "MLIR", "math": "MLIR", "tensor": "MLIR", "complex": "MLIR", "kernel": "a kernel",
 }  # fmt: skip
-"""Namespace to what the language is called."""
+"""The name of the language, by namespace."""
 
 _OUTSIDE: Final = frozenset(
     f"{space}::{name}"
@@ -28,11 +28,11 @@ _OUTSIDE: Final = frozenset(
         "cross-replica-sum", "async_start", "async_done",
     )
 )  # fmt: skip
-"""Ops of these languages that speak with what is outside of the program, or may."""
+"""Ops of these languages that communicate with the world outside the program, or may."""
 
 
 def functional_source(name: str) -> str:
-    """The functional language that an op belongs to; empty for every other op.
+    """Return the functional language that an op belongs to; empty for every other op.
 
     >>> functional_source("onnx::TopK"), functional_source("onnx::com.microsoft.Gelu"), functional_source("aten::relu")
     ('ONNX', 'ONNX', '')
@@ -48,8 +48,8 @@ _VALUE_TENSORS: Final = frozenset(
 
 
 def has_value_tensors(name: str) -> bool:
-    """Whether the tensors that an op reads are MLIR's, which nobody can write: whatever else the op does, it does not
-    change them. (A call is not such an op: what it calls may be of any language.)
+    """Whether the tensors that an op reads are MLIR's immutable tensors: whatever else the op does, it does not
+    change them. (A call is not such an op: its callee may be of any language.)
 
     >>> has_value_tensors("iree_tensor_ext::dispatch.tensor.store"), has_value_tensors("aten::add_")
     (True, False)

@@ -1,14 +1,14 @@
-"""Which op a node's name means: one table over all op files, the bundled schemas, and torch's registry where it is
-installed.
+"""Maps a node's name and operand types to its op: one table over all op files, the bundled schemas, and torch's registry where it
+is installed.
 
 Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
-the ops that nobody gave a rule), and torch's own registry (`irscope.ops.schema.torch_registry`). Every schema passes through
-`irscope.ops.schema.corrections`, which corrects those that lie. An op in none of them is unknown: legal, and taken to do
+ops without rules), and torch's own registry (`irscope.ops.schema.torch_registry`). Every schema passes through
+`irscope.ops.schema.corrections`, which corrects wrong ones. An op in none of them is unknown: legal, and assumed to do
 anything.
 
 One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the
-node's operand types mean, and `schema_of(node)` its overload; answers are kept by op name and operand types, and in the node
-itself, so that asking again costs a tenth of a microsecond.
+node's operand types select, and `schema_of(node)` its overload. Answers are cached by op name and operand types, and in the node
+itself, so that a repeated query costs a tenth of a microsecond.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _OP_FILES: Final = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Choice:
-    """What a node's name and operand types mean."""
+    """The op, overload, effect and category that a node's name and operand types select."""
 
     op: Op | None
     schema: OpSchema | None
@@ -68,11 +68,11 @@ class _Choice:
 
 _UNKNOWN: Final = _Choice(None, None, "opaque", "other")
 _FUNCTIONAL: Final = _Choice(None, None, "pure", "other")
-"""An op of which only the language is known, and of that, that it has no memory."""
+"""An op of which only its functional language is known."""
 
 
 def lookup(name: str) -> Op | None:
-    """The op of this name with every overload known, or None. Where a name has several meanings: the tensor one.
+    """Return the op of this name with every known overload, or None. If a name has several meanings, it is the one on tensors.
 
     >>> lookup("aten::relu").category, lookup("aten::relu_").effect, lookup("my::op")
     ('pointwise', 'in-place', None)
@@ -82,12 +82,12 @@ def lookup(name: str) -> Op | None:
 
 
 def op_of(node: Node) -> Op | None:
-    """The op that a node means, chosen among those of its name by the operand types."""
+    """Return the op of a node, selected among those of its name by the operand types."""
     return _choice(node).op
 
 
 def overloads(name: str) -> tuple[OpSchema, ...]:
-    """Every corrected schema of a name, over all the ops that share it; empty for an unknown op.
+    """Return every corrected schema of a name, over all the ops that share it; empty for an unknown op.
 
     >>> overloads("my::op")
     ()
@@ -96,15 +96,15 @@ def overloads(name: str) -> tuple[OpSchema, ...]:
 
 
 def schema_of(node: Node) -> OpSchema | None:
-    """The overload that a node means; None when the op is unknown or no overload takes its operands."""
+    """Return the overload that a node calls; None when the op is unknown or no overload takes its operands."""
     return _choice(node).schema
 
 
 def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:
-    """What the node does to memory, by its corrected schema; `opaque` when that is not known.
+    """Return the node's effect on memory, by its corrected schema; `opaque` when that is not known.
 
-    Some ops write only under a flag (a batch normalisation that trains): in-place, unless `known`, the values of those
-    arguments that always have the same, says that the flag is off, or that there is nothing to write.
+    Some ops write only under a flag (a batch normalisation that trains). They are in-place, unless the constant arguments in
+    `known` show that the flag is off, or that there is nothing to write.
     """
     choice: _Choice = node.meaning or _choice(node)
     flag = statistics_flag(node.op) if known and choice.schema is not None else None
@@ -116,14 +116,14 @@ def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:
 
 
 def category_of(node: Node) -> Category:
-    """The kind of work the node does; `other` when that is not known."""
+    """Return the kind of work the node does; `other` when that is not known."""
     return _choice(node).category
 
 
 def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
-    """Each argument's operand by the argument's name; an argument that the node leaves out has its default.
+    """Return each argument's operand by the argument's name; an argument that the node leaves out has its default.
 
-    Operands of a vararg schema beyond the named ones are not in it.
+    Operands of a vararg schema beyond the named ones are not included.
     """
     inputs = node.inputs
     given = len(inputs)
@@ -134,7 +134,7 @@ def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
 
 
 def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
-    """The arguments that are constants of the graph, by name: what `effect_of` and `draws_random_numbers` want to know.
+    """Return the arguments that are constants of the graph, by name, as `effect_of` and `draws_random_numbers` take them.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse('''graph(%x : Tensor):
@@ -154,7 +154,7 @@ def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:
 
 
 def known_names() -> tuple[str, ...]:
-    """The names of all ops that are known without torch, sorted.
+    """Return the names of all ops that are known without torch, sorted.
 
     >>> "aten::add" in known_names()
     True
@@ -167,7 +167,7 @@ def _choice(node: Node) -> _Choice:
     if known is not None:
         return known
     found = _looked_up(node)
-    if found is not _UNKNOWN or node.op.startswith("prim::"):  # others are asked for again: a library may register them
+    if found is not _UNKNOWN or node.op.startswith("prim::"):  # others are looked up again: a library may register them
         object.__setattr__(node, "meaning", found)
     return found
 
@@ -183,21 +183,21 @@ def _looked_up(node: Node) -> _Choice:
 
 
 def _without_table(name: str, has_blocks: bool) -> _Choice:
-    """What is known of an op that no table has."""
+    """Return what is known about an op that is in no table."""
     if has_blocks or not functional_source(name):
         return _UNKNOWN
     return replace(_FUNCTIONAL, category="random") if draws_random_numbers(name) else _FUNCTIONAL
 
 
 def _choose_long(name: str, inputs: tuple[Value, ...]) -> _Choice | None:
-    """Only constructors of containers have so many operands; keeping their types would fill the memory for nothing."""
+    """Choose without a cache: only constructors of containers have so many operands, and caching their types would waste memory."""
     found = _ops(name)
     return _chosen(found, [value.type for value in inputs]) if found else None
 
 
 @lru_cache(maxsize=1 << 16)
 def _choose(name: str, *operands: Type | type[TensorType]) -> _Choice:
-    """Raises KeyError for an unknown op, so that it is asked for again: a library may register it later."""
+    """Raises KeyError for an unknown op, so that the cache does not keep it: a library may register it later."""
     found = _ops(name)
     if not found:
         raise KeyError(name)
@@ -223,7 +223,7 @@ def _chosen(ops: tuple[Op, ...], operands: list[Type]) -> _Choice:
 
 @cache
 def _bundled(name: str) -> tuple[Op, ...]:
-    """The ops of a name that are known without torch: those with rules, which get the bundled overloads that they
+    """Return the ops of a name that are known without torch: those with rules, and the bundled overloads that they
     leave out."""
     with_rules = _op_files().get(name, ())
     declared = {schema.overload for op in with_rules for schema in op.schemas}
@@ -239,7 +239,7 @@ def _with_torch(name: str, schemas: tuple[OpSchema, ...]) -> tuple[Op, ...]:
 
 
 def _ops(name: str) -> tuple[Op, ...]:
-    """The ops of a name. Torch is asked only for what no table of ours has: loading it takes seconds."""
+    """Return the ops of a name. Torch is consulted only for names in no bundled table, because loading it takes seconds."""
     found = _bundled(name)
     if found:
         return found
@@ -248,7 +248,7 @@ def _ops(name: str) -> tuple[Op, ...]:
 
 
 def _with_schemas(name: str, ops: tuple[Op, ...], schemas: Iterable[OpSchema]) -> tuple[Op, ...]:
-    """The ops with corrected schemas, and one more op, without rules, for the schemas that none of them declares."""
+    """Return the ops with corrected schemas, and one more op, without rules, for the schemas that none of them declares."""
     checked = tuple(replace(op, schemas=tuple(map(corrected, op.schemas))) for op in ops)
     rest = tuple(map(corrected, schemas))
     if not rest:

@@ -1,4 +1,4 @@
-"""The types of results of ops without a rule, asked of torch, which runs them on tensors without elements (`meta`)."""
+"""Infers the result types of ops without a type rule by running them in torch on `meta` tensors, which have no elements."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["meta_types"]
 
 
 class _NotStatic(Exception):
-    """An operand is not known in full."""
+    """Raised for an operand that is not known in full."""
 
 
 @lru_cache(maxsize=1)
 def has_torch() -> bool:
-    """Whether torch is installed; it is not imported to find out."""
+    """Whether torch is installed; does not import it."""
     return importlib.util.find_spec("torch") is not None
 
 
 def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] | str:
-    """What is known of each result, or why nothing is."""
+    """Return what is known about each result, or the reason why nothing is."""
     schema = schema_of(node)
     if schema is None or not schema.name.startswith("aten::"):
         return f"nothing is known of {node.op}" if schema is None else f"{node.op} has no type rule"
@@ -55,9 +55,9 @@ def _run(
     try:
         packet = getattr(torch.ops.aten, name)
         result = without_gradients(torch, getattr(packet, overload or "default"), *positional, **keyword)
-    except Exception as error:  # torch raises whatever it likes for an op that has no meta kernel
+    except Exception as error:  # torch raises errors of any class for an op without a meta kernel
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        return f"torch does not tell the type of {name}: {first_line}"
+        return f"torch cannot infer the type of {name}: {first_line}"
     results = result if count != 1 else (result,)
     return [_fact(item) for item in results] if len(results) == count else f"{name} gives {len(results)} results"
 
@@ -80,7 +80,7 @@ def _meta(operand: Abstract) -> Any:
 
 
 def _fact(result: Any) -> Abstract:
-    """Strides are left out: a meta kernel's need not be those of the kernel that runs."""
+    """Convert torch's result, without strides: those of a meta kernel need not be those of the kernel that runs."""
     if isinstance(result, list | tuple):
         return [_fact(item) for item in result]
     if hasattr(result, "dtype") and hasattr(result, "shape"):

@@ -2,7 +2,7 @@
 
 A kernel has one or two entries. `<name>` takes any strides and alignment. `<name>_vector` moves 16 bytes of the widest
 tensor at a time, and exists when the schedule has vectors; the launcher may use it when pointers are aligned to whole
-vectors (`alignments`). The kernel's name is that of the spec, and a code for the schedule that its text was made for.
+vectors (`alignments`). The kernel's name is that of the spec, followed by a code for its schedule.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["BLOCK", "emit_cuda", "emit_module", "entry_names", "kernel_name", "s
 
 
 def kernel_name(spec: KernelSpec, schedule: Schedule) -> str:
-    """The symbol of the entry that takes any alignment."""
+    """Return the symbol of the entry that takes any alignment."""
     return f"{spec.name}_{schedule.code}"
 
 
 def entry_names(spec: KernelSpec, schedule: Schedule) -> tuple[str, ...]:
-    """The symbols of the entries, the one for any alignment first."""
+    """Return the symbols of the entries, the one for any alignment first."""
     name = kernel_name(spec, schedule)
     return (name, f"{name}_vector") if schedule.width > 1 else (name,)
 
 
 def emit_cuda(spec: KernelSpec, schedule: Schedule | None = None) -> SourceText:
-    """The kernel as CUDA C++ text with all its entries; for a likely schedule if none is given."""
+    """Return the kernel as CUDA C++ text with all its entries; for a likely schedule if none is given."""
     schedule = likely_schedule(spec) if schedule is None else schedule
     helpers: set[str] = set()
     lines = _entries(spec, schedule, helpers)
@@ -42,7 +42,7 @@ def emit_cuda(spec: KernelSpec, schedule: Schedule | None = None) -> SourceText:
 
 
 def emit_module(kernels: Iterable[tuple[KernelSpec, Schedule]]) -> str:
-    """The text of several kernels, which are compiled faster together than one by one."""
+    """Return the text of several kernels, which compile faster together than one by one."""
     helpers: set[str] = set()
     parts = [_entries(spec, schedule, helpers) for spec, schedule in dict.fromkeys(kernels)]
     whole = _head(helpers)
@@ -64,8 +64,8 @@ def _head(helpers: set[str]) -> Lines:
 
 
 def _entries(spec: KernelSpec, schedule: Schedule, helpers: set[str]) -> Lines:
-    """Single elements: as many to a thread as the vectors hold if these are the whole row, else as many as there are
-    vectors."""
+    """Emit the entries. In the one for single elements, each thread has as many elements as its vectors hold if the row is held,
+    else as many as it has vectors."""
     kind = RowsText if spec.reduced else PointsText
     name = kernel_name(spec, schedule)
     single = kind(spec, schedule, 1, schedule.repeat * (schedule.width if schedule.held else 1), helpers)

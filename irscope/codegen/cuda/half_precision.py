@@ -1,12 +1,12 @@
-"""What may be computed more cheaply on a GPU because its result is rounded to a half.
+"""Cheaper instructions on a GPU for values that are rounded to half precision.
 
-A GELU of halves is bound by the instructions of its erf and not by memory: `erff` takes some 25. Where `1 + erf(z)` goes
-into products and quotients alone, and from there into a half, its relative error passes on as it is, and the half has 8
-or 11 bits. For negative z it is `erfc(-z)`, which a product of `exp(-z * z)` and a polynomial of `1 / (1 + p |z|)` gives
-to 2.4e-4 (bfloat16, four coefficients) or 3.2e-5 (float16, five) over the whole range, a twelfth to an eighth of the
-half's last place. That is nearer to the exact value than `1 + erf(z)` in float32, of which cancellation leaves nothing
-from z = -4 on. The exponential is held 2**64 times too large, which the coefficients undo, so that it may be computed
-without the instructions for denormals and is right where results of bfloat16 are.
+A GELU of halves is bound by the instructions of its erf and not by memory: `erff` takes some 25. Where `1 + erf(z)` is used
+only in products and quotients, and their result is rounded to a half, its relative error is passed on unchanged, and the half
+has only 8 or 11 bits. For negative z it is `erfc(-z)`, which a product of `exp(-z * z)` and a polynomial of `1 / (1 + p |z|)`
+approximates to 2.4e-4 (bfloat16, four coefficients) or 3.2e-5 (float16, five) over the whole range, a twelfth to an eighth of
+the half's last place. That is closer to the exact value than `1 + erf(z)` in float32, of which cancellation leaves nothing
+for z below -4. The exponential is scaled by 2**64, which the coefficients undo, so that it can be computed
+without the instructions for denormals and is still right over the range of bfloat16 results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from irscope.codegen.kernel import Instruction, KernelSpec, constant_value
 __all__ = ["HALF_HELPERS", "ONE_PLUS_ERF", "cheaper_for_halves"]
 
 ONE_PLUS_ERF: Final = {"bfloat16": "one_plus_erf_bfloat16", "float16": "one_plus_erf_float16"}
-"""The instruction, and the function in the text, by the least exact element type that it is good for."""
+"""By element type, the instruction (and the function in the text) that is exact enough for it."""
 
 _COEFFICIENTS: Final = {
     "bfloat16": (0.425, (0.23705392, 0.2734721, 0.07649328, 0.41322085)),
@@ -42,7 +42,7 @@ _TEXT: Final = """static __device__ __forceinline__ float NAME(float z) {
 }"""
 
 _KEEPING: Final = ("mul", "div", "neg", "abs")
-"""Ops that hand a relative error on as it is."""
+"""Ops that pass a relative error on unchanged."""
 
 
 def _text(dtype: str) -> str:
@@ -55,11 +55,11 @@ def _text(dtype: str) -> str:
 
 
 HALF_HELPERS: Final = {ONE_PLUS_ERF[dtype]: _text(dtype) for dtype in ONE_PLUS_ERF}
-"""Functions that the text of a kernel uses."""
+"""Device functions of these instructions, by name."""
 
 
 def cheaper_for_halves(spec: KernelSpec) -> KernelSpec:
-    """The spec with the instructions above where they are exact enough; the spec itself if they are nowhere."""
+    """Return the spec with the instructions above where they are exact enough; the spec itself if that is nowhere."""
     steps = spec.instructions
     users: list[list[int]] = [[] for _ in steps]
     for index, code in enumerate(steps):
@@ -78,7 +78,7 @@ def cheaper_for_halves(spec: KernelSpec) -> KernelSpec:
 
 
 def _erf_of(steps: Sequence[Instruction], code: Instruction) -> int | None:
-    """The erf in `1 + erf`."""
+    """Match `1 + erf(…)` in float32 and return the erf."""
     if code.op != "add" or code.dtype != "float32":
         return None
     for one, other in (code.args, code.args[::-1]):
@@ -91,7 +91,7 @@ def _erf_of(steps: Sequence[Instruction], code: Instruction) -> int | None:
 def _rounded_to(
     steps: Sequence[Instruction], users: Sequence[Sequence[int]], written: set[int], start: int
 ) -> str | None:
-    """The most exact half among those to which all that is made of a value is rounded; None if something is not."""
+    """Return the most exact half type to which the uses of a value are rounded; None if one of them is not rounded to a half."""
     todo, seen, halves = [start], {start}, set()
     while todo:
         index = todo.pop()
@@ -110,7 +110,7 @@ def _rounded_to(
 
 
 def _without_the_unused(spec: KernelSpec) -> KernelSpec:
-    """Only instructions that some result needs; inputs stay, for they are what a launch hands over."""
+    """Drop the instructions that no result needs; inputs stay, because a launch passes them."""
     needed = {result.instruction for result in spec.outputs}
     for index in range(len(spec.instructions) - 1, -1, -1):
         if index in needed:

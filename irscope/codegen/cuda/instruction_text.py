@@ -1,7 +1,7 @@
-"""Each instruction of a kernel spec as a CUDA C++ expression, and how each element type lies in memory and in
+"""Each instruction of a kernel spec as a CUDA C++ expression, and the representation of each element type in memory and in
 registers.
 
-Without headers there is no `__half`: halves lie in memory as 16-bit words, and are converted by one instruction on
+Without headers there is no `__half`: halves are stored as 16-bit words, and are converted by one instruction on
 the device. The text outside `__CUDA_ARCH__` is plain C++ with the same meaning, so that a C++ compiler can check the
 text.
 """
@@ -27,14 +27,14 @@ _UNSIGNED: Final = {
     "int64": "unsigned long long", "int32": "unsigned", "int16": "unsigned", "int8": "unsigned", "uint8": "unsigned",
     "bool": "unsigned",
 }  # fmt: skip
-"""Where integer arithmetic is done, so that it wraps around."""
+"""The types in which integer arithmetic is done, so that it wraps around."""
 
 _INFIX: Final = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
     "ge": ">=", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
-_ALONE: Final = {"add": "__{}add_rn({}, {})", "sub": "__{}sub_rn({}, {})", "mul": "__{}mul_rn({}, {})"}
-"""Arithmetic that is never joined into a multiply-add."""
+_UNCONTRACTED: Final = {"add": "__{}add_rn({}, {})", "sub": "__{}sub_rn({}, {})", "mul": "__{}mul_rn({}, {})"}
+"""Arithmetic that is never contracted into a multiply-add."""
 _CALLS: Final = {
     "exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "erf", "floor", "ceil",
     "trunc", "pow", "fmod", "fma",
@@ -56,7 +56,7 @@ _PAIRS: Final = """template <int N> static __device__ __forceinline__ Pack<unsig
 #endif
   return p;
 }"""
-"""Two floats are rounded by one instruction from compute capability 8.0 on."""
+"""Rounds two floats by one instruction from compute capability 8.0 on."""
 
 HELPERS: Final = {
     "quotient": """static __device__ __forceinline__ i64 quotient(i64 a, i64 b) {
@@ -163,15 +163,15 @@ template <class T> static __device__ __forceinline__ T python_remainder(T a, T b
   return b == 0 || b == -1 ? 0 : a % b;
 }""",
 }
-"""Functions that the text of a kernel uses, in an order in which they can stand; only those in use are written."""
+"""Functions that the text of a kernel uses, each after those it calls; only those in use are emitted."""
 
 
 def element_text(
     code: Instruction, args: list[str], arg_types: list[str], helpers: set[str], *, exact: bool = False
 ) -> str:
-    """The instruction as an expression over the names of its operands; notes the helpers that it calls.
+    """Return the instruction as an expression over the names of its operands; the helpers it calls are added to `helpers`.
 
-    In an `exact` kernel a product and a sum round one after the other, whatever the compiler may do elsewhere.
+    In an `exact` kernel a product and a sum round separately, even if the compiler contracts them elsewhere.
 
     >>> element_text(Instruction("exp", (0,), "float32"), ["t0"], ["float32"], set())
     'expf(t0)'
@@ -188,8 +188,8 @@ def element_text(
         return f"{args[0]} ? {args[1]} : {args[2]}"
     if code.op == "isnan":
         return f"{args[0]} != {args[0]}"
-    if exact and is_float(dtype) and code.op in _ALONE:
-        return _rounded(_ALONE[code.op].format("d" if dtype == "float64" else "f", *args), dtype, helpers)
+    if exact and is_float(dtype) and code.op in _UNCONTRACTED:
+        return _rounded(_UNCONTRACTED[code.op].format("d" if dtype == "float64" else "f", *args), dtype, helpers)
     text = (
         _float_text(code.op, args, dtype, helpers)
         if is_float(arg_types[0])
@@ -201,7 +201,7 @@ def element_text(
 
 
 def load_text(place: str, dtype: str, helpers: set[str]) -> str:
-    """The register value of a word in memory."""
+    """Return the register value of a word in memory."""
     if dtype in ("float16", "bfloat16"):
         name = "from_half" if dtype == "float16" else "from_bfloat"
         helpers.add(name)
@@ -210,7 +210,7 @@ def load_text(place: str, dtype: str, helpers: set[str]) -> str:
 
 
 def store_text(value: str, dtype: str, helpers: set[str]) -> str:
-    """The word to store for a register value."""
+    """Return the word to store for a register value."""
     if dtype in ("float16", "bfloat16"):
         name = "to_half" if dtype == "float16" else "to_bfloat"
         helpers.add(name)
@@ -273,14 +273,14 @@ def _cast(arg: str, source: str, target: str, helpers: set[str]) -> str:
 
 
 def _rounded(text: str, dtype: str, helpers: set[str]) -> str:
-    """A float rounded to a half type and back; every other type is what it is."""
+    """Round a float to a half type and back; leave every other type unchanged."""
     if dtype not in ("float16", "bfloat16"):
         return text
     return load_text(store_text(text, dtype, helpers), dtype, helpers)
 
 
 def literal(value: float, dtype: str) -> str:
-    """A constant that the compiler reads back as exactly this number."""
+    """Return a constant that the compiler reads back as exactly this number."""
     if dtype == "bool":
         return "true" if value else "false"
     if not is_float(dtype):

@@ -1,7 +1,7 @@
-"""What the CUDA entries of every kernel share: arguments, places of elements in memory, instructions as statements.
+"""The text that the CUDA entries of all kernels share: arguments, addresses of elements, instructions as statements.
 
 Arguments, in this order: the results' pointers; for each operand a pointer, a number as `double` or `long long`, or
-the first number of an index; the extent of each loop; the strides, in elements, that the spec does not know
+the first number of an index; the extent of each loop; the strides, in elements, that the spec does not fix
 (`stride_arguments`); and for a partial kernel the steps of a part and the results of a part.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["EntryText"]
 
 
 class EntryText:
-    """One entry while its text is written."""
+    """One entry while its text is emitted."""
 
     def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
         """`width`: elements of a vector access of this entry; `repeat`: how many of them a thread loads at once."""
@@ -32,7 +32,7 @@ class EntryText:
         self.first_input = len(spec.outputs)
         self.lines = Lines()
         self.names: dict[int, str] = {}
-        """The expression that stands for each instruction where text is written now."""
+        """The current expression for each instruction."""
         self._indent = 1
         for index, code in enumerate(spec.instructions):
             if code.op == "const":
@@ -42,12 +42,12 @@ class EntryText:
     # -- lines --------------------------------------------------------------------------------------------------------
 
     def add(self, text: str, *, node: int = NO_NODE) -> None:
-        """One line, indented."""
+        """Append one line, indented."""
         self.lines.add("  " * self._indent + text, node=node)
 
     @contextmanager
     def braces(self, head: str, *, unrolled: bool = False) -> Iterator[None]:
-        """A block of lines; an unrolled loop must be known to the compiler in full."""
+        """Emit a block in braces; an unrolled loop must have bounds known at compile time."""
         if unrolled:
             self.lines.add("#pragma unroll")
         self.add(f"{head} {{".strip())
@@ -58,7 +58,7 @@ class EntryText:
 
     @contextmanager
     def entry(self, name: str) -> Iterator[None]:
-        """The function itself."""
+        """Emit the function around its body."""
         params = [f"{MEMORY[result.dtype]}* __restrict__ y{i}" for i, result in enumerate(self.spec.outputs)]
         for i, operand in enumerate(self.spec.inputs):
             if operand.kind == "tensor":
@@ -76,9 +76,9 @@ class EntryText:
     # -- places -------------------------------------------------------------------------------------------------------
 
     def offset(self, slot: int, loops: Iterable[int], *, index: bool = False) -> str:
-        """How many elements from its pointer a tensor's element lies, by the steps i0, i1, … of these loops.
+        """Return the offset of a tensor's element from its pointer, in elements, by the steps i0, i1, … of these loops.
 
-        With `index`, of the innermost loop the step of lane `e`.
+        With `index`, the step of the innermost loop is that of lane `e`.
         """
         pattern, terms = self.tensors[slot].pattern, []
         for loop in loops if pattern else ():
@@ -89,7 +89,7 @@ class EntryText:
         return " + ".join(terms) or "0"
 
     def split_steps(self, loops: Sequence[int], rest: str, inner: str) -> None:
-        """From a number to the steps of these loops, the last counting to `inner`."""
+        """Decompose a number into the steps of these loops, the last of which has extent `inner`."""
         extents = [f"n{loop}" for loop in loops[:-1]] + [inner]
         for loop, extent in reversed(list(zip(loops[1:], extents[1:], strict=True))):
             self.add(
@@ -106,19 +106,19 @@ class EntryText:
         return "i64" if self.schedule.wide else "int"
 
     def quotient(self, a: str, b: str) -> str:
-        """The quotient of two numbers of steps."""
+        """Return the quotient of two numbers of steps."""
         if not self.schedule.wide:
             return f"(int)((unsigned){a} / (unsigned){b})"
         self.helpers.add("quotient")
         return f"quotient({a}, {b})"
 
     def is_vector(self, slot: int) -> bool:
-        """Whether a thread's elements of a tensor lie side by side."""
+        """Whether a thread's elements of a tensor are contiguous."""
         tensor = self.tensors[slot]
         return tensor.has_memory and self.width > 1 and tensor.pattern[-1] == UNIT
 
     def loaded(self, slot: int, place: str, pointer: str) -> str:
-        """What lies at a place, in elements behind a pointer: a `Pack` of elements side by side, or one element."""
+        """Return a load at an offset from a pointer, in elements: of a `Pack` of contiguous elements, or of one element."""
         if not self.is_vector(slot):
             return f"{pointer}[{place}]"
         pack = self.memory_type(slot)
@@ -128,7 +128,7 @@ class EntryText:
         return f"*(const {pack}*)({pointer} + {place})"
 
     def memory_type(self, slot: int) -> str:
-        """The C++ type of what `loaded` gives."""
+        """Return the C++ type of what `loaded` loads."""
         kind = MEMORY[self.tensors[slot].dtype]
         if not self.is_vector(slot):
             return kind
@@ -136,7 +136,7 @@ class EntryText:
         return f"Pack<{kind}, {self.width}>"
 
     def store(self, slot: int, pointer: str, value: str) -> None:
-        """Write what `memory_type` says, past the caches if the schedule says so."""
+        """Store a value of `memory_type`, bypassing the caches if the schedule is streaming."""
         node = self.spec.instructions[self.spec.outputs[slot].instruction].node
         if not self.is_vector(slot):
             self.add(f"*({pointer}) = {value};", node=node)
@@ -149,18 +149,18 @@ class EntryText:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def in_register(self, slot: int, word: str) -> str:
-        """A loaded word as a value to compute with; of a vector, lane `e`."""
+        """Return a loaded word as a value to compute with; for a vector, lane `e`."""
         text = load_text(f"{word}.e[e]" if self.is_vector(slot) else word, self.tensors[slot].dtype, self.helpers)
         return f"({text})"
 
     def scalar_value(self, slot: int) -> str:
-        """A number given at run time."""
+        """Return the value of a scalar operand."""
         dtype = self.tensors[slot].dtype
         text = f"x{slot - self.first_input}"
         return f"({text} != 0)" if dtype == "bool" else f"({REGISTER[dtype]}){text}"
 
     def value_text(self, index: int) -> str:
-        """An instruction as an expression over the names of its operands."""
+        """Return an instruction as an expression over the names of its operands."""
         code, spec = self.spec.instructions[index], self.spec
         if code.op == "count":
             steps = " * ".join(f"n{loop}" for loop in spec.reduced)
@@ -178,14 +178,14 @@ class EntryText:
         return load_text(store_text(text, dtype, self.helpers), dtype, self.helpers)
 
     def declare_word(self, slot: int) -> None:
-        """A place for what a thread writes to a result; halves side by side are rounded in pairs at the end."""
+        """Declare a variable for what a thread writes to a result; contiguous halves are rounded in pairs at the end."""
         if self._in_pairs(slot):
             self.add(f"float f{slot}[{self.width}];")
         else:
             self.add(f"{self.memory_type(slot)} w{slot};")
 
     def set_word(self, slot: int) -> None:
-        """Put the value of an element, of a vector lane `e`, in its place."""
+        """Assign the value of an element, or of lane `e` of a vector, to that variable."""
         result = self.spec.outputs[slot]
         node = self.spec.instructions[result.instruction].node
         if self._in_pairs(slot):
@@ -194,7 +194,7 @@ class EntryText:
             self.add(f"w{slot}{'.e[e]' if self.is_vector(slot) else ''} = {self.stored(slot)};", node=node)
 
     def store_word(self, slot: int, pointer: str) -> None:
-        """Write what was put in place."""
+        """Store that variable to memory."""
         word = f"w{slot}"
         if self._in_pairs(slot):
             dtype = self.spec.outputs[slot].dtype
@@ -207,11 +207,11 @@ class EntryText:
         return self.is_vector(slot) and self.tensors[slot].dtype in ("float16", "bfloat16")
 
     def stored(self, slot: int) -> str:
-        """The word to write for a result."""
+        """Return the word to write for a result."""
         return store_text(self._before_rounding(slot), self.spec.outputs[slot].dtype, self.helpers)
 
     def _before_rounding(self, slot: int) -> str:
-        """The value of a result; of a cast to a half that is made here, and by storing it again, the operand."""
+        """Return the value of a result; for a cast to a half computed here, its operand, because storing rounds again anyway."""
         result = self.spec.outputs[slot]
         code, name = self.spec.instructions[result.instruction], self.names[result.instruction]
         is_half = code.op == "cast" and code.dtype == result.dtype and code.dtype in ("float16", "bfloat16")

@@ -1,4 +1,4 @@
-"""The CUDA entries of a pointwise kernel: each thread some vectors, all loads before any arithmetic."""
+"""The CUDA entries of a pointwise kernel: each thread has some vectors, and loads all of them before any arithmetic."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["PointsText"]
 
 
 class PointsText(EntryText):
-    """Thread number `t` of a block takes the vectors `t`, `t + 256`, … of the block's."""
+    """An entry in which thread `t` of a block computes the vectors `t`, `t + 256`, … of the block."""
 
     def write(self, name: str) -> None:
-        """The whole entry."""
+        """Emit the whole entry."""
         spec, width = self.spec, self.width
         count = "i64" if self.schedule.wide else "unsigned"
         extents = [f"({count})n{loop}" for loop in range(spec.rank)]
@@ -48,7 +48,7 @@ class PointsText(EntryText):
         self.split_steps(range(rank), "point", inner)
 
     def _place(self, slot: int) -> str:
-        """Where a thread's elements begin: the innermost loop counts vectors."""
+        """Return where a thread's elements start; the innermost loop counts vectors."""
         rank = self.spec.rank
         outer = self.offset(slot, range(rank - 1))
         if self.width == 1 or not self.is_vector(slot):
@@ -56,7 +56,7 @@ class PointsText(EntryText):
         return f"{outer} + i{rank - 1} * {self.width}"
 
     def _values(self, moving: list[int], at: str) -> None:
-        """Names for what operands are in registers."""
+        """Name the operands' values in registers."""
         for index, code in enumerate(self.spec.instructions):
             if code.op != "input":
                 continue
@@ -80,7 +80,7 @@ class PointsText(EntryText):
         return f"{self.offset(slot, range(rank - 1))} + {inner}"
 
     def _elements(self) -> None:
-        """Compute a vector and write it."""
+        """Emit the computation of a vector and its store."""
         outputs = range(len(self.spec.outputs))
         for slot in outputs:
             self.declare_word(slot)
@@ -102,7 +102,7 @@ class PointsText(EntryText):
             self.set_word(slot)
 
     def _remainder(self, moving: list[int]) -> None:
-        """The elements behind the last whole vector of the only loop, by the first threads of the first block."""
+        """Emit the elements after the last whole vector of the only loop, computed by the first threads of the first block."""
         width, self.width = self.width, 1
         with self.braces(f"if (blockIdx.x == 0 && threadIdx.x < n0 % {width})"):
             self.add(f"const {self.step} i0 = n0 / {width} * {width} + threadIdx.x;")

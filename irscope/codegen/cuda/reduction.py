@@ -1,12 +1,12 @@
 """The CUDA entries of a kernel with reductions.
 
-A team of threads takes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
-loops, `team` vectors at a time, and join what they gathered after each pass (`reduction_passes`). In a row, the lanes of
-a vector are steps of the innermost reduced loop; in columns they are different columns, and what is computed once per
+A team of threads computes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
+loops, `team` vectors at a time, and combine their accumulators after each pass (`reduction_passes`). In a row, the lanes of
+a vector are steps of the innermost reduced loop. In columns they are different columns, and what is computed once per
 step of the kept loops is computed once per lane.
 
-A held row is read once, in its first pass: what later passes need of it stays in arrays `k…` that the compiler keeps
-in registers, because every loop over them is unrolled. No thread leaves early: all must be there when a team joins.
+A held row is read once, in its first pass: the values that later passes need stay in arrays `k…` that the compiler keeps
+in registers, because every loop over them is unrolled. No thread exits early, because all must take part when a team combines.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["RowsText"]
 
 
 class RowsText(TeamText):
-    """Rows or columns, as the spec has it."""
+    """An entry for rows or columns, depending on the spec."""
 
     def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
         super().__init__(spec, schedule, width, repeat, helpers)
         self.kept = [loop for loop in range(spec.rank) if loop not in spec.reduced]
 
     def write(self, name: str) -> None:
-        """The whole entry."""
+        """Emit the whole entry."""
         with self.entry(name):
             self.shared_memory()
             self._cell()
@@ -46,7 +46,7 @@ class RowsText(TeamText):
     # -- places -------------------------------------------------------------------------------------------------------
 
     def _cell(self) -> None:
-        """Which row or tile this thread's team has, and where it lies."""
+        """Emit which row or tile this thread's team has, and its pointers."""
         schedule, spec = self.schedule, self.spec
         if self.columns:
             last, wide = spec.rank - 1, schedule.side * self.width
@@ -85,7 +85,7 @@ class RowsText(TeamText):
         return f"{kind}* __restrict__ const" if slot < self.first_input else f"const {kind}* __restrict__ const"
 
     def _extent(self) -> None:
-        """How many vectors of the reduced loops there are, and which of them are this block's."""
+        """Emit the range of vectors of the reduced loops that this block has."""
         steps = " * ".join(f"n{loop}" for loop in self.spec.reduced)
         if self.width > 1 and not self.columns:
             steps = f"{steps} / {self.width}"
@@ -100,7 +100,7 @@ class RowsText(TeamText):
         )
 
     def _steps(self) -> None:
-        """The steps of the reduced loops at vector number `j`."""
+        """Emit the steps of the reduced loops at vector number `j`."""
         loops, wide = list(self.spec.reduced), self.width > 1 and not self.columns
         point = f"j * {self.width}" if wide else "j"
         if len(loops) > 1:
@@ -112,7 +112,7 @@ class RowsText(TeamText):
     # -- once per cell ------------------------------------------------------------------------------------------------
 
     def _plan_passes(self) -> None:
-        """What is computed anew in each pass, and what is kept in registers from one to the next."""
+        """Determine what each pass computes, and which values stay in registers from one pass to the next."""
         self.bodies: list[tuple[list[int], list[int]]] = []
         known: set[int] = set()
         for each in self.nest.passes:
@@ -129,7 +129,7 @@ class RowsText(TeamText):
         return f"{name}[e]" if self.lanes > 1 else name
 
     def _once(self, indices: Sequence[int]) -> None:
-        """Instructions with one value per step of the kept loops."""
+        """Emit instructions with one value per step of the kept loops."""
         for index in indices:
             code = self.spec.instructions[index]
             if code.op == "input":
@@ -224,9 +224,10 @@ class RowsText(TeamText):
         self.join(each)
 
     def _vectors(self, number: int, each: Pass, operands: Sequence[int], repeat: int, end: str) -> None:
-        """Some vectors of each thread, of which those before `end` are there; without an end all are.
+        """Emit some vectors of each thread, of which only those before `end` exist; without an end all do.
 
-        The first pass loads all before it computes; later ones find them in a cache, and need fewer registers.
+        The first pass loads all vectors before it computes. Later ones find them in a cache and load one at a time, which needs
+        fewer registers.
         """
         fresh, read = self.bodies[number]
         for i in operands:
@@ -246,7 +247,7 @@ class RowsText(TeamText):
         team = self.schedule.team
         guard = f" if (first + u * {team} < {end})" if end else ""
         outer = self.braces(f"for (int u = 0; u < {repeat}; u++){guard}", unrolled=True)
-        return _Both(outer, lambda: self.add(f"const {self.step} j = first + u * {team};"))
+        return _BlockWithHead(outer, lambda: self.add(f"const {self.step} j = first + u * {team};"))
 
     def _is_load(self, index: int) -> bool:
         code = self.spec.instructions[index]
@@ -257,7 +258,7 @@ class RowsText(TeamText):
         self.add(f"v{i}[u] = {self.loaded(slot, self.offset(slot, self.spec.reduced), f'p{i}')};")
 
     def _point(self, fresh: Sequence[int], read: Sequence[int], each: Pass) -> None:
-        """A vector of elements: computed, kept, gathered and written."""
+        """Emit a vector of elements: compute, keep, accumulate and store."""
         spec = self.spec
         for index in read:
             self.names[index] = f"k{index}[u][{'e' if self.width > 1 else '0'}]"
@@ -295,8 +296,8 @@ class RowsText(TeamText):
             self.add(f"k{index}[u][{'e' if self.width > 1 else '0'}] = t{index};", node=code.node)
 
 
-class _Both:
-    """A block whose first lines are always the same."""
+class _BlockWithHead:
+    """A block that starts with a fixed first line."""
 
     def __init__(self, block: Any, first: Any) -> None:
         self.block = block

@@ -1,8 +1,8 @@
-"""How a reduction takes in more elements on a GPU: in a thread, across the lanes of a warp, and through shared memory.
+"""The accumulators of a reduction on a GPU and the statements that combine them, in a thread or across threads.
 
-As on the processor, argmax and argmin are held in two accumulators (what is compared, and its index), every
-accumulator starts with a value that changes nothing, and joining two does not depend on which comes first: of equals
-the smaller index wins, NaN wins over all numbers. So all threads of a team end with the same bits.
+As on the CPU, argmax and argmin have two accumulators (what is compared, and its index), every
+accumulator starts with a neutral value, and combining two is commutative: ties go to
+the smaller index, and NaN wins over all numbers. So all threads of a team end with the same bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POWERS: Final = """template <class T> static __device__ __forceinline__ void NA
   s = b > m ? times_plus(s, e, (T)SUM) : times_plus((T)SUM, e, s);
   m = greatest(m, b);
 }"""
-"""A largest element and the sum of exponentials from there, joined with others: the smaller of the two scales its sum."""
+"""Combines two pairs of a largest element and the sum of exponentials relative to it: the one with the smaller maximum is scaled."""
 
 JOIN_HELPERS: Final = {
     "other": """static __device__ __forceinline__ float other(float v, int d) { return __shfl_xor_sync(0xffffffffu, v, d); }
@@ -51,22 +51,22 @@ static __device__ __forceinline__ double times_plus(double a, double b, double c
 
 
 def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
-    """The C++ types of a reduction's accumulators."""
+    """Return the C++ types of a reduction's accumulators."""
     own, op = REGISTER[accumulated_dtype(spec, index)], spec.instructions[index].op
     return (own, "i64") if op in POSITIONS else (own, own) if op == EXPONENTIALS else (own,)
 
 
 def first_values(spec: KernelSpec, index: int) -> tuple[str, ...]:
-    """What a reduction's accumulators start with."""
+    """Return the initial values of a reduction's accumulators."""
     op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
-    if op == EXPONENTIALS:  # the least number, from which -inf is infinitely far
+    if op == EXPONENTIALS:  # the least finite number, which minus infinity is infinitely far below
         return literal(float(np.finfo(dtype).min), dtype), literal(0.0, dtype)
     first = literal(neutral_value(op, dtype), dtype)
     return (first, "9223372036854775807ll") if op in POSITIONS else (first,)
 
 
 def gathered(spec: KernelSpec, index: int, held: Sequence[str]) -> str:
-    """A reduction's result, from its accumulators."""
+    """Return a reduction's result, from its accumulators."""
     if spec.instructions[index].op != EXPONENTIALS:
         return held[-1]
     infinite = literal(float("inf"), accumulated_dtype(spec, index))
@@ -74,7 +74,7 @@ def gathered(spec: KernelSpec, index: int, held: Sequence[str]) -> str:
 
 
 def joined(spec: KernelSpec, index: int, held: Sequence[str], more: Sequence[str], helpers: set[str]) -> str:
-    """The statement that takes further values into the accumulators."""
+    """Return the statement that accumulates further values."""
     op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
     kind = REGISTER[dtype]
     if op in POSITIONS:

@@ -1,11 +1,11 @@
-"""How the work of a kernel is laid over the threads of a GPU, chosen from the extents of a launch.
+"""Chooses how the work of a kernel is distributed over the threads of a GPU, from the extents of a launch.
 
-A pointwise kernel gives each thread some vectors of 16 bytes. A kernel with reductions gives each row, or each tile of
-columns side by side, to a **team** of threads: a few lanes of a warp, a warp, or a block. Where a row fits the team's
-registers it is **held**: read once, however many passes the kernel makes. Longer rows are read again in each pass. The
-number of registers that this takes is counted by the values that live from one pass to the next (`held_values`).
+A pointwise kernel assigns each thread some vectors of 16 bytes. A kernel with reductions assigns each row, or each tile of
+columns side by side, to a **team** of threads: a few lanes of a warp, a warp, or a block. A row that fits the team's
+registers is **held**: read once, however many passes the kernel makes. Longer rows are read again in each pass. The
+number of registers needed is that of the values that are live from one pass to the next (`held_values`).
 
-Where there are too few rows to fill the GPU, `parts_of` says into how many parts the reduced loops should be cut.
+Where there are too few rows to fill the GPU, `parts_of` returns into how many parts the reduced loops should be cut.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ __all__ = [
 BLOCK: Final = 256
 """Threads of a block of a pointwise kernel."""
 MULTIPROCESSORS: Final = 132
-"""Of the GPU that is assumed where none can be asked: an H100."""
+"""Multiprocessors of the GPU assumed when none is available: an H100."""
 HELD_BYTES: Final = 128
 """Bytes of a row that a thread may keep in registers: 32 of them, half of what it may have in a block of 1024."""
 _VECTOR_BYTES: Final = 16
 _WARP: Final = 32
 _REGISTERS: Final = 65536
-"""Of a multiprocessor."""
+"""Registers of a multiprocessor."""
 _MOST_SHARED: Final = 40 << 10
 """Bytes of shared memory of a block; 48 KiB need no permission."""
 _STREAMING: Final = 32 << 20
-"""Bytes from which stores pass the level-two cache, which holds 40 to 60 MB."""
+"""Bytes moved above which stores bypass the level-two cache, which holds 40 to 60 MB."""
 _STEPS: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Vectors per thread that kernels are compiled for."""
 _NARROW: Final = 1 << 30
-"""Points of a launch up to which steps are counted with 32 bits, whose division is several times cheaper."""
+"""Points of a launch up to which steps are counted in 32 bits, whose division is several times cheaper."""
 _PART: Final = 4096
-"""Elements that a part of a cut row has at least."""
+"""The least elements of a part of a cut row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What is compiled into the text besides the spec.
+    """The parameters besides the spec that the text of a kernel depends on.
 
     >>> Schedule("rows", width=4, repeat=8, team=32, held=True).code
     'r4x8t32h'
@@ -76,17 +76,17 @@ class Schedule:
     team: int = 1
     """Threads that share a row or a tile of columns; a power of two."""
     side: int = 1
-    """Of columns: vectors side by side in a tile; a power of two."""
+    """For columns: vectors side by side in a tile; a power of two."""
     held: bool = False
     """Whether `repeat` vectors of each thread of the team hold the whole row."""
     whole: bool = False
-    """Whether a held row has exactly that many elements, so that no thread need ask whether it has one."""
+    """Whether a held row has exactly that many elements, so that no thread needs a bounds check."""
     partial: bool = False
-    """Whether the reduced loops are cut, and the second number of a block is that of the part."""
+    """Whether the reduced loops are cut, and the second coordinate of a block is the number of the part."""
     streaming: bool = False
-    """Whether loads and stores leave the caches to others."""
+    """Whether loads and stores avoid occupying the caches."""
     wide: bool = False
-    """Whether steps of loops are counted with 64 bits; places in memory always are."""
+    """Whether steps of loops are counted in 64 bits; offsets in memory always are."""
 
     @property
     def block(self) -> int:
@@ -97,14 +97,14 @@ class Schedule:
 
     @property
     def cells(self) -> int:
-        """Rows, or tiles of columns, of a block."""
+        """Rows, or tiles of columns, in a block."""
         return self.block // (self.team * self.side)
 
     @property
     def least_blocks(self) -> int:
-        """Blocks that a multiprocessor should have room for, which limits registers: 128 a thread of a small block.
+        """Blocks that a multiprocessor should have room for, which limits registers: to 128 a thread in a small block.
 
-        Rows that threads ask whether they have an element of need more, and would rather spill than obey.
+        Held rows with bounds checks need more registers, and the limit would make them spill.
         """
         return 1 if self.held and not self.whole else max(1, _REGISTERS // 128 // self.block)
 
@@ -118,7 +118,7 @@ class Schedule:
 
 
 def vector_lanes(spec: KernelSpec) -> int:
-    """How many elements the widest tensor has in 16 bytes; 0 when no vectors can be read or written.
+    """Return how many elements of the widest tensor fit in 16 bytes; 0 when no vectors can be read or written.
 
     >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
     >>> code = (Instruction("input", (), "float16", 0), Instruction("cast", (0,), "float32"))
@@ -145,7 +145,7 @@ def _in_memory(spec: KernelSpec) -> list[Operand | Result]:
 
 
 def stride_arguments(spec: KernelSpec) -> Iterator[tuple[int, int]]:
-    """The strides that are arguments: (tensor, loop), tensors counted with the results first."""
+    """Yield the strides that are arguments, as (tensor, loop); tensors are numbered with the results first."""
     for slot, tensor in enumerate(spec.tensors):
         for loop, kind in enumerate(tensor.pattern):
             if kind == STRIDED:
@@ -153,9 +153,9 @@ def stride_arguments(spec: KernelSpec) -> Iterator[tuple[int, int]]:
 
 
 def alignments(launch: Launch) -> tuple[int, ...] | None:
-    """To how many bytes each result's and operand's first element must be aligned for the vector entry (1: no matter).
+    """Return the alignment in bytes that the vector entry needs of each result's and operand's first element (1: any).
 
-    None when sizes or strides rule it out: vectors must not cross the end of a row.
+    None when sizes or strides rule the entry out: vectors must not cross the end of a row.
     """
     spec = launch.spec
     width = vector_lanes(spec)
@@ -176,7 +176,7 @@ def alignments(launch: Launch) -> tuple[int, ...] | None:
 
 
 def new_in_pass(nest: ReductionNest, each: Pass, known: set[int]) -> tuple[list[int], list[int]]:
-    """The instructions that a pass computes at every point if `known` ones need not be, and those of them it reads."""
+    """Return the instructions that a pass computes at every point, given those already `known`, and the known ones it reads."""
     spec = nest.spec
     found: set[int] = set()
     read: set[int] = set()
@@ -196,7 +196,7 @@ def new_in_pass(nest: ReductionNest, each: Pass, known: set[int]) -> tuple[list[
 
 @lru_cache(maxsize=512)
 def held_values(spec: KernelSpec) -> tuple[int, int]:
-    """How many bytes of registers a point takes at most between two passes of a kernel that computes nothing twice, and
+    """Return the most bytes of registers that are live per point between two passes of a kernel that computes nothing twice, and
     the number of passes."""
     nest = reduction_nest(spec)
     known: set[int] = set()
@@ -217,7 +217,7 @@ def held_values(spec: KernelSpec) -> tuple[int, int]:
 
 
 def schedule_of(launch: Launch, *, partial: bool = False, multiprocessors: int = MULTIPROCESSORS) -> Schedule:
-    """A schedule for these extents; a partial one for a launch whose reduced loops are cut."""
+    """Return a schedule for these extents; a partial one for a launch whose reduced loops are cut."""
     spec = launch.spec
     width = vector_lanes(spec) if alignments(launch) is not None else 1
     streaming, wide = launch.bytes_moved > _STREAMING, launch.elements > _NARROW
@@ -234,7 +234,7 @@ def schedule_of(launch: Launch, *, partial: bool = False, multiprocessors: int =
 
 
 def likely_schedule(spec: KernelSpec) -> Schedule:
-    """A schedule to show where no extents are known: for long rows, or as long as they can be, and whole vectors."""
+    """Return a schedule to show when no extents are known: for rows of 1024 elements, or of the row limit, and whole vectors."""
     width = max(1, vector_lanes(spec))
     if not spec.reduced:
         return Schedule("points", width)
@@ -246,7 +246,7 @@ def _rows(spec: KernelSpec, points: int, width: int, partial: bool, streaming: b
     bytes_held, _ = held_values(spec)
     most = HELD_BYTES // max(bytes_held, 4)
     if partial or points > 1024 * min(most, 16):
-        team = 256 if partial else 512  # of parts there are as many as a multiprocessor has room for
+        team = 256 if partial else 512  # parts are as many as multiprocessors have room for
         return Schedule("rows", width, 4 if width <= 4 else 2, team, partial=partial, streaming=streaming)
     team = 1
     while team < _WARP and points > team * max(width, 4):
@@ -269,7 +269,7 @@ def _columns(spec: KernelSpec, columns: int, points: int, width: int, partial: b
 
 
 def _shared_item(spec: KernelSpec) -> int:
-    """Bytes of all accumulators of one point."""
+    """Return the bytes of all accumulators of one point."""
     total = 0
     for code in spec.instructions:
         if code.op in GATHERING:
@@ -279,12 +279,12 @@ def _shared_item(spec: KernelSpec) -> int:
 
 
 def _power(number: int) -> int:
-    """The next power of two."""
+    """Return the next power of two."""
     return 1 << max(0, number - 1).bit_length()
 
 
 def parts_of(launch: Launch, *, multiprocessors: int = MULTIPROCESSORS) -> int:
-    """Into how many parts the reduced loops should be cut so that the GPU has enough to do; 1 leaves them whole."""
+    """Return into how many parts to cut the reduced loops so that the GPU has enough work; 1 leaves them whole."""
     spec = launch.spec
     if not spec.reduced or not launch.elements:
         return 1
@@ -299,7 +299,7 @@ def parts_of(launch: Launch, *, multiprocessors: int = MULTIPROCESSORS) -> int:
 
 
 def grid_of(launch: Launch, schedule: Schedule, *, vector: bool, parts: int = 1) -> tuple[int, int]:
-    """How many blocks an entry needs: for the kept loops, and for the parts."""
+    """Return how many blocks an entry needs: for the kept loops, and for the parts."""
     width = schedule.width if vector else 1
     inner = launch.sizes[-1]
     if schedule.kind == "points":

@@ -1,7 +1,7 @@
-"""How the threads of a team join what they gathered: in a thread, across lanes by shuffles, and through shared memory.
+"""Emits the code that combines the accumulators of a team: in a thread, across lanes by shuffles, and through shared memory.
 
-Every reduction has shared memory of its own, so that one barrier in each pass is enough; all threads end with the
-same value, and must all be there.
+Every reduction has its own shared memory, so that one barrier in each pass is enough. All threads end with the
+same value, and all must take part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WARP: Final = 32
 
 
 class TeamText(EntryText):
-    """An entry in which teams gather."""
+    """An entry in which teams of threads reduce."""
 
     def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
         super().__init__(spec, schedule, width, repeat, helpers)
@@ -30,7 +30,7 @@ class TeamText(EntryText):
         """How many results of each reduction a thread has."""
 
     def shared_memory(self) -> None:
-        """The places through which warps, or rows of threads, join."""
+        """Declare the shared memory through which warps, or rows of threads, combine."""
         team, side = self.schedule.team, self.schedule.side
         if team == 1 or (not self.columns and team <= _WARP):
             return
@@ -42,11 +42,11 @@ class TeamText(EntryText):
                     self.add(f"__shared__ {kind} m{index}_{part}{size};")
 
     def each_lane(self, first: int = 0) -> AbstractContextManager[None]:
-        """A loop over the lanes of a vector, from one of them on."""
+        """Emit a loop over the lanes of a vector, from `first` on."""
         return self.braces(f"for (int e = {first}; e < {self.width}; e++)", unrolled=True)
 
     def join(self, each: Pass) -> None:
-        """All threads of a team end with what the whole team gathered."""
+        """Combine the accumulators, so that all threads of a team end with the result of the whole team."""
         spec, team = self.spec, self.schedule.team
         if not self.columns and self.width > 1:
             for index in each.reductions:
@@ -86,7 +86,7 @@ class TeamText(EntryText):
             self._take(index, "0", lambda name: found[name])
 
     def _across_warps(self, each: Pass) -> None:
-        """Through shared memory, of which every reduction has its own: one barrier is enough."""
+        """Combine through shared memory, of which every reduction has its own, so that one barrier is enough."""
         warps = self.schedule.team // _WARP
         with self.braces(f"if (threadIdx.x % {_WARP} == 0)"):
             for index in each.reductions:

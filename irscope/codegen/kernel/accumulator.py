@@ -1,4 +1,4 @@
-"""What a reduction gathers in, in every target: of which type an accumulator is, and what it starts with."""
+"""The accumulators of a reduction, for every target: their element type and their neutral value."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["accumulated_dtype", "neutral_value"]
 
 
 def accumulated_dtype(spec: KernelSpec, index: int) -> str:
-    """The element type that a reduction compares or adds."""
+    """Return the element type that a reduction compares or adds."""
     return spec.instructions[spec.instructions[index].args[0]].dtype
 
 
 def neutral_value(op: str, dtype: str) -> float:
-    """The value that changes nothing: 0 for a sum, 1 for a product, for an extreme or its position what all others beat.
+    """Return the neutral value: 0 for a sum, 1 for a product; for an extreme or its position, the value that every other beats.
 
     >>> neutral_value("reduce_sum", "int8"), neutral_value("reduce_max", "uint8"), neutral_value("reduce_argmin", "float32")
     (0, 0, inf)

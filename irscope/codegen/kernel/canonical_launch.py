@@ -1,14 +1,14 @@
-"""One spec for kernels that are the same but for the order of instructions, operands and commutative arguments.
+"""The canonical form of a launch: one spec for kernels that differ only in the order of instructions, operands and commutative arguments.
 
-A kernel's text is written from its spec, and the caches of kernels, in memory and on disk, are keyed by it. So that a program which
-lists the same computation in another order finds what was compiled before, be it in a later process or for another model, every
-launch gets the canonical form of its spec: instructions in the order in which the results need them, arguments of a commutative
-instruction with the larger one first and constants last, operands as they are first read. The launch says of each operand
-which input of the group it is, so nothing else changes.
+A kernel's text is generated from its spec, and the kernel caches, in memory and on disk, are keyed by it. Every launch gets the
+canonical form of its spec, so that a program that lists the same computation in another order hits the cache, even in a later
+process or for another model. In the canonical form, instructions are in the order in which the results need them, a commutative
+instruction has its deeper argument first and constants last, and operands are in the order of their first read. The launch records
+for each operand which input of the group it is, so nothing else changes.
 
-*Why it computes the same.* Instructions and results are the old ones under other numbers, and the commutative ones change no bit
-(`irscope.ops.expr`). Operands that look alike are told apart by who reads them, in a few rounds; what is not told apart then keeps
-its order, which may miss an entry and never finds a wrong one.
+*Why it computes the same.* Instructions and results are the old ones, renumbered, and swapping the arguments of a commutative
+instruction changes no bit (`irscope.ops.expr`). Operands that look alike are distinguished by their users, in a few rounds. Those
+that remain indistinguishable keep their order, which may miss a cache entry and never finds a wrong one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def canonical_launch(launch: Launch) -> Launch:
-    """The launch with the canonical form of its spec.
+    """Return the launch with the canonical form of its spec.
 
     >>> from irscope.codegen.kernel.spec import UNIT, Operand, Result
     >>> x, n = Operand("float32", "tensor", (UNIT,)), Operand("float64", "tensor", (UNIT,))
@@ -50,7 +50,7 @@ def canonical_launch(launch: Launch) -> Launch:
     order, args = _order(spec)
     steps = spec.instructions
     operands = list(dict.fromkeys(value for at in order if steps[at].op == "input" and (value := steps[at].value) is not None))
-    operands += [place for place in range(len(spec.inputs)) if place not in operands]  # which nothing reads
+    operands += [place for place in range(len(spec.inputs)) if place not in operands]  # unused operands
     if order == list(range(len(steps))) and operands == sorted(operands) and all(
         args[at] == steps[at].args for at in order
     ):
@@ -68,7 +68,7 @@ def canonical_launch(launch: Launch) -> Launch:
     count = len(spec.outputs)
 
     def moved(each: tuple[T, ...]) -> tuple[T, ...]:
-        """Of results and operands, the operands in the new order."""
+        """Reorder the operands of a tuple that lists the results, then the operands."""
         return (*each[:count], *(each[count + operand] for operand in operands)) if each else each
 
     return replace(
@@ -81,11 +81,11 @@ def canonical_launch(launch: Launch) -> Launch:
 
 
 def _order(spec: KernelSpec) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The instructions in the order in which the results need them, and the arguments of each."""
+    """Return the instructions in the order in which the results need them, and the arguments of each."""
     steps = spec.instructions
     coarse, fine = _colors(spec, whole=False), _colors(spec, whole=True)
-    told = (coarse, _above(spec, coarse), fine, _above(spec, fine))  # another number or layout is no reason for another order
-    rank = [(step.op == "const", -size, *own) for step, size, *own in zip(steps, _sizes(steps), *told, strict=True)]
+    digests = (coarse, _above(spec, coarse), fine, _above(spec, fine))  # constants and layouts only break ties
+    rank = [(step.op == "const", -size, *own) for step, size, *own in zip(steps, _sizes(steps), *digests, strict=True)]
     args = [tuple(sorted(step.args, key=rank.__getitem__)) if step.op in COMMUTATIVE else step.args for step in steps]
     order: list[int] = []
     done = [False] * len(steps)
@@ -100,7 +100,7 @@ def _order(spec: KernelSpec) -> tuple[list[int], list[tuple[int, ...]]]:
                 order.append(at)
         else:
             stack.append(waiting[0])
-    number = {at: place for place, at in enumerate(order)}  # of what is alike, the first that was needed comes first
+    number = {at: place for place, at in enumerate(order)}  # of equal arguments, the first one needed comes first
     return order, [
         tuple(sorted(own, key=lambda arg: (rank[arg], number[arg]))) if step.op in COMMUTATIVE and done[at] else own
         for at, (step, own) in enumerate(zip(steps, args, strict=True))
@@ -108,7 +108,7 @@ def _order(spec: KernelSpec) -> tuple[list[int], list[tuple[int, ...]]]:
 
 
 def _sizes(steps: Sequence[Instruction]) -> list[int]:
-    """How deep the chain of instructions is that ends at each."""
+    """Return the depth of the longest chain of instructions that ends at each."""
     sizes: list[int] = []
     for step in steps:
         sizes.append(1 + max((sizes[arg] for arg in step.args), default=0))
@@ -116,8 +116,8 @@ def _sizes(steps: Sequence[Instruction]) -> list[int]:
 
 
 def _colors(spec: KernelSpec, *, whole: bool) -> list[bytes]:
-    """A digest of each instruction with all that it is computed from, operands that look alike also by what is made of them.
-    Without numbers and layouts if not `whole`."""
+    """Return a digest of each instruction and everything it is computed from; operands that look alike are refined by their users.
+    Without `whole`, constants and layouts are left out."""
     steps = spec.instructions
     own = [repr((operand.dtype, operand.kind, operand.pattern if whole else ())).encode() for operand in spec.inputs]
     colors = _filled(steps, own, whole)
@@ -126,18 +126,18 @@ def _colors(spec: KernelSpec, *, whole: bool) -> list[bytes]:
             break
         above = _above(spec, colors)
         reads: list[list[bytes]] = [[] for _ in own]
-        for step, made_of_it in zip(steps, above, strict=True):
+        for step, users in zip(steps, above, strict=True):
             if step.op == "input" and step.value is not None:
-                reads[step.value].append(made_of_it)
-        told = [_digest(color, *sorted(read)) for color, read in zip(own, reads, strict=True)]
-        if len(set(told)) == len(set(own)):
+                reads[step.value].append(users)
+        refined = [_digest(color, *sorted(read)) for color, read in zip(own, reads, strict=True)]
+        if len(set(refined)) == len(set(own)):
             break
-        own, colors = told, _filled(steps, told, whole)
+        own, colors = refined, _filled(steps, refined, whole)
     return colors
 
 
 def _above(spec: KernelSpec, colors: Sequence[bytes]) -> list[bytes]:
-    """A digest of each instruction of all that reads it, up to the results."""
+    """Return, for each instruction, a digest of its transitive users, up to the results."""
     steps = spec.instructions
     uses: list[list[bytes]] = [[] for _ in steps]
     for place, result in enumerate(spec.outputs):

@@ -1,20 +1,20 @@
-"""Kernels that write a result over an operand that nobody needs afterwards.
+"""Kernels that write a result over an operand that is not read afterwards.
 
-**What must hold.** Say that the result and the operand begin at one address. The kernel is right if no element of the operand
-is read after another value was written there. Of a plan of one or more launches, which run one after the other:
+**What must hold.** Suppose that the result and the operand start at the same address. The kernel is right if no element of the
+operand is read after another value was written there. For a plan of one or more launches, which run one after the other:
 
-1. *No launch after the one that writes the result reads the operand.* Those before it are over when the writing begins.
-2. *In the launch that writes it, whoever reads the operand steps through it as the result is stepped through*: same strides, same
-   first place, elements of one size. Then point p reads exactly the bytes that point p writes. No point writes where
-   another does (a result is stored once), so none but p itself writes what p reads. A stencil, a broadcast or a turned operand has
+1. *No launch after the one that writes the result reads the operand.* Earlier launches have finished when the writing begins.
+2. *In the launch that writes the result, every read of the operand has the access pattern of the result*: same strides, same
+   offset, same element size. Then point p reads exactly the bytes that point p writes. No two points write the same place
+   (a result is stored once), so only p itself writes what p reads. A stencil, a broadcast or a transposed operand has
    other strides than the result, and is refused.
 3. *At a point, all reads come before all writes, and no point is computed twice.* The text of a pointwise kernel loads a vector of
-   every operand before it stores one of any result, LLVM keeps that order (pointers are loaded from memory, so that it must take
-   them for aliases), and threads share out the points. But a row that is no multiple of the vector would end with a vector that
-   overlaps the one before, and read what that one wrote; `KernelSpec.in_place` asks for a text that ends rows another way. A
-   kernel that reads in tiles overlaps them too, and a reduction passes over its rows more than once: both are refused.
+   every operand before it stores one of any result. LLVM keeps that order: the pointers are loaded from memory, so it must assume
+   that they alias. Threads partition the points. But where the row length is not a multiple of the vector width, the last vector
+   would overlap the one before, and read what that one wrote; `KernelSpec.in_place` asks for a text that ends rows another way. A
+   kernel that reads in tiles has overlapping tiles too, and a reduction passes over its rows more than once: both are refused.
 
-Lanes that lie behind the end of a row may be read from what another thread writes; nothing is computed from them.
+Lanes behind the end of a row may read what another thread writes; nothing is computed from them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ __all__ = ["may_overwrite", "overwriting"]
 
 
 def may_overwrite(plan: LaunchPlan, output: int, operand: int) -> bool:
-    """Whether an output of a group may lie where an input of it lies, if nothing else reads that one afterwards."""
+    """Whether an output of a group may overwrite one of its inputs, provided that nothing outside the group reads that input
+    afterwards."""
     writers = [index for index, launch in enumerate(plan.launches) if output in launch.writes]
     if len(writers) != 1:
         return False
@@ -43,13 +44,13 @@ def may_overwrite(plan: LaunchPlan, output: int, operand: int) -> bool:
 
 
 def _walk(launch: Launch, slot: int) -> tuple[object, ...]:
-    """Which bytes a tensor takes at each point, counted from where it begins."""
+    """Return what determines the bytes of a tensor that each point accesses, relative to its start: strides, offset, element size."""
     offset = launch.offsets[slot] if launch.offsets else 0
     return launch.strides[slot], offset, ITEM_SIZE[launch.spec.tensors[slot].dtype]
 
 
 def overwriting(plan: LaunchPlan, taken: Mapping[int, int]) -> LaunchPlan:
-    """The plan with these outputs in place of these inputs, as far as they may be."""
+    """Return the plan with these outputs (keys) written over these inputs, for each pair that allows it."""
     pairs = tuple((output, operand) for output, operand in taken.items() if may_overwrite(plan, output, operand))
     writes = {output for output, _ in pairs}
     launches = [

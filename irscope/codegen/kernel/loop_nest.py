@@ -1,7 +1,7 @@
-"""Which loops a kernel has, and outside which of them each of its instructions can stand.
+"""The loops of a kernel, and the outermost depth at which each of its instructions can be computed.
 
-An operand that stands still along the inner loops is read, and everything that depends on it alone is computed, once
-for each step of the loops outside them: a batch norm's scale is computed once per channel.
+An operand that is invariant along the inner loops is read once per step of the loops around them, and everything that depends
+on it alone is computed there too: a batch norm's scale is computed once per channel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["LoopNest", "arrange_loops", "collapse_loops", "loop_nest"]
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:
-    """Where each instruction of a spec stands."""
+    """The loop depth of each instruction of a spec."""
 
     spec: KernelSpec
     depths: tuple[int, ...]
@@ -25,11 +25,11 @@ class LoopNest:
     stages: tuple[tuple[int, ...], ...]
     """For each depth from 0 to the rank, the instructions at that depth in order; constants are in none."""
     carried: tuple[int, ...]
-    """Instructions outside the innermost loop that something inside it reads, or that are written as they are."""
+    """Instructions outside the innermost loop that are used inside it, or that are results themselves."""
 
 
 def loop_nest(spec: KernelSpec) -> LoopNest:
-    """The loops of a kernel: each instruction as far out as its operands allow.
+    """Return the loop nest of a kernel, with each instruction as far out as its operands allow.
 
     >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
     >>> inputs = (Operand("float32", "tensor", (2, 1)), Operand("float32", "tensor", (2, 0)))
@@ -59,10 +59,10 @@ def loop_nest(spec: KernelSpec) -> LoopNest:
 def collapse_loops(
     shape: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """The fewest loops that visit every point: extents, and the strides of each tensor along them, outermost first.
+    """Return the fewest loops that visit every point: extents, and the strides of each tensor along them, outermost first.
 
-    The loops follow the memory order of the first tensor. Extents of one vanish; neighbours that every tensor walks as
-    one are merged.
+    The loops follow the memory order of the first tensor. Extents of one are dropped; adjacent loops that every tensor
+    traverses as one are merged.
 
     >>> collapse_loops((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
     ((24,), ((1,), (1,)))
@@ -89,10 +89,10 @@ def collapse_loops(
 def arrange_loops(
     extents: Sequence[int], first_reduced: int | None, strides: Sequence[Sequence[int]], results: int
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """The loops of a kernel: extents, the strides of each tensor along them, and which loops are reduced.
+    """Return the loops of a kernel: extents, the strides of each tensor along them, and which loops are reduced.
 
     The axes from `first_reduced` on are reduced; None means a kernel without reductions. The first `results` tensors
-    are written, the others read. The axis along which most memory lies side by side becomes the innermost loop.
+    are written, the others read. The axis along which most elements are adjacent in memory becomes the innermost loop.
 
     >>> arrange_loops((8, 4), 1, [(1, 0), (4, 1)], 1)
     ((8, 4), ((1, 0), (4, 1)), (1,))
@@ -104,20 +104,20 @@ def arrange_loops(
     weights = [prod(size for size, step in zip(extents, own, strict=True) if step) for own in strides]
     guide = max(range(len(strides)), key=lambda tensor: (weights[tensor], tensor >= results, -tensor))
     axes = [axis for axis, size in enumerate(extents) if size != 1]
-    inner = max(axes, key=lambda axis: _lies_along(axis, strides, weights, guide), default=None)
+    inner = max(axes, key=lambda axis: _adjacency(axis, strides, weights, guide), default=None)
     kept = _in_order([axis for axis in axes if axis < first_reduced], strides[guide], inner)
-    gone = _in_order([axis for axis in axes if axis >= first_reduced], strides[guide], inner)
-    outside, rows = _merged(kept, extents, strides), _merged(gone, extents, strides) or [(1, (0,) * len(strides))]
+    dropped = _in_order([axis for axis in axes if axis >= first_reduced], strides[guide], inner)
+    outside, rows = _merged(kept, extents, strides), _merged(dropped, extents, strides) or [(1, (0,) * len(strides))]
     columns = [outside.pop()] if inner is not None and inner < first_reduced else []
     loops = [*outside, *rows, *columns]
     reduced = tuple(range(len(outside), len(outside) + len(rows)))
     return tuple(size for size, _ in loops), tuple(zip(*(steps for _, steps in loops), strict=True)), reduced
 
 
-def _lies_along(
+def _adjacency(
     axis: int, strides: Sequence[Sequence[int]], weights: Sequence[int], guide: int
 ) -> tuple[int, int, int]:
-    """How much memory lies side by side along an axis; of equals the closest steps win, then the last axis."""
+    """Rank an axis by how many elements are adjacent in memory along it; ties go to the smaller stride, then to the last axis."""
     side_by_side = sum(weight for own, weight in zip(strides, weights, strict=True) if own[axis] == 1)
     return side_by_side, -strides[guide][axis] if strides[guide][axis] else -(1 << 62), axis
 
@@ -129,7 +129,7 @@ def _in_order(axes: Sequence[int], guide: Sequence[int], inner: int | None) -> l
 def _merged(
     axes: Sequence[int], extents: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """These axes as loops, each an extent and a stride of every tensor; neighbours walked as one are merged."""
+    """Return these axes as loops, each an extent and a stride per tensor; adjacent axes that every tensor traverses as one are merged."""
     loops: list[tuple[int, tuple[int, ...]]] = []
     for axis in axes:
         steps = tuple(own[axis] for own in strides)

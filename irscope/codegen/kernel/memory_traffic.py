@@ -1,4 +1,4 @@
-"""What a kernel moves and computes for a point of its iteration space, told from its spec: the same for every device."""
+"""Memory traffic and operations of a kernel per point of its iteration space, derived from its spec alone: the same for every device."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ __all__ = ["Traffic", "bytes_per_point", "operations_per_point", "traffic_of"]
 
 
 class Traffic(NamedTuple):
-    """Bytes to and from memory for a point."""
+    """Bytes read from and written to memory per point."""
 
     read: float
     written: float
 
 
 def traffic_of(spec: KernelSpec, *, held: bool) -> Traffic:
-    """The bytes of tensors that change along every loop, which is what large kernels move. What is read again in each
-    pass counts each time, unless a row is held.
+    """Return the bytes per point of the tensors that move along every loop, which dominate the traffic of large kernels.
+
+    A tensor that several passes read counts once per pass, unless a row is `held` from pass to pass (in registers or a cache).
 
     >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
@@ -43,7 +44,7 @@ def traffic_of(spec: KernelSpec, *, held: bool) -> Traffic:
 
 
 def bytes_per_point(spec: KernelSpec, *, held: bool) -> float:
-    """All that `traffic_of` counts, read and written together."""
+    """Return the bytes that `traffic_of` counts, reads and writes together."""
     return sum(traffic_of(spec, held=held))
 
 
@@ -52,7 +53,7 @@ def _full(pattern: tuple[int, ...]) -> bool:
 
 
 def operations_per_point(spec: KernelSpec) -> int:
-    """How many operations the program does for a point, apart from those once per row: an exponential is one."""
+    """Return the number of operations per point, without those done once per row; an exponential counts as one."""
     moves: list[bool] = []
     for code in spec.instructions:
         if code.op == "input":

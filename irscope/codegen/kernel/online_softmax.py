@@ -1,16 +1,16 @@
-"""Sums of exponentials from the largest element down, gathered together with the largest element.
+"""Online softmax: the maximum of a row and its sum of `exp(x - maximum)` in one pass.
 
 A softmax reads its row three times: for the maximum, for the sum of `exp(x - maximum)`, and to write. The first two need
-only one pass. A reduction `reduce_exp` holds the largest element so far and the sum from there; a larger element scales
-the sum by `exp(old - new)`, which is at most one, so that nothing overflows. Joining two such pairs scales the one with the
-smaller maximum and does not depend on which comes first, so the result is the same for all threads that join, every time.
+only one pass. A reduction `reduce_exp` holds the largest element so far and the sum relative to it; a larger element scales
+the sum by `exp(old - new)`, which is at most one, so that nothing overflows. Combining two such pairs scales the one with the
+smaller maximum. It is commutative, so all threads that combine get the same result, every time.
 
-What is given up: rescaling rounds. Each time costs as much as adding an element does, so that the bound of a sum, so
-many roundings as elements, holds with a factor of three. Where a row stays in registers nothing is gained.
+What is given up: each rescaling rounds. It costs as much accuracy as adding an element does, so the error bound of a sum (as
+many roundings as elements) holds with a factor of three. Where a row stays in registers nothing is gained.
 
-The result of `reduce_exp` is the sum from the largest element down, or from zero where that is infinite: of a row of
--inf it is 0, with inf in the row inf, with NaN in it NaN. So a logarithm of it may follow at once, as in `logsumexp`; a
-softmax, which subtracts infinity from itself there, has NaN added.
+The result of `reduce_exp` is the sum of `exp(x - maximum)`, or of `exp(x)` where the maximum is infinite: for a row of -inf it is
+0, with inf in the row inf, with NaN in it NaN. So a logarithm of it may follow at once, as in `logsumexp`; for a
+softmax, which subtracts infinity from itself there, NaN is added.
 Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
 """
 
@@ -28,11 +28,11 @@ __all__ = ["EXPONENTIALS", "GATHERING", "joined_parts", "use_online_softmax"]
 
 EXPONENTIALS: Final = "reduce_exp"
 GATHERING: Final = REDUCTIONS | {EXPONENTIALS}
-"""The instructions that gather their operand along the reduced loops."""
+"""The instructions that reduce their operand along the reduced loops."""
 
 
 def use_online_softmax(spec: KernelSpec) -> KernelSpec:
-    """The spec with every sum of exponentials from a maximum down as one `reduce_exp`; the spec itself if it has none.
+    """Return the spec with every sum of `exp(x - maximum of x)` as one `reduce_exp`; the spec itself if it has none.
 
     >>> from irscope.codegen.kernel.spec import Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("reduce_max", (0,), "float32"),
@@ -51,7 +51,7 @@ def use_online_softmax(spec: KernelSpec) -> KernelSpec:
         else:
             element, largest, guarded = sum_of
             found.append(Instruction(EXPONENTIALS, (at[element],), code.dtype, None, code.node))
-            if not guarded:  # infinity from itself
+            if not guarded:  # NaN where the maximum is infinite
                 found.append(Instruction("sub", (at[largest], at[largest]), code.dtype, None, code.node))
                 found.append(Instruction("add", (len(found) - 2, len(found) - 1), code.dtype, None, code.node))
         at.append(len(found) - 1)
@@ -61,7 +61,7 @@ def use_online_softmax(spec: KernelSpec) -> KernelSpec:
 
 
 def joined_parts(code: list[Instruction], largest: int, part: int, dtype: str, node: int) -> int:
-    """Appends what makes one sum of those of parts: `largest` is the maximum of each, `part` its sum. Gives its number."""
+    """Append instructions that combine partial sums: `largest` is the maximum of each part, `part` its sum. Return the result's number."""
 
     def add(op: str, *args: int, kind: str = dtype, value: int | None = None) -> int:
         code.append(Instruction(op, args, kind, value, node))
@@ -76,7 +76,7 @@ def joined_parts(code: list[Instruction], largest: int, part: int, dtype: str, n
 
 
 def _from_the_largest(steps: Sequence[Instruction], code: Instruction) -> tuple[int, int, bool] | None:
-    """Of a sum of `exp(x - maximum of x)`: x, the maximum, and whether zero stands for one that is infinite."""
+    """Match a sum of `exp(x - maximum of x)`: return x, the maximum, and whether an infinite maximum is replaced by zero."""
     if code.op != "reduce_sum" or steps[code.args[0]].op != "exp":
         return None
     difference = steps[steps[code.args[0]].args[0]]
@@ -93,7 +93,7 @@ def _from_the_largest(steps: Sequence[Instruction], code: Instruction) -> tuple[
 
 
 def _finite_or_zero(steps: Sequence[Instruction], index: int) -> int | None:
-    """What `where(abs(m) == inf, 0, m)` takes: m."""
+    """Match `where(abs(m) == inf, 0, m)` and return m."""
     code = steps[index]
     if code.op != "where" or steps[code.args[0]].op != "eq":
         return None
@@ -107,7 +107,7 @@ def _constant(code: Instruction) -> float | None:
 
 
 def _pruned(spec: KernelSpec, code: Sequence[Instruction], at: Sequence[int]) -> KernelSpec:
-    """The spec with these instructions, without those that no result needs."""
+    """Return the spec with these instructions, without those that no result needs."""
     needed = {at[result.instruction] for result in spec.outputs}
     for index in range(len(code) - 1, -1, -1):
         if index in needed:

@@ -1,9 +1,9 @@
-"""In which passes over the reduced loops a kernel does its work.
+"""The passes that a kernel makes over its reduced loops.
 
-A reduction's result is known only when the loops have ended, so what depends on it needs another pass: a softmax takes
+A reduction's result is known only when the loops have ended, so its users need another pass: a softmax takes
 three, for the maximum, for the sum of the exponentials, and to write; two if `online_softmax` has rewritten it.
-Instructions that change along the reduced loops are computed again in each pass that needs them. All others have one
-value per step of the kept loops, and are computed between two passes, as early as they can be.
+Instructions that vary along the reduced loops are recomputed in each pass that needs them. All others have one
+value per step of the kept loops, and are computed between two passes, as early as possible.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Pass:
     """One pass over the reduced loops."""
 
     before: tuple[int, ...]
-    """Instructions computed once, before the pass, in order: those that the passes before made possible."""
+    """Instructions computed once, before the pass, in order: those that the results of earlier passes made possible."""
     body: tuple[int, ...]
     """Instructions computed at every point, in order."""
     reductions: tuple[int, ...]
-    """Instructions that gather in this pass."""
+    """Instructions that reduce in this pass."""
     writes: tuple[int, ...]
     """The results written at every point, by position."""
     carried: tuple[int, ...]
@@ -39,16 +39,16 @@ class ReductionNest:
 
     spec: KernelSpec
     varies: tuple[bool, ...]
-    """For each instruction, whether it changes along the reduced loops."""
+    """For each instruction, whether it varies along the reduced loops."""
     passes: tuple[Pass, ...]
     after: tuple[int, ...]
     """Instructions computed once, after the last pass."""
 
 
 def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None = None) -> ReductionNest:
-    """The passes of a kernel with reductions.
+    """Return the passes of a kernel with reductions.
 
-    `kept_in_memory`, (instruction, first pass, last pass), names an instruction that is not computed again after its
+    `kept_in_memory`, (instruction, first pass, last pass), names an instruction that is not recomputed after its
     first pass, up to the last one, because its values were stored.
 
     >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
@@ -96,7 +96,7 @@ def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None
 
 
 def _needed(spec: KernelSpec, roots: Iterable[int], ends: Iterable[int]) -> set[int]:
-    """The instructions that these need, without what only the `ends` need."""
+    """Return the instructions that the roots need, without those that only the `ends` need."""
     found, closed = set(roots), set(ends)
     for index in range(len(spec.instructions) - 1, -1, -1):
         if index in found and index not in closed:

@@ -1,4 +1,4 @@
-"""Generated text in which every line knows the node that it computes."""
+"""Generated text that maps each line to the node that it computes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from irscope._base.words import plural
 __all__ = ["NO_LINE", "NO_NODE", "Lines", "SourceText"]
 
 NO_NODE: Final = -1
-"""The node of a line that serves no single node: loops, addresses, declarations."""
+"""The node of a line that belongs to no single node: loops, addresses, declarations."""
 NO_LINE: Final = -1
-"""The origin of a line that no single line was the cause of."""
+"""The origin of a line of machine code that comes from no single line."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,13 +29,13 @@ class SourceText:
 
     text: str
     language: str
-    """`llvm`, `cuda`, or what compilers make of it: `assembly`, `ptx`, `sass`."""
+    """`llvm`, `cuda`, or the output of a compiler: `assembly`, `ptx`, `sass`."""
     line_nodes: tuple[int, ...]
     """For each line, the position in the group's block of the node that it computes, or `NO_NODE`."""
     name: str
     """The symbol of the kernel's entry."""
     origins: tuple[int, ...] = ()
-    """Of machine code, for each line the line of the kernel's text that it came from, or `NO_LINE`; empty for that text
+    """For machine code: for each line, the line of the kernel's text that it came from, or `NO_LINE`; empty for that text
     itself."""
 
     def __str__(self) -> str:
@@ -45,11 +45,11 @@ class SourceText:
         return f"<SourceText of {self.name}: {plural(len(self.line_nodes), 'line')} of {self.language}>"
 
     def lines_of(self, node: int) -> tuple[int, ...]:
-        """The lines, counted from 0, that compute the node at this position of the group's block."""
+        """Return the lines, counted from 0, that compute the node at this position of the group's block."""
         return tuple(line for line, owner in enumerate(self.line_nodes) if owner == node)
 
     def node_of(self, line: int) -> int | None:
-        """The position in the group's block of the node that a line, counted from 0, computes; None if no single one.
+        """Return the position in the group's block of the node that a line, counted from 0, computes; None if no single one.
 
         >>> lines = Lines()
         >>> lines.add("for (;;) {")
@@ -67,7 +67,7 @@ class SourceText:
         return self.only(line for line, owner in enumerate(self.line_nodes) if owner != NO_NODE)
 
     def only(self, lines: Iterable[int]) -> SourceText:
-        """Some lines of the text, counted from 0, in the order in which they are asked for."""
+        """Return these lines of the text, counted from 0, in the given order."""
         texts, wanted = self.text.splitlines(), list(lines)
         return SourceText(
             "".join(f"{texts[line]}\n" for line in wanted), self.language,
@@ -77,7 +77,7 @@ class SourceText:
 
 
 class Lines:
-    """Text that grows line by line."""
+    """A builder of `SourceText` that appends line by line."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -95,5 +95,5 @@ class Lines:
         self._nodes += other._nodes
 
     def source(self, name: str, language: str) -> SourceText:
-        """The finished text."""
+        """Return the finished text."""
         return SourceText("\n".join(self._lines) + "\n", language, tuple(self._nodes), name)

@@ -1,15 +1,15 @@
-"""What one kernel computes, with everything forgotten that it can be told at run time.
+"""A kernel spec: what one kernel computes, without anything that can be passed at run time.
 
 A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides,
-pointers and scalars are arguments of the compiled kernel; of a stride the spec knows only its class (does the operand
-stand still along this loop, step by one, or step by a run-time stride). Two fusion groups with equal specs share one
+pointers and scalars are arguments of the compiled kernel. Of a stride the spec holds only its class: whether the operand
+stays in place along this loop, steps by one, or steps by a run-time stride. Two fusion groups with equal specs share one
 compiled kernel.
 
-Some loops may be **reduced**: `reduce_…` instructions gather their argument over all steps of these loops, and `count`
-is how many steps they have together. The other loops are kept: to each step of the kept loops belongs one result of
-each reduction. The reduced loops are neighbours. Either they are the innermost ones (the kernel works row by row), or
-exactly one kept loop is inside them (it works on columns side by side). A result that stands still along the reduced
-loops is written once per step of the kept ones, every other result at every point. `reduction_nest` tells how often
+Some loops may be **reduced**: `reduce_…` instructions reduce their argument over all steps of these loops, and `count`
+is how many steps they have together. The other loops are kept: each step of the kept loops has one result of
+each reduction. The reduced loops are adjacent. Either they are the innermost ones (the kernel works row by row), or
+exactly one kept loop is inside them (it works on columns side by side). A result that does not move along the reduced
+loops is written once per step of the kept ones, every other result at every point. `reduction_nest` says how often
 a kernel must pass over the reduced loops and what it does in each pass.
 
 A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
@@ -36,12 +36,12 @@ __all__ = [
 ]  # fmt: skip
 
 BROADCAST: Final = 0
-"""Stride class: the operand stands still along the loop."""
+"""Stride class: the operand does not move along the loop."""
 UNIT: Final = 1
-"""Stride class: the operand steps by one element; told apart from `STRIDED` only along the innermost loop, and along the
-last but one for an operand that is read in tiles (`with_turned_reads`)."""
+"""Stride class: the operand steps by one element; distinguished from `STRIDED` only along the innermost loop, and along the
+last but one for an operand that is read in tiles (`with_tiled_reads`)."""
 TILE_ROWS: Final = 64
-"""How many rows a tile has in which such an operand is read."""
+"""How many rows the tiles of such an operand have."""
 STRIDED: Final = 2
 """Stride class: the operand steps by a stride given at run time."""
 
@@ -57,10 +57,10 @@ def is_float(dtype: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One thing that a kernel reads: a tensor's elements, a number given at run time, or where it stands.
+    """One operand of a kernel: a tensor's elements, a run-time number, or the position in the iteration space.
 
     An `index` has strides like a tensor, but no memory: its int64 element is its offset plus the strides times the
-    steps of the loops. It is how argmax names an element.
+    steps of the loops. Argmax uses it to name an element.
     """
 
     dtype: str
@@ -81,18 +81,18 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One operation on elements; its result is named by its position in the list."""
+    """One operation on elements; its position in the list names its result."""
 
     op: str
     """`input`, `const`, or an op of `irscope.ops.expr.expression`."""
     args: tuple[int, ...]
     """Positions of earlier instructions. `reduce_argmax` and `reduce_argmin` have two: what is compared, and the index
-    that is the result; of equals the one with the smaller index wins, and NaN wins over all numbers."""
+    that is the result; ties go to the smaller index, and NaN wins over all numbers."""
     dtype: str
     value: int | None = None
     """`input`: the operand's position. `const`: the number's bits (see `constant_bits`)."""
     node: int = field(default=-1, compare=False, repr=False)
-    """The position in the group's block of the node that it came from; not part of what is compiled."""
+    """The position in the group's block of the node that it came from; not part of the compiled kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +122,20 @@ class KernelSpec:
     rank: int
     """The number of loops, at least one; the last is the innermost."""
     nontemporal: bool = False
-    """Whether stores go past the caches: pays for outputs larger than the last-level cache."""
+    """Whether stores bypass the caches: pays off for outputs larger than the last-level cache."""
     row_limit: int = 0
     """The innermost loop is no longer than this, so that wider vectors would be half empty, or so that a row fits a
     buffer on the stack; 0 when it may have any length. See `row_limit`."""
     reduced: tuple[int, ...] = ()
-    """The loops that reductions gather over, neighbours; none in a pointwise kernel."""
+    """The loops that reductions run over, adjacent ones; none in a pointwise kernel."""
     exact: bool = False
-    """Whether each instruction rounds by itself, as torch's ops do: no product is joined with a sum."""
+    """Whether each instruction rounds by itself, as torch's ops do: a product and a sum are never contracted into one fma."""
     in_place: bool = False
-    """Whether results may lie where operands do: no point is computed twice (`irscope.codegen.kernel.in_place`)."""
+    """Whether results may overwrite operands, so that no point may be computed twice (`irscope.codegen.kernel.in_place`)."""
 
     def __post_init__(self) -> None:
-        """Raises CodegenError for a result that no kernel can store: one that stands still along a loop."""
+        """Raises CodegenError for a result that no kernel can store: one that stays in place along loops other than exactly the
+        reduced ones."""
         for place, result in enumerate(self.outputs):
             still = {loop for loop, kind in enumerate(result.pattern) if kind == BROADCAST}
             if still and still != set(self.reduced):
@@ -151,7 +152,7 @@ class KernelSpec:
 
     @property
     def is_turned(self) -> bool:
-        """Whether operands that lie side by side along the last loop but one are read in tiles."""
+        """Whether operands whose elements are adjacent along the last loop but one are read in tiles."""
         return any(operand.pattern[-2:-1] == (UNIT,) for operand in self.inputs)
 
     def is_reduced(self, result: Result) -> bool:
@@ -160,7 +161,7 @@ class KernelSpec:
 
     @property
     def tensors(self) -> tuple[Operand | Result, ...]:
-        """The results, then the operands (scalars among them): the order of a kernel's arguments."""
+        """The results, then the operands (including scalars): the order of a kernel's arguments."""
         return (*self.outputs, *self.inputs)
 
     @cached_property
@@ -177,7 +178,7 @@ class KernelSpec:
         return hash(self._key)
 
     def __str__(self) -> str:
-        """What it reads, computes and writes, an instruction a line.
+        """Prints what the kernel reads, computes and writes, one instruction per line.
 
         >>> x = Operand("float32", "tensor", (UNIT,))
         >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
@@ -193,15 +194,15 @@ class KernelSpec:
         in_place = ", results in place of operands" if self.in_place else ""
         lines = [f"{plural(self.rank, 'loop')}{gathered}{rows}{exact}{in_place}"]
         for number, step in enumerate(self.instructions):
-            lines.append(f"t{number} : {step.dtype} = {self._told(step)}")
-        lines += [f"y{i}{_told_pattern(r.pattern)} : {r.dtype} = t{r.instruction}" for i, r in enumerate(self.outputs)]
+            lines.append(f"t{number} : {step.dtype} = {self._formatted(step)}")
+        lines += [f"y{i}{_pattern_text(r.pattern)} : {r.dtype} = t{r.instruction}" for i, r in enumerate(self.outputs)]
         return "\n".join(lines)
 
-    def _told(self, step: Instruction) -> str:
+    def _formatted(self, step: Instruction) -> str:
         if step.op == "input" and step.value is not None:
             operand = self.inputs[step.value]
             name = "index" if operand.kind == "index" else f"x{step.value}"
-            return name + _told_pattern(operand.pattern)
+            return name + _pattern_text(operand.pattern)
         if step.op == "const" and step.value is not None:
             return str(constant_value(step.value, step.dtype))
         return f"{step.op}({', '.join(f't{arg}' for arg in step.args)})"
@@ -226,7 +227,7 @@ class Launch:
     strides: tuple[tuple[int, ...], ...]
     """Elements per step of each loop: for the results, then for the operands (a scalar has none)."""
     offsets: tuple[int, ...] = ()
-    """For the results, then for the operands: how many elements behind the start of the tensor the first point lies
+    """For the results, then for the operands: the offset of the first point, in elements from the start of the tensor
     (0 for a scalar, the first number of an index). Empty when all are 0."""
 
     @property
@@ -236,12 +237,12 @@ class Launch:
 
     @property
     def kept_elements(self) -> int:
-        """How many points the kept loops have: with none there is nothing to do, even where nothing is gathered."""
+        """How many points the kept loops have; with none there is nothing to do, even if the reduced loops are empty."""
         return math.prod(size for loop, size in enumerate(self.sizes) if loop not in self.spec.reduced)
 
     @property
     def bytes_moved(self) -> int:
-        """The bytes of every tensor that it reads or writes, each counted once."""
+        """The bytes of all tensors that it reads or writes, each element counted once."""
         total = 0
         for tensor, strides in zip(self.spec.tensors, self.strides, strict=True):
             if tensor.pattern and not (isinstance(tensor, Operand) and tensor.kind == "index"):
@@ -260,7 +261,7 @@ class LaunchPlan:
     inputs: int
     """How many inputs the group has."""
     in_place: tuple[tuple[int, int], ...] = ()
-    """Outputs that lie where an input lies, each with the position of that input."""
+    """Outputs that overwrite an input, each with the position of that input."""
 
     @property
     def specs(self) -> tuple[KernelSpec, ...]:
@@ -269,7 +270,7 @@ class LaunchPlan:
 
 
 def row_limit(sizes: Sequence[int], *, rows: bool = False) -> int:
-    """The `row_limit` of a kernel that is launched with these extents; `rows` says that the innermost is reduced.
+    """Return the `row_limit` of a kernel launched with these extents; `rows` means that the innermost loop is reduced.
 
     >>> row_limit((100, 12)), row_limit((12,)), row_limit((100, 33)), row_limit((100, 33), rows=True)
     (16, 0, 0, 64)
@@ -281,7 +282,7 @@ def row_limit(sizes: Sequence[int], *, rows: bool = False) -> int:
 
 
 def stride_classes(strides: Sequence[int]) -> tuple[int, ...]:
-    """The classes of an operand's strides, outermost first; only the innermost can be `UNIT`.
+    """Return the classes of an operand's strides, outermost first; only the innermost can be `UNIT`.
 
     >>> stride_classes((0, 1)), stride_classes((1, 0)), stride_classes((1, 1))
     ((0, 1), (2, 0), (2, 1))
@@ -292,7 +293,7 @@ def stride_classes(strides: Sequence[int]) -> tuple[int, ...]:
 
 
 def constant_bits(value: float | bool, dtype: str) -> int:
-    """A constant rounded to a type, as an integer that tells -0 from 0 and is equal to itself for NaN.
+    """Return a constant rounded to a type, as an integer that distinguishes -0 from 0 and is equal to itself for NaN.
 
     Floating-point constants are the bits of a float64 that holds the rounded value exactly.
 
@@ -307,7 +308,7 @@ def constant_bits(value: float | bool, dtype: str) -> int:
 
 
 def constant_value(bits: int, dtype: str) -> float | bool:
-    """The number of `constant_bits`.
+    """Return the number that `constant_bits` encoded.
 
     >>> constant_value(constant_bits(0.5, "bfloat16"), "bfloat16")
     0.5
@@ -317,13 +318,13 @@ def constant_value(bits: int, dtype: str) -> float | bool:
     return bool(bits) if dtype == "bool" else bits
 
 
-def _told_pattern(pattern: tuple[int, ...]) -> str:
-    """How a tensor steps along each loop; nothing for a number."""
+def _pattern_text(pattern: tuple[int, ...]) -> str:
+    """Format how a tensor steps along each loop; empty for a number."""
     return f"[{', '.join(('still', 'unit', 'stride')[kind] for kind in pattern)}]" if pattern else ""
 
 
 def _rounded(value: float, dtype: str) -> float:
-    """The nearest value of a type, ties to even; too large ones become infinite."""
+    """Return the nearest value of a type, ties to even; values that are too large become infinite."""
     if dtype == "float64" or not math.isfinite(value):
         return value
     try:

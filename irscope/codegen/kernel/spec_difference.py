@@ -1,8 +1,8 @@
-"""What two kernels differ by, where they are the same but for numbers, steps of operands, or element types.
+"""The difference between two kernels that are the same but for numbers, strides of operands, or element types.
 
     same but for 0.5 → 0.25 at mul#3
 
-Compared is the text of a spec (`str(spec)`), so that what was written into a file by another process can be compared too.
+Works on the text of a spec (`str(spec)`), so that it can also compare a spec that another process wrote to a file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["LEVELS", "skeleton", "spec_difference"]
 
 LEVELS: Final = ("numbers", "steps", "types")
-"""What a skeleton leaves out: numbers; how operands step along the loops and how long a row is as well; element types as well."""
+"""What a skeleton leaves out, each level in addition to those before: numbers; strides of operands and row limits; element types."""
 _NUMBER = re.compile(r"^(t\d+ : \w+ = )(-?(?:\d|inf|nan)\S*|True|False)$")
 _STEPS = re.compile(r"\[[a-z, ]+\]")
 _ROWS = re.compile(r", rows of at most \d+")
@@ -22,7 +22,7 @@ _READ = re.compile(r"\bt(\d+)\b")
 
 
 def skeleton(text: str, level: str) -> str:
-    """A digest of a spec's text that is equal for specs that differ in nothing but what the level leaves out.
+    """Return a digest of a spec's text that is equal for specs that differ only in what the level leaves out.
 
     >>> a = "1 loop\\nt0 : float32 = x0[unit]\\nt1 : float32 = 0.5\\nt2 : float32 = mul(t0, t1)\\ny0[unit] : float32 = t2"
     >>> skeleton(a, "numbers") == skeleton(a.replace("0.5", "0.25"), "numbers")
@@ -37,7 +37,7 @@ def skeleton(text: str, level: str) -> str:
 
 
 def spec_difference(new: str, old: str) -> str:
-    """In words what one spec has instead of another with the same skeleton, from the old to the new one.
+    """Describe the changes from an old spec to a new one with the same skeleton.
 
     >>> a = "1 loop\\nt0 : float32 = x0[unit]\\nt1 : float32 = 0.5\\nt2 : float32 = mul(t0, t1)\\ny0[unit] : float32 = t2"
     >>> spec_difference(a.replace("0.5", "0.25"), a)
@@ -46,25 +46,25 @@ def spec_difference(new: str, old: str) -> str:
     lines, before = new.split("\n"), old.split("\n")
     if len(lines) != len(before):
         return "built differently"
-    told = []
+    changes = []
     for place, (line, other) in enumerate(zip(lines, before, strict=True)):
         if line == other:
             continue
         ours, theirs = _NUMBER.match(line), _NUMBER.match(other)
         if ours and theirs and ours.group(2) != theirs.group(2):
-            told.append(f"{theirs.group(2)} → {ours.group(2)} at {_reader(lines, place)}")
+            changes.append(f"{theirs.group(2)} → {ours.group(2)} at {_first_user(lines, place)}")
         elif ours or theirs or place:
-            told.append(f"`{other}` → `{line}`")
+            changes.append(f"`{other}` → `{line}`")
         else:
-            told.append(f"{other} → {line}")
-    if not told:
+            changes.append(f"{other} → {line}")
+    if not changes:
         return "the same"
-    more = f" and in {len(told) - 3} more places" if len(told) > 3 else ""
-    return f"same but for {', '.join(told[:3])}{more}"
+    more = f" and in {len(changes) - 3} more places" if len(changes) > 3 else ""
+    return f"same but for {', '.join(changes[:3])}{more}"
 
 
-def _reader(lines: list[str], place: int) -> str:
-    """The instruction that reads a number first, counted among those of its kind."""
+def _first_user(lines: list[str], place: int) -> str:
+    """Return the first user of a constant, with its number among the instructions of its kind."""
     own = lines[place].split(" ", 1)[0]
     counts: dict[str, int] = {}
     for line in lines[1:]:

@@ -1,8 +1,8 @@
-"""A kernel's spec as a graph, so that whatever compares programs can compare kernels.
+"""A kernel's spec as a graph, so that tools that compare programs can compare kernels.
 
-Each instruction is a node `kernel::…`; an operand is a parameter that a `kernel::read` turns into elements, and how it steps along
-the loops is an attribute of that node (`stride_classes`, one for each loop). What is true of the kernel as a whole is told
-beside the graph (`spec_attributes`). Nothing is left out but which node of a program an instruction came from.
+Each instruction is a node `kernel::…`. An operand is a parameter that a `kernel::read` turns into elements; how it steps along
+the loops is an attribute of that node (`stride_classes`, one for each loop). Properties of the kernel as a whole are returned
+separately (`spec_attributes`). Only the node of the program that an instruction came from is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SPACE: Final = "kernel::"
 
 
 def spec_graph(spec: KernelSpec) -> Graph:
-    """The instructions of a kernel as nodes.
+    """Return the instructions of a kernel as nodes of a graph.
 
     >>> from irscope.codegen.kernel import UNIT, Instruction, Operand, Result
     >>> x = Operand("float32", "tensor", (UNIT,))
@@ -57,7 +57,7 @@ def spec_graph(spec: KernelSpec) -> Graph:
 
 
 def spec_attributes(spec: KernelSpec) -> dict[str, Any]:
-    """What is true of a kernel as a whole."""
+    """Return the properties of a kernel as a whole: loops, row limit, reduced loops and flags."""
     found: dict[str, Any] = {"loops": spec.rank, "static_row_limit": spec.row_limit}
     found |= {"reduced": spec.reduced} if spec.reduced else {}
     return found | {name: True for name in ("nontemporal", "exact", "in_place") if getattr(spec, name)}

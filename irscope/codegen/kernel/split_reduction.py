@@ -1,9 +1,9 @@
-"""A launch with long reductions and few results, as several launches whose work can be shared out.
+"""Splits a launch with long reductions and few results into several launches that can run in parallel.
 
-Where the kept loops have fewer steps than there are workers, the reduced ones are cut: each part gathers what it can
-(a partial result per reduction), a second launch gathers the parts, and whoever reads the result reads it from memory.
-What is written once per result is computed by the last launch that gathers, so that a sum takes two launches. A softmax
-of one long row takes two such pairs, for the maximum and for the sum, and a launch that writes. The parts are gathered
+Where the kept loops have fewer steps than there are workers, the reduced ones are cut. Each part computes a partial result
+per reduction, a second launch combines the parts, and users of the result read it from memory. Results that are written once
+per step of the kept loops are computed by the last launch that reduces, so a sum takes two launches. A softmax
+of one long row takes two such pairs, for the maximum and for the sum, and a launch that writes. The parts are combined
 in their order, so the result does not depend on which worker was first.
 """
 
@@ -23,32 +23,31 @@ from irscope.ops.typing import contiguous_strides
 __all__ = ["SplitReduction", "Stage", "split_reduction"]
 
 _IN_TWO: Final = {"reduce_argmax": "reduce_max", "reduce_argmin": "reduce_min", EXPONENTIALS: "reduce_max"}
-"""Of these a part hands on the element that it stands by, too."""
+"""Reductions whose parts also store the extreme element itself, and the reduction that computes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One launch of a split one. Its reads and writes count on, behind inputs and outputs, through the temporaries."""
+    """One launch of a split one. The numbers of its reads and writes continue past the inputs and outputs into the temporaries."""
 
     launch: Launch
     partial: bool
-    """Whether the reduced loops are to be cut into parts; part number p writes `part_elements` times p elements
-    further on."""
+    """Whether the reduced loops are to be cut into parts; part p writes at an offset of p times `part_elements` elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitReduction:
-    """Launches to run one after the other."""
+    """The launches of a split reduction, to run one after the other."""
 
     stages: tuple[Stage, ...]
     temporaries: tuple[tuple[str, int], ...]
-    """Element type and number of elements of memory that lives as long as the call."""
+    """Element type and number of elements of each buffer that lives as long as the call."""
     part_elements: int
     """How many results each reduction has."""
 
 
 def split_reduction(launch: Launch, inputs: int, outputs: int, parts: int) -> SplitReduction:
-    """The launches that do the same with the reduced loops cut into this many parts.
+    """Return launches that compute the same with the reduced loops cut into this many parts.
 
     `inputs` and `outputs` are those of the group: the first temporary has the number `inputs` when it is read, and
     `outputs` when it is written.
@@ -58,12 +57,12 @@ def split_reduction(launch: Launch, inputs: int, outputs: int, parts: int) -> Sp
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where an operand of a new launch comes from."""
+    """The source of an operand of a new launch."""
 
     operand: Operand
     read: int
     strides: tuple[int, ...]
-    """Along all loops of the split launch; none for a number."""
+    """Along all loops of the split launch; empty for a number."""
     offset: int = 0
 
 
@@ -93,9 +92,9 @@ class _Splitter:
     # -- gathering ----------------------------------------------------------------------------------------------------
 
     def _gather(self, reductions: Sequence[int], once: Sequence[int], *, keep: bool) -> list[Stage]:
-        """Two launches: the parts, and the parts of the parts, which also writes the results `once`.
+        """Return two launches: one reduces each part, one combines the parts and also writes the results `once`.
 
-        With `keep`, what was gathered stays in memory for later launches.
+        With `keep`, the results of the reductions stay in memory for later launches.
         """
         found: list[tuple[int, str, int]] = []
         for index in reductions:
@@ -131,12 +130,12 @@ class _Splitter:
         )
 
     def _row_major(self, rank: int) -> tuple[int, ...]:
-        """The strides of a temporary along the loops: results row by row, the same all along the reduced loops."""
+        """Return the strides of a temporary along the loops: results in row-major order, stride 0 along the reduced loops."""
         own = dict(zip(self.kept, contiguous_strides(self.sizes), strict=True))
         return tuple(own.get(loop, 0) for loop in range(rank))
 
     def _whole(self, found: Sequence[tuple[int, str, int]], once: Sequence[int], keep: bool) -> Launch:
-        """Gather the parts, which are a loop of their own inside the kept ones."""
+        """Combine the parts, which are a loop of their own inside the kept ones."""
         copy = _Copy(self, ())
         kept = self._row_major(self.spec.rank)
         for index, op, place in found:
@@ -172,7 +171,7 @@ class _Splitter:
         return [self.launch.offsets[slot] if self.launch.offsets else 0 for slot in slots]
 
     def _write(self, slots: Sequence[int]) -> Launch:
-        """What is written at every point, from reductions that are known."""
+        """Return the launch that writes the results of every point, from reductions that are in memory."""
         roots = [self.spec.outputs[slot].instruction for slot in slots]
         copy = _Copy(self, roots)
         return copy.launch(
@@ -193,7 +192,7 @@ class _Copy:
         self.extend(roots)
 
     def extend(self, roots: Iterable[int]) -> None:
-        """Copy these instructions, and what they need of those that are not there yet."""
+        """Copy these instructions and their operands, except those already copied."""
         spec, ready = self.splitter.spec, self.at.keys() | self.splitter.known.keys()
         needed = set(roots)
         for index in range(max(needed, default=-1), -1, -1):
@@ -226,7 +225,7 @@ class _Copy:
         return self.add(Instruction(code.op, args, code.dtype, code.value, code.node))
 
     def read(self, source: _Source, node: int) -> int:
-        """Append what reads an operand."""
+        """Append an instruction that reads an operand."""
         self.sources.append(source)
         return self.add(Instruction("input", (), source.operand.dtype, len(self.sources) - 1, node))
 
@@ -239,7 +238,7 @@ class _Copy:
         reduced: tuple[int, ...],
         offsets: Sequence[int] = (),
     ) -> Launch:
-        """The copied instructions as a launch over some of the loops; one more than there are is that of the parts."""
+        """Return the copied instructions as a launch over these loops; the loop after the last of the split launch is that of the parts."""
         extents = (*self.splitter.launch.sizes, self.splitter.parts)
         sizes = tuple(extents[loop] for loop in loops) or (1,)
 

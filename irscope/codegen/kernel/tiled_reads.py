@@ -1,8 +1,8 @@
-"""Which operands of a pointwise launch should be read in tiles, because they lie side by side along another loop.
+"""Tiled reads for operands of a pointwise launch that are contiguous along an outer loop.
 
 An operand that steps by one element along an outer loop, and far along the innermost, costs a cache line for every
-element where the loops are walked in order. Read in square tiles each line is used whole. The outer loops of a pointwise
-kernel may stand in any order, so the one along which the operand lies becomes the last but one.
+element when the loops run in order. Read in square tiles, each line is used whole. The outer loops of a pointwise
+kernel may be in any order, so the one along which the operand is contiguous becomes the last but one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from irscope.codegen.kernel.spec import STRIDED, UNIT, Launch, Operand
 __all__ = ["with_tiled_reads"]
 
 _MOST: Final = 4
-"""Operands whose tiles a near cache has room for."""
+"""The most operands whose tiles fit into a near cache together."""
 
 
 def with_tiled_reads(launch: Launch, rows: int, columns: int) -> Launch:
-    """The launch with the spec of a kernel that reads in tiles, if that pays; `rows` by `columns`: the least that it
-    is run on.
+    """Return the launch with the spec of a kernel that reads in tiles, if that pays; the two loops must have at least
+    `rows` and `columns` steps.
 
     >>> from irscope.codegen.kernel.spec import Instruction, KernelSpec, Result
     >>> spec = KernelSpec((Operand("float32", "tensor", (2, 2)),), (Instruction("input", (), "float32", 0),),
@@ -33,7 +33,7 @@ def with_tiled_reads(launch: Launch, rows: int, columns: int) -> Launch:
     """
     spec = launch.spec
     is_plain = not (spec.reduced or spec.row_limit) and all(result.pattern[-1] == UNIT for result in spec.outputs)
-    loop = _turned_along(launch, rows) if is_plain and launch.sizes[-1] >= columns else None
+    loop = _contiguous_along(launch, rows) if is_plain and launch.sizes[-1] >= columns else None
     if loop is None:
         return launch
     order = [*(other for other in range(spec.rank - 1) if other != loop), loop, spec.rank - 1]
@@ -47,8 +47,8 @@ def with_tiled_reads(launch: Launch, rows: int, columns: int) -> Launch:
     return replace(launch, spec=turned, sizes=_ordered(launch.sizes, order), strides=(*outputs, *inputs))
 
 
-def _turned_along(launch: Launch, rows: int) -> int | None:
-    """The outer loop along which most strided operands lie."""
+def _contiguous_along(launch: Launch, rows: int) -> int | None:
+    """Return the outer loop along which most strided operands are contiguous, if it has at least `rows` steps."""
     found: Counter[int] = Counter()
     strides = launch.strides[len(launch.spec.outputs) :]
     for operand, own in zip(launch.spec.inputs, strides, strict=True):

@@ -1,8 +1,8 @@
-"""The text of a kernel whose innermost loop is kept: columns side by side, gathered from row to row.
+"""The text of a kernel whose innermost loop is kept: columns side by side, reduced over the rows.
 
-Columns are taken in tiles whose accumulators fit the first-level cache, and rows along a whole tile before the next ones:
-memory is read in the order in which it lies, as a few streams. Where the work at a point is small, `_TOGETHER` rows are
-gathered in registers before the tile's accumulators see them. After every `_SPAN` such steps the accumulators are added
+Columns are processed in tiles whose accumulators fit the first-level cache, and a row runs along a whole tile before the next
+row: memory is read in order, as a few streams. Where the work at a point is small, up to `_TOGETHER` rows are
+combined in registers before they reach the tile's accumulators. After every `_SPAN` such steps the accumulators are added
 to others, so that the rounding errors of a long sum grow with the number of spans and the length of one.
 
 Short rows are one vector, whose accumulators stay in registers for a span; a row that is not known to be short is longer
@@ -30,7 +30,7 @@ MOST_LANES: Final = 32
 _TOGETHER: Final = 8
 """The most rows in a step."""
 _LIGHT: Final = 16
-"""Instructions of LLVM in a step, roughly, up to which it takes in more rows."""
+"""Approximate LLVM instructions in a step up to which it includes more rows."""
 _SPAN: Final = 128
 _TILE: Final = 1024
 
@@ -45,14 +45,14 @@ class ColumnKernel:
         self.kept = None if self.short else _kept_value(spec)
         self.nest = reduction_nest(spec, self.kept and self.kept[:3])
         self.in_spans = self.short or len(spec.reduced) == 1
-        """Whether accumulators of the rows at hand are kept apart from those of all before."""
+        """Whether the accumulators of the current span are separate from those of all rows before."""
         self.near: dict[tuple[int, int], str] = {}
-        """These accumulators: as arrays of the tile; of short rows, in registers."""
+        """The accumulators of the current span: arrays of the tile, or registers if rows are short."""
         self.fresh = ""
-        """The mask of the lanes to be written, where that are not all."""
+        """The mask of the lanes to be written; empty for all."""
 
     def write(self) -> None:
-        """The kept loops around the tiles."""
+        """Emit the kept loops around the tiles."""
         self.k.buffers()
         for index, code in enumerate(self.spec.instructions):
             for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
@@ -87,7 +87,7 @@ class ColumnKernel:
                     self._write(slot)
 
     def _between(self, codes: Sequence[int]) -> None:
-        """What is computed once per column, between two passes."""
+        """Emit the instructions computed once per column, between two passes."""
         for index in codes:
             if self.tile.is_stored(index, self.nest.varies):
                 for arg in self.spec.instructions[index].args:
@@ -115,7 +115,7 @@ class ColumnKernel:
         self.k.pointers = pointers
 
     def _span(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
-        """Gather some rows apart from those before, then add them, and start anew."""
+        """Reduce some rows separately from those before, add them to the total, and reset the span's accumulators."""
         self._rows(number, each, rows, together)
         with self.tile.each_vector():
             found = iter(self._near(each))
@@ -126,8 +126,8 @@ class ColumnKernel:
             self._set_near(each, self._first(each))
 
     def _rows(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
-        """Rows from one to below another, so many at a time; the last ones singly, and where rows are short those behind
-        which not enough follows."""
+        """Emit the rows from one to below another, `together` at a time. The remaining ones follow singly; with short rows, so do
+        those that too few elements follow."""
         start, stop = rows
         if together > 1:
             loop, limit = self.spec.reduced[-1], stop
@@ -162,7 +162,7 @@ class ColumnKernel:
             self._set_near(each, step.carried)
 
     def _at_row(self, index: str) -> dict[int, str]:
-        """Where tensors stand in a row."""
+        """Return the pointer of each tensor in a row."""
         loop = self.spec.reduced[-1]
         found = dict(self.k.pointers)
         for slot, pattern in enumerate(self.k.patterns):
@@ -171,13 +171,13 @@ class ColumnKernel:
         return found
 
     def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
-        """A vector of columns in a few rows."""
+        """Emit a vector of columns in a few rows."""
         for index in each.carried:
             self.tile.fetch(index)
         if self.kept is not None and self.kept[0] in each.body:
             self.fresh = self._fresh_lanes()
         wide = self.k.wide
-        found = [self._point(number, each, row, dict(wide)) for row in rows]
+        found = [self._one_row(number, each, row, dict(wide)) for row in rows]
         self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
         for index in each.reductions:
             with self.body.written_for(self.spec.instructions[index].node):
@@ -189,12 +189,12 @@ class ColumnKernel:
                 gathered += taken_in(self.spec, index, self.vector, own, parts[0])
         self._set_near(each, gathered)
 
-    def _point(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
-        """What is computed and written in one row; gives what each reduction has to take in."""
+    def _one_row(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
+        """Emit what is computed and written in one row; return the operands of each reduction."""
         self.k.pointers, self.k.places, self.k.wide = row, self.tile.standing(row), wide
         for index in each.body:
             if self.kept is not None and self.kept[0] == index:
-                self._keep_or_find(number)
+                self._keep_or_load(number)
             else:
                 instruction(self.k, index, self.vector)
         found = {}
@@ -206,13 +206,13 @@ class ColumnKernel:
             self._write(slot)
         return found
 
-    # -- accumulators of the rows at hand -----------------------------------------------------------------------------
+    # -- accumulators of the current span -----------------------------------------------------------------------------
 
     def _first(self, each: Pass) -> list[str]:
         return [value for index in each.reductions for value in first_values(self.spec, index, self.vector)]
 
     def _near(self, each: Pass) -> list[str]:
-        """Of all reductions of a pass, in their order."""
+        """Return the span's accumulators of all reductions of a pass, in their order."""
         found = []
         for index in each.reductions:
             with self.body.written_for(self.spec.instructions[index].node):
@@ -231,10 +231,10 @@ class ColumnKernel:
                     else:
                         self.tile.keep(self.near[index, part], kind, next(names))
 
-    # -- a value that is dear -----------------------------------------------------------------------------------------
+    # -- an expensive value -------------------------------------------------------------------------------------------
 
-    def _keep_or_find(self, number: int) -> None:
-        """Computed and stored in its first pass, read from there in later ones."""
+    def _keep_or_load(self, number: int) -> None:
+        """Compute and store the kept value in its first pass, load it in later ones."""
         assert self.kept is not None
         index, first, _, slot = self.kept
         if number == first:
@@ -249,7 +249,8 @@ class ColumnKernel:
         return self.vector.select(MEMORY[self.k.dtypes[slot]], self.fresh, fresh, old)
 
     def _fresh_lanes(self) -> str:
-        """The lanes that the vector before did not have: in the others, results stand where the kept values were."""
+        """Return the mask of the lanes that the previous vector did not cover; in the others, results have overwritten the kept
+        values."""
         wanted = self.body.value(f"mul i64 {self.tile.number}, {self.k.width}")
         seen = self.body.value(f"sub i64 {wanted}, {self.tile.column}")
         return self.vector.op("xor", "i1", self.k.lanes_below(seen), self.vector.constant("i1", 1))
@@ -263,8 +264,8 @@ class ColumnKernel:
 
 
 def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:
-    """A value to keep in a result, if later passes only write, and only that result: the lanes that two vectors share
-    hold something else by then, which must not be gathered, and must not reach another result."""
+    """Return a value to keep in a result's memory, if later passes only write, and only that result: by then the lanes that two
+    vectors share hold something else, which must not enter a reduction or another result."""
     found = kept_value(spec, on_stack=False)
     if found is None:
         return None

@@ -1,7 +1,7 @@
-"""A tile of columns side by side: what is known of each while a kernel goes over its rows.
+"""A tile of columns side by side: the values that each column holds while a kernel goes over its rows.
 
-Whatever has one value per column (accumulators, and what is computed of them) lies in an array on the stack, a vector for
-each vector of the tile. The last vector of a row of columns overlaps the one before and computes the same once more.
+Everything with one value per column (accumulators, and values computed from them) is in an array on the stack, one vector for
+each vector of the tile. The last vector of a row of columns overlaps the one before and computes the same values again.
 Where the spec says that rows are short, there is one vector and a mask.
 """
 
@@ -30,23 +30,23 @@ class Tile:
 
 
 class ColumnTile:
-    """The tiles of a kernel whose innermost loop runs over columns, and the vectors of the one that is now written about."""
+    """The tiles of a kernel whose innermost loop runs over columns, and the vectors of the one being emitted."""
 
     def __init__(self, k: KernelBuilder, most_vectors: int) -> None:
         self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
         self.short = bool(k.spec.row_limit)
         self.most_vectors = 1 if self.short else most_vectors
-        self.lies = self._lying()
+        self.lies = self._differing()
         """For each instruction, whether it differs from column to column."""
         self.memory: dict[tuple[int, int], str] = {}
-        """Where a tile's values of an instruction are: (instruction, part) to the array."""
+        """The array of a tile's values of an instruction, by (instruction, part)."""
         self.tile = Tile("0", "1", "0")
         self.number = "0"
-        """The vector of the tile that is now written about."""
+        """The vector of the tile that is being emitted."""
         self.column = "0"
-        """Where it starts."""
+        """The column where it starts."""
 
-    def _lying(self) -> list[bool]:
+    def _differing(self) -> list[bool]:
         found: list[bool] = []
         for code in self.spec.instructions:
             if code.op == "input":
@@ -59,7 +59,7 @@ class ColumnTile:
 
     @contextmanager
     def tiles(self) -> Iterator[None]:
-        """The loop over tiles; no tile where there are no columns."""
+        """Emit the loop over tiles; without columns there is no tile."""
         body, length = self.body, self.k.sizes[-1]
         if self.short:
             self.k.some = (length, self.k.lanes_below(length))
@@ -75,7 +75,7 @@ class ColumnTile:
 
     @contextmanager
     def each_vector(self) -> Iterator[None]:
-        """The loop over the vectors of the tile."""
+        """Emit the loop over the vectors of the tile."""
         if self.short:
             yield
             return
@@ -90,7 +90,7 @@ class ColumnTile:
         self.k.wide = {}
 
     def standing(self, pointers: dict[int, str]) -> dict[int, str]:
-        """Where the lanes of each tensor start if it stands at these pointers."""
+        """Return where the lanes of each tensor start, given its pointers."""
         k = self.k
         return {slot: k.at(slot, pointers[slot], self.column, k.lane_steps.get(slot)) for slot in k.moving}
 
@@ -103,7 +103,7 @@ class ColumnTile:
         return once and code.op not in REDUCTIONS and code.op not in ("input", "const")
 
     def array(self, kind: str) -> str:
-        """Memory on the stack for a value of each column."""
+        """Allocate memory on the stack for one value per column."""
         name, wide = f"%{self.body.name('tile')}", self.vector.type(kind)
         self.body.add(f"{name} = alloca [{self.most_vectors} x {wide}], align {self.k.target.vector_bytes}")
         return name
@@ -114,7 +114,7 @@ class ColumnTile:
         self.body.add(f"store {wide} {value}, ptr {place}, align {self.k.target.vector_bytes}")
 
     def kept_in(self, array: str, kind: str) -> str:
-        """The vector's values."""
+        """Load the vector's values."""
         wide, place = self.vector.type(kind), self._slot(array, kind)
         return self.body.value(f"load {wide}, ptr {place}, align {self.k.target.vector_bytes}")
 
@@ -130,11 +130,11 @@ class ColumnTile:
             self.keep(self.memory[index, part], kind, value)
 
     def held(self, index: int) -> list[str]:
-        """A reduction's accumulators."""
+        """Load a reduction's accumulators."""
         return [self.kept_in(self.memory[index, part], kind) for part, kind in enumerate(kinds(self.spec, index))]
 
     def fetch(self, index: int) -> None:
-        """Have an instruction that does not change from row to row in every lane."""
+        """Make an instruction that is invariant over the rows available in every lane."""
         code = self.spec.instructions[index]
         if index in self.k.wide or code.op == "const":
             return

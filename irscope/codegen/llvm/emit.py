@@ -1,9 +1,9 @@
-"""The text of a kernel for LLVM: pointwise, with turned operands, row by row, or by columns.
+"""The LLVM text of a kernel: pointwise, with transposed operands, row by row, or by columns.
 
 `void kernel(ptr data, ptr dims)`: `data` holds a pointer for each result, then for each operand a pointer or, for a
 number, eight bytes (float64 or int64); `dims` holds the extent of each loop, then the strides of each result and of
-each tensor operand (int64, in elements). Any part of an iteration space is thus itself a call with other pointers and
-extents.
+each tensor operand (int64, in elements). So any part of an iteration space is a call of the same kernel with other pointers
+and extents.
 
 **A result must not overlap an operand**, unless the spec is `in_place`. Pointers need the alignment of their elements only.
 
@@ -29,16 +29,16 @@ GENERIC: Final = Target()
 """Any 64-bit processor."""
 
 _LANES_OF_ROWS: Final = {8: 8, 16: 16, 32: 32, 64: 16, 256: 32}
-"""For rows no longer than this, how many lanes leave few of them empty."""
+"""For rows no longer than the key, a number of lanes that leaves few of them empty."""
 _HEAVY: Final = 2500
-"""Vector instructions of the machine in one loop above which compiling would take more than about 0.1 s."""
+"""Machine vector instructions in one loop above which compiling would take more than about 0.1 s."""
 
 
 def vector_width(spec: KernelSpec, target: Target) -> int:
-    """The lanes of the inner loop: the target's number of registers of the widest element type that is computed with.
+    """Return the lanes of the inner loop: the elements of the widest computed type that the target's number of registers holds.
 
-    Fewer registers in a kernel of many instructions, because the time to compile grows with both; and no more lanes
-    than the rows are long, where the spec knows that they are short.
+    A kernel of many instructions uses fewer registers, because the time to compile grows with both. Where the spec says that
+    rows are short, there are no more lanes than a row has elements.
 
     >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
@@ -57,7 +57,7 @@ def vector_width(spec: KernelSpec, target: Target) -> int:
 
 
 def emit_llvm(spec: KernelSpec, target: Target = GENERIC) -> SourceText:
-    """The kernel as LLVM IR text (LLVM 20 or later)."""
+    """Return the kernel as LLVM IR text (LLVM 20 or later)."""
     kernel = KernelBuilder(spec, target, vector_width(spec, target))
     if spec.reduced:
         return kernel.source((ColumnKernel if spec.by_columns else RowKernel)(kernel).write)

@@ -1,4 +1,4 @@
-"""How an instruction of a kernel is computed, as a scalar or in every lane of a vector, and the loops around it."""
+"""Emits the instructions of a kernel, as scalars or in every lane of a vector, and the loops around them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["instruction", "operand", "outer_loops", "splat", "stored"]
 
 @contextmanager
 def outer_loops(k: KernelBuilder, stages: Sequence[Sequence[int]]) -> Iterator[None]:
-    """The outermost loops, one less than there are stages, with the instructions of each stage behind its loop."""
+    """Emit the outermost loops, one fewer than stages, with the instructions of each stage inside its loop."""
     with ExitStack() as loops:
         for depth, stage in enumerate(stages):
             if depth:
@@ -27,7 +27,7 @@ def outer_loops(k: KernelBuilder, stages: Sequence[Sequence[int]]) -> Iterator[N
 
 
 def instruction(k: KernelBuilder, index: int, lanes: VectorBuilder) -> None:
-    """Compute one instruction."""
+    """Emit one instruction."""
     code = k.spec.instructions[index]
     k.body.node = code.node
     if code.op == "input":
@@ -45,7 +45,7 @@ def instruction(k: KernelBuilder, index: int, lanes: VectorBuilder) -> None:
 
 
 def operand(k: KernelBuilder, index: int, lanes: VectorBuilder) -> str:
-    """An instruction's value, for another one to read."""
+    """Return an instruction's value, as an operand of another."""
     code = k.spec.instructions[index]
     if code.op == "const":
         return element(lanes, code, [], [], native_half=k.target.native_half)
@@ -53,14 +53,14 @@ def operand(k: KernelBuilder, index: int, lanes: VectorBuilder) -> str:
 
 
 def stored(k: KernelBuilder, slot: int, lanes: VectorBuilder) -> str:
-    """A result's values as they lie in memory."""
+    """Return a result's values as they are stored in memory."""
     result = k.spec.outputs[slot]
     value = operand(k, result.instruction, lanes)
     return to_memory(lanes, value, result.dtype, native_half=k.target.native_half)
 
 
 def splat(k: KernelBuilder, index: int) -> None:
-    """A scalar instruction in every lane."""
+    """Copy a scalar instruction into every lane."""
     code = k.spec.instructions[index]
     k.body.node = code.node
     k.wide[index] = k.vector.splat(REGISTER[code.dtype], k.values[index])
@@ -68,7 +68,7 @@ def splat(k: KernelBuilder, index: int) -> None:
 
 
 def _count(k: KernelBuilder, dtype: str) -> str:
-    """How many steps the reduced loops have together."""
+    """Return how many steps the reduced loops have together."""
     steps = k.sizes[k.spec.reduced[0]]
     for loop in k.spec.reduced[1:]:
         steps = k.body.value(f"mul i64 {steps}, {k.sizes[loop]}")
@@ -76,7 +76,7 @@ def _count(k: KernelBuilder, dtype: str) -> str:
 
 
 def _load(k: KernelBuilder, position: int, lanes: VectorBuilder) -> str:
-    """An operand: from where it stands in one lane, from its place in many."""
+    """Load an operand: from its pointer for one lane, from where its lanes start for many."""
     operand, slot = k.spec.inputs[position], position + k.first_input
     if operand.kind == "scalar":
         return _number(k, operand.dtype, k.pointers[slot])
@@ -107,7 +107,7 @@ def _index(k: KernelBuilder, slot: int, lanes: VectorBuilder, step: str | None) 
 
 
 def _number(k: KernelBuilder, dtype: str, place: str) -> str:
-    """A number from its eight bytes."""
+    """Load a number from its eight bytes."""
     kind = REGISTER[dtype]
     wide = "double" if is_float(dtype) else "i64"
     value = k.body.value(f"load {wide}, ptr {place}, align 8")

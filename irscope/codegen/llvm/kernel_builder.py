@@ -1,6 +1,6 @@
-"""What is known of a kernel while its text is written, and its frame: arguments, and where its tensors stand.
+"""The state of a kernel while its text is emitted, and its frame: arguments, and the current position of each tensor.
 
-Each kind of kernel has such a builder and writes by it, as do the functions of `load_store` and `instructions`.
+Each kind of kernel emits its text through such a builder, as do the functions of `load_store` and `instructions`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EPILOGUE: Final = '!1 = !{!"branch_weights", i32 1, i32 4000}\n!2 = !{i32 1}'
 
 
 class KernelBuilder:
-    """One kernel while its text is written. Its tensors are numbered: results first, then operands."""
+    """One kernel while its text is emitted. Its tensors are numbered: results first, then operands."""
 
     def __init__(self, spec: KernelSpec, target: Target, width: int) -> None:
         self.spec = spec
@@ -41,20 +41,20 @@ class KernelBuilder:
         self.indexes = [slot for slot, op in enumerate(spec.inputs, self.first_input) if op.kind == "index"]
         self.strides: dict[tuple[int, int], str] = {}
         self.lane_steps: dict[int, str] = {}
-        """How far apart the lanes of a tensor lie, where they do not lie side by side or stand still."""
+        """The stride between the lanes of a tensor, where it is neither one element nor zero."""
         self.pointers: dict[int, str] = {}
-        """Where each tensor stands; of an index, its number."""
+        """The current position of each tensor; for an index, its number."""
         self.places: dict[int, str] = {}
-        """Where the lanes of each tensor start; of an index, the first lane's number."""
+        """Where the lanes of each tensor start; for an index, the first lane's number."""
         self.some: tuple[str, str] | None = None
-        """How many lanes there are, at least one, and their mask; None if all are."""
+        """How many lanes are active, at least one, and their mask; None if all are."""
         self.whole: frozenset[int] = frozenset()
-        """Tensors of which all lanes may be read even so: more of their elements follow."""
+        """Tensors of which all lanes may be read nevertheless, because more of their elements follow."""
         self.reader: Callable[[int, str | None], str] | None = None
-        """How a kind of kernel reads a vector in its own way: which tensor, and how far apart its lanes lie."""
+        """Replaces `load_vector` for some kinds of kernels: takes the tensor and the stride between its lanes."""
 
     def source(self, write: Callable[[], None]) -> SourceText:
-        """The finished text; `write` writes everything between the arguments and the return."""
+        """Return the finished text; `write` emits everything between the arguments and the return."""
         spec, lines = self.spec, self.body.lines
         lines.add(f"define void @{spec.name}(ptr noalias readonly %data, ptr noalias readonly %dims) #0 {{\nentry:")
         self._arguments()
@@ -96,35 +96,35 @@ class KernelBuilder:
         return self.body.value(f"load i64, ptr {place}, align 8")
 
     def buffers(self) -> None:
-        """Memory on the stack for one vector of each tensor that moves along the innermost loop."""
+        """Allocate memory on the stack for one vector of each tensor that moves along the innermost loop."""
         for slot in self.moving:
             if slot not in self.indexes:
                 kind = MEMORY[self.dtypes[slot]]
                 self.body.add(f"%buffer{slot} = alloca [{self.width} x {kind}], align {self.target.vector_bytes}")
 
-    # -- where tensors stand -------------------------------------------------------------------------------------------
+    # -- positions of tensors ------------------------------------------------------------------------------------------
 
     def at(self, slot: int, base: str, index: str, step: str | None) -> str:
-        """A place `index` steps further; a step of None is one element."""
+        """Return the position `index` steps further; a step of None is one element."""
         offset = index if step is None else self.body.value(f"mul i64 {index}, {step}")
         if slot in self.indexes:
             return self.body.value(f"add i64 {base}, {offset}")
         return self.body.value(f"getelementptr {MEMORY[self.dtypes[slot]]}, ptr {base}, i64 {offset}")
 
     def advance(self, loop: int, index: str) -> None:
-        """Move each tensor that walks along a loop to its current step."""
+        """Move each tensor that moves along a loop to the loop's current step."""
         for slot, pattern in enumerate(self.patterns):
             if pattern and pattern[loop] != BROADCAST:
                 self.pointers[slot] = self.at(slot, self.pointers[slot], index, self.strides.get((slot, loop)))
 
     def followed(self, loop: int) -> frozenset[int]:
-        """Operands that lie side by side and walk along a loop: behind a row of one lies its next row."""
+        """Return the operands that are contiguous along the innermost loop and move along this one: more elements follow a row."""
         patterns = enumerate(self.patterns)
         found = {slot for slot, own in patterns if own and own[-1] == UNIT and own[loop] != BROADCAST}
         return frozenset(slot for slot in found if slot >= self.first_input and slot not in self.indexes)
 
     def staged(self, codes: Sequence[int], loops: int) -> list[list[int]]:
-        """Instructions by how many of the outermost loops must have started before they can be computed."""
+        """Group instructions by how many of the outermost loops must have started before they can be computed."""
         depths: list[int] = []
         for code in self.spec.instructions:
             if code.op == "input":
@@ -137,14 +137,14 @@ class KernelBuilder:
     # -- parts of a vector ---------------------------------------------------------------------------------------------
 
     def lanes_below(self, count: str) -> str:
-        """The mask of the first `count` lanes."""
+        """Return the mask of the first `count` lanes."""
         numbers = ", ".join(f"i32 {lane}" for lane in range(self.width))
         limit = self.vector.splat("i32", self.body.value(f"trunc i64 {count} to i32"))
         return self.vector.compare("ult", "i32", f"<{numbers}>", limit)
 
     def rows_before_the_last(self, rows: str) -> str:
-        """How many of so many rows, each of `some` lanes, can be read as whole vectors and still end before the last of them
-        does. Rows may follow one another after as little as one element."""
+        """Return how many of `rows` rows, each of `some` lanes, can be read as whole vectors without reading past the end of the last
+        row. Consecutive rows may be as little as one element apart."""
         assert self.some is not None
         missing = self.body.value(f"sub i64 {self.width}, {self.some[0]}")
         safe = self.body.value(f"sub i64 {rows}, {missing}")

@@ -1,8 +1,8 @@
-"""How a kernel's text loads and stores the elements of its tensors: a vector at a time, side by side or apart.
+"""Loads and stores of a kernel's tensors: a vector at a time, contiguous or strided.
 
-Of the last vector of a row only some lanes may be there (`some`): then nothing outside of them is read or written, by a
-mask where the processor has them, and else through a buffer on the stack. Reading under a mask may take twice as long as
-reading (Zen 5 streams 48 GB/s with masks, 80 without), so wherever more elements follow, whole vectors are read.
+In the last vector of a row, only some lanes may exist (`some`). Then nothing outside of them is read or written: by a
+mask where the processor has masks, otherwise through a buffer on the stack. A masked load may take twice as long as a plain
+one (Zen 5 streams 48 GB/s with masks, 80 without), so wherever more elements follow, whole vectors are read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["load_apart", "load_row", "load_some", "load_vector", "store", "store
 
 
 def load_vector(k: KernelBuilder, slot: int, step: str | None) -> str:
-    """A vector of a tensor's elements, so far apart; of None, side by side."""
+    """Load a vector of a tensor's elements, `step` apart; None means contiguous."""
     return load_row(k, slot) if step is None else load_apart(k, slot, step)
 
 
 def load_row(k: KernelBuilder, slot: int) -> str:
-    """A vector of elements side by side."""
+    """Load a vector of contiguous elements."""
     if k.some is not None and slot not in k.whole:
         return load_some(k, slot, k.places[slot], None, *k.some)
     kind = k.vector.type(MEMORY[k.dtypes[slot]])
@@ -30,7 +30,7 @@ def load_row(k: KernelBuilder, slot: int) -> str:
 
 
 def load_apart(k: KernelBuilder, slot: int, step: str) -> str:
-    """A vector of elements that stand apart."""
+    """Load a vector of strided elements."""
     place = k.places[slot]
     if k.some is not None:
         return load_some(k, slot, place, step, *k.some)
@@ -44,7 +44,7 @@ def load_apart(k: KernelBuilder, slot: int, step: str) -> str:
 
 
 def store(k: KernelBuilder, slot: int, stored: str, *, streaming: bool = False) -> None:
-    """Store a vector; past the caches only where it is aligned."""
+    """Store a vector; with `streaming`, bypass the caches where it is aligned."""
     place, step = k.places[slot], k.lane_steps.get(slot)
     if k.some is not None:
         store_some(k, slot, stored, place, step, *k.some)
@@ -81,7 +81,7 @@ def _store_past(k: KernelBuilder, slot: int, stored: str, place: str) -> None:
 
 
 def load_some(k: KernelBuilder, slot: int, place: str, step: str | None, count: str, mask: str) -> str:
-    """The first `count` elements, at least one, in a vector; the other lanes hold zeros."""
+    """Load the first `count` elements, at least one, into a vector; the other lanes hold zeros."""
     wide, align = k.vector.type(MEMORY[k.dtypes[slot]]), ITEM_SIZE[k.dtypes[slot]]
     if k.target.masks and step is None:
         lanes = k.vector.type("i1")
@@ -104,7 +104,7 @@ def store_some(k: KernelBuilder, slot: int, stored: str, place: str, step: str |
 
 
 def _masked(k: KernelBuilder, word: str, slot: int, result: str, args: Sequence[tuple[str, str]]) -> str:
-    """A call of LLVM's load or store under a mask."""
+    """Return a call of LLVM's masked load or store."""
     kind = MEMORY[k.dtypes[slot]]
     symbol = f"llvm.masked.{word}.v{k.width}{ {'float': 'f32', 'double': 'f64'}.get(kind, kind) }.p0"
     k.body.declarations.add(f"declare {result} @{symbol}({', '.join(type for type, _ in args)})")

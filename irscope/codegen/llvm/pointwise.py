@@ -1,10 +1,10 @@
-"""The text of a pointwise kernel: nested loops, the innermost over vectors written out as vectors.
+"""The text of a pointwise kernel: nested loops, the innermost over vectors in LLVM's vector types.
 
-A row whose length is not a multiple of the vector ends with a vector that overlaps the one before; a row that turns out
-shorter than one vector goes through a buffer on the stack, and where all are known to be, each is one vector and a mask.
-So there is no scalar remainder loop, and but for light work on short rows one copy of the arithmetic; the price is that
-**a result must not overlap an operand**. Where it may (`KernelSpec.in_place`), a row is two rows: whole vectors, and the rest, which
-is shorter than one and goes through the buffer.
+A row whose length is not a multiple of the vector ends with a vector that overlaps the one before. A row that turns out
+shorter than one vector goes through a buffer on the stack; where all rows are known to be short, each is one masked vector.
+So there is no scalar remainder loop, and only one copy of the arithmetic, except for light work on short rows. The price is that
+**a result must not overlap an operand**. Where it may (`KernelSpec.in_place`), a row is split in two: whole vectors, and the rest,
+which is shorter than one and goes through the buffer.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from irscope.codegen.simd import MEMORY
 __all__ = ["PointwiseKernel"]
 
 _LIGHT: Final = 60
-"""Instructions of LLVM at a point up to which memory sets the pace."""
+"""LLVM instructions per point up to which the kernel is memory-bound."""
 
 
 class PointwiseKernel:
-    """Every instruction as far out as its operands allow."""
+    """A pointwise kernel, with every instruction as far out as its operands allow."""
 
     def __init__(self, k: KernelBuilder) -> None:
         self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
         self.nest = loop_nest(k.spec)
 
     def write(self) -> None:
-        """All loops."""
+        """Emit all loops."""
         self.k.buffers()
         if self.spec.rank > 1 and 0 < self.spec.row_limit <= self.k.width:
             self._short_rows()
@@ -47,8 +47,8 @@ class PointwiseKernel:
     # -- rows of one vector -------------------------------------------------------------------------------------------
 
     def _short_rows(self) -> None:
-        """The last loops where a row is less than a vector: rows that are read with what follows them, then the last ones;
-        where much is done at a point, all are read under the mask, and the arithmetic is written once."""
+        """Emit the last two loops where a row is shorter than a vector: rows that can be read as whole vectors, then the last ones
+        under the mask. With much work per point, all are read under the mask, so that the arithmetic is emitted once."""
         length, rank = self.k.sizes[-1], self.spec.rank
         with (
             self.body.only_if(self.body.value(f"icmp sgt i64 {length}, 0")),
@@ -77,7 +77,7 @@ class PointwiseKernel:
         self._body()
 
     def _row_in_two_parts(self) -> None:
-        """A row of which no point is computed twice: as many as fill vectors, then those that are left."""
+        """Emit a row in which no point is computed twice: the points that fill whole vectors, then the rest."""
         body, length, pointers, values = self.body, self.k.sizes[-1], self.k.pointers, self.k.values
         rest = body.value(f"and i64 {length}, {self.k.width - 1}")
         whole = body.value(f"sub i64 {length}, {rest}")
@@ -93,7 +93,7 @@ class PointwiseKernel:
     # -- the innermost loop -------------------------------------------------------------------------------------------
 
     def _row(self) -> None:
-        """One run of the innermost loop, over a buffer on the stack if it is shorter than a vector."""
+        """Emit the innermost loop, which goes through a buffer on the stack if it is shorter than a vector."""
         body, length, width, apart = self.body, self.k.sizes[-1], self.k.width, self.k.lane_steps
         for index in self.nest.carried:
             splat(self.k, index)
@@ -110,17 +110,17 @@ class PointwiseKernel:
         body.add("br label %start")
         body.label("start")
         bases = {
-            slot: self._either(f"ptr [{self.k.pointers[slot]}, %{before}], [%buffer{slot}, %{filled}]")
+            slot: self._phi(f"ptr [{self.k.pointers[slot]}, %{before}], [%buffer{slot}, %{filled}]")
             for slot in self.k.moving
             if slot not in self.k.indexes
         } | {slot: self.k.pointers[slot] for slot in self.k.indexes if slot in self.k.moving}
         steps = {
-            slot: self._either(f"i64 [{self.k.strides[slot, self.spec.rank - 1]}, %{before}], [1, %{filled}]")
+            slot: self._phi(f"i64 [{self.k.strides[slot, self.spec.rank - 1]}, %{before}], [1, %{filled}]")
             for slot in self.k.moving
             if self.k.patterns[slot][-1] == STRIDED and slot not in self.k.indexes
         }
         self.k.lane_steps = steps | {slot: apart[slot] for slot in self.k.indexes if slot in apart}
-        last = self._either(f"i64 [{last}, %{before}], [0, %{filled}]")
+        last = self._phi(f"i64 [{last}, %{before}], [0, %{filled}]")
         self._vectors(bases, last)
         body.add(f"br i1 {short}, label %drain, label %end, !prof !1")
         body.label("drain")
@@ -131,11 +131,11 @@ class PointwiseKernel:
         body.add("br label %end")
         body.label("end")
 
-    def _either(self, text: str) -> str:
+    def _phi(self, text: str) -> str:
         return self.body.value(f"phi {text}")
 
     def _fill(self, slot: int, step: str | None, length: str, mask: str) -> None:
-        """Copy a short row to the buffer. A whole vector is stored, so that the load behind it need not wait."""
+        """Copy a short row to the buffer. A whole vector is stored, so that the load after it does not stall."""
         row = load_some(self.k, slot, self.k.pointers[slot], step, length, mask)
         kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
         self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
@@ -147,7 +147,7 @@ class PointwiseKernel:
         store_some(self.k, slot, row, self.k.pointers[slot], step, length, mask)
 
     def _vectors(self, bases: dict[int, str], last: str) -> None:
-        """The loop over vectors; the last one starts at `last` and may overlap the one before."""
+        """Emit the loop over vectors; the last one starts at `last` and may overlap the one before."""
         body, before = self.body, self.body.block
         body.add("br label %vector")
         body.label("vector")
@@ -167,7 +167,7 @@ class PointwiseKernel:
         body.label("finish")
 
     def _body(self) -> None:
-        """What is computed and written at the lanes of a vector."""
+        """Emit what is computed and written in the lanes of a vector."""
         for code in self.nest.stages[self.spec.rank]:
             instruction(self.k, code, self.vector)
         for slot, result in enumerate(self.spec.outputs):

@@ -1,11 +1,11 @@
-"""The text of a pointwise kernel that reads some operands in tiles, because they lie side by side along another loop.
+"""The text of a pointwise kernel that reads some operands in tiles, because they are contiguous along another loop.
 
-A tile has `TILE_ROWS` rows and as many columns as a vector of the kernel has lanes. Of a turned operand a tile is read
-column by column, a register of rows at a time, and turned on the way to the stack; then the rows of the tile are computed
-as those of any pointwise kernel are. So the memory sees stretches of a few cache lines from either side.
+A tile has `TILE_ROWS` rows and as many columns as a vector of the kernel has lanes. A tile of a transposed operand is read
+column by column, a register of rows at a time, and transposed on its way to the stack. Then the rows of the tile are computed
+as in any pointwise kernel. So both reads and writes of memory come in stretches of a few cache lines.
 
 The last tile of a row, and the last one down, overlap the one before. So a result must not overlap an operand, and the
-kernel runs on a vector of columns and a register of rows (`least_rows`) at least.
+kernel needs at least a vector of columns and a register of rows (`least_rows`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from irscope.codegen.simd import MEMORY, VectorBuilder
 __all__ = ["TurnedKernel", "least_rows"]
 
 _ACROSS: Final = 8
-"""The most columns that are turned at once: more would take more registers, and longer to compile."""
+"""The most columns that are transposed at once: more would take more registers, and longer to compile."""
 
 
 def least_rows(spec: KernelSpec, target: Target) -> int:
-    """How many rows are read at once: the lanes of a register of the widest operand, of 4 bytes at least."""
+    """Return how many rows are read at once: the lanes of a register of the widest operand, of 4 bytes at least."""
     widest = max((ITEM_SIZE[operand.dtype] for operand in spec.inputs if operand.kind == "tensor"), default=4)
     return target.vector_bytes // max(widest, 4)
 
 
 class TurnedKernel:
-    """Outer loops, then tiles of the last two, then the rows of a tile."""
+    """A pointwise kernel with outer loops, then tiles of the last two loops, then the rows of a tile."""
 
     def __init__(self, k: KernelBuilder) -> None:
         self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
@@ -42,12 +42,12 @@ class TurnedKernel:
         self.nest = loop_nest(k.spec)
         self.turned = [slot for slot in k.moving if k.patterns[slot][-2] == UNIT]
         self.rows = least_rows(k.spec, k.target)
-        """How many are read at once."""
+        """How many rows are read at once."""
         self.row = ""
-        """The row of the tile that is computed."""
+        """The row of the tile that is being computed."""
 
     def write(self) -> None:
-        """All loops."""
+        """Emit all loops."""
         for slot in self.turned:
             kind, size = MEMORY[self.k.dtypes[slot]], TILE_ROWS * self.k.width
             self.body.add(f"%turned{slot} = alloca [{size} x {kind}], align {self.k.target.vector_bytes}")
@@ -68,7 +68,7 @@ class TurnedKernel:
         pointers, values = self.k.pointers, self.k.values
         for slot in self.turned:
             place = self.k.at(slot, pointers[slot], row, None)
-            self._turn(slot, self.k.at(slot, place, column, self.k.lane_steps.get(slot)), height)
+            self._transpose(slot, self.k.at(slot, place, column, self.k.lane_steps.get(slot)), height)
         with self.body.loop(height) as line:
             self.row, self.k.pointers, self.k.values = line.index, dict(pointers), dict(values)
             self.k.advance(self.spec.rank - 2, self.body.value(f"add i64 {row}, {line.index}"))
@@ -91,17 +91,17 @@ class TurnedKernel:
                 store(self.k, slot, stored(self.k, slot, self.vector), streaming=self.spec.nontemporal)
 
     def _read(self, slot: int, step: str | None) -> str:
-        """A row of a tile that has been turned, or elements that lie some other way."""
+        """Load a row of a transposed tile, or a vector of any other operand."""
         if slot not in self.turned:
             return load_vector(self.k, slot, step)
         kind = MEMORY[self.k.dtypes[slot]]
         place = self._in_tile(slot, self.row, "0")
         return self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}")
 
-    # -- turning ------------------------------------------------------------------------------------------------------
+    # -- transposition ------------------------------------------------------------------------------------------------
 
-    def _turn(self, slot: int, corner: str, height: str) -> None:
-        """A tile as rows, in memory on the stack."""
+    def _transpose(self, slot: int, corner: str, height: str) -> None:
+        """Transpose a tile into rows, in memory on the stack."""
         kind, rows, step = MEMORY[self.k.dtypes[slot]], self.rows, self.k.lane_steps.get(slot)
         wide, columns = VectorBuilder(self.body, rows).type(kind), min(rows, self.k.width, _ACROSS)
         last = self.body.value(f"sub i64 {height}, {rows}")
@@ -111,7 +111,7 @@ class TurnedKernel:
             for _ in range(columns):
                 lines.append(self.body.value(f"load {wide}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"))
                 place = self.k.at(slot, place, "1", step)
-            for number, turned in enumerate(self._turned(wide, lines, rows)):
+            for number, turned in enumerate(self._transposed(wide, lines, rows)):
                 for part in range(0, rows, columns):
                     place = self._in_tile(slot, self.body.value(f"add i64 {line}, {number + part}"), column.index)
                     own = self._picked(wide, turned, "poison", range(part, part + columns))
@@ -119,9 +119,9 @@ class TurnedKernel:
                         f"store <{columns} x {kind}> {own}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"
                     )
 
-    def _turned(self, wide: str, lines: list[str], lanes: int) -> list[str]:
-        """Columns as rows, in as many squares as there are in them: blocks off the diagonal change places, ever smaller
-        ones. A line becomes the rows of its number, one in each square."""
+    def _transposed(self, wide: str, lines: list[str], lanes: int) -> list[str]:
+        """Transpose columns into rows, one square at a time: blocks off the diagonal are swapped, in ever smaller
+        sizes. A line becomes the rows of its number, one in each square."""
         block = len(lines) // 2
         while block:
             low = [lane + lanes - block if lane & block else lane for lane in range(lanes)]

@@ -1,11 +1,11 @@
-"""What a kernel that works row by row does at the points of one vector.
+"""Emits what a kernel that works row by row does at the points of one vector.
 
-What is dear to compute and needed in a later pass again (the exponentials of a softmax) is kept: in the row of a result
-that is written only in that later pass, if there is one of its type; else in a row on the stack, if rows are known to
+A value that is expensive and needed again in a later pass (the exponentials of a softmax) is kept: in the row of a result of its
+type that is written only in that later pass, if there is one, else in a row on the stack, if rows are known to
 be short enough for that.
 
-A long row that is only gathered is read in several places at once: each register of a vector has a part of the row to
-itself, because the processor then follows as many streams.
+A long row that is only reduced is read in several places at once: each register of a vector covers its own part of the row,
+because the processor can then follow as many streams.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ class RowPoints:
         self.kept = kept_value(spec, on_stack=True) if not 0 < spec.row_limit <= width else None
         self.nest = reduction_nest(spec, self.kept and self.kept[:3])
         self.single = len(spec.reduced) == 1 and 0 < spec.row_limit <= width
-        """Whether a row is one vector: what was computed in one pass is still there in the next."""
+        """Whether a row is one vector, so that values computed in one pass are still in registers in the next."""
         self.apart: list[str] = []
-        """While a vector is read in several places: how many elements behind its first register each one lies."""
+        """While a vector is read in several places: the offset of each register from the first, in elements."""
 
     def make_room(self) -> None:
-        """Memory on the stack for what is kept there."""
+        """Allocate memory on the stack for a value kept there."""
         if self.kept is not None and self.kept[3] < 0:
             kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
             room = self.spec.row_limit + self.k.width
             self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
 
     def registers(self, each: Pass) -> int:
-        """Over how many parts of a row a vector may spread in a pass: its registers, if nothing asks for its place."""
+        """Return how many parts of a row a vector may cover in a pass: one per register, if nothing depends on positions."""
         codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
         read = [self.spec.inputs[code.value] for code in codes if code.op == "input" and code.value is not None]
         along = [operand for operand in read if operand.pattern and operand.pattern[-1] != BROADCAST]
         item = max([ITEM_SIZE[code.dtype] for code in codes] + [4])
         is_free = (
-            len(self.spec.reduced) == self.spec.rank  # of many rows few are long
+            len(self.spec.reduced) == self.spec.rank  # with many rows, few are long
             and not self.spec.row_limit
             and bool(each.reductions)
             and not each.writes
@@ -61,7 +61,7 @@ class RowPoints:
         return self.k.width * item // self.k.target.vector_bytes if is_free else 1
 
     def point(self, number: int, each: Pass, index: str, some: tuple[str, str] | None) -> None:
-        """What is computed and written at the points of a vector."""
+        """Emit what is computed and written at the points of a vector."""
         k = self.k
         k.some = some
         k.places = {slot: k.at(slot, k.pointers[slot], index, k.lane_steps.get(slot)) for slot in k.moving}
@@ -82,7 +82,7 @@ class RowPoints:
             self.body.node = NO_NODE
 
     def _keep(self, code: int, slot: int, index: str) -> None:
-        """Store what later passes need: on the stack always a whole vector."""
+        """Store a value for later passes; on the stack always as a whole vector."""
         if slot >= 0:
             self._store(slot, self.k.wide[code])
             return
@@ -105,16 +105,16 @@ class RowPoints:
         self.body.node = NO_NODE
 
     def _room_alignment(self) -> int:
-        """Whole vectors follow one another from an aligned start."""
+        """Return the alignment of a kept vector: whole vectors follow one another from an aligned start."""
         assert self.kept is not None
         item = ITEM_SIZE[self.spec.instructions[self.kept[0]].dtype]
         return min(self.k.target.vector_bytes, self.k.width * max(item, 1))
 
     def _read(self, slot: int, step: str | None) -> str:
-        """A vector of elements side by side, or of as many stretches of them as there are registers, or of those apart."""
+        """Load a vector: contiguous, or one contiguous stretch per register (`apart`), or strided."""
         if step is None and self.k.target.masks and slot in self.k.whole:
             row = load_vector(self.k, slot, step)
-            # needed twice, it is not made part of an instruction under the mask, which would read under the mask again
+            # its second use keeps LLVM from folding the load into a masked instruction, which would make it a masked load again
             kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
             self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
             return row

@@ -1,12 +1,12 @@
 """The text of a kernel whose innermost loop is reduced: row by row, each row in as many passes as it needs.
 
-A pass walks a row in whole vectors, with an accumulator in every lane, and ends with one masked vector. In a row that
+A pass traverses a row in whole vectors, with an accumulator in every lane, and ends with one masked vector. In a row that
 may be long the accumulators are added to others every `_CHUNK` vectors, so that the rounding errors of a long sum grow
 with the number of chunks and the length of a chunk, not with their product.
 
-Memory is read a tenth to a fifth faster in several places at once, because the processor follows as many streams. Where
-the work at a point is small, two rows are gathered together, half of all rows apart; of a kernel that gathers a single
-long row each register of a vector has a part of the row to itself. What a row gives does not depend on the others.
+Memory is read a tenth to a fifth faster in several places at once, because the processor can follow as many streams. Where
+the work at a point is small, two rows are reduced together, half of all rows apart; in a kernel that reduces a single
+long row each register of a vector covers its own part of the row. The result of a row does not depend on the others.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = ["RowKernel"]
 
 _CHUNK: Final = 128
 _LONG: Final = 1 << 18
-"""Elements of a row from which it is read in several places; a shorter one may lie in a near cache."""
+"""Elements of a row from which on it is read in several places; a shorter one may be in a near cache."""
 _LIGHT: Final = 12
-"""Instructions of LLVM at a point up to which memory sets the pace."""
+"""LLVM instructions per point up to which the kernel is memory-bound."""
 
 
 @dataclass(slots=True)
 class _Row:
-    """What is known of one of the rows that are gathered together."""
+    """The pointers and values of one of the rows that are reduced together."""
 
     pointers: dict[int, str]
     values: dict[int, str]
@@ -44,7 +44,7 @@ class _Row:
 
 
 class RowKernel:
-    """Kept loops outside, reduced loops inside."""
+    """A kernel with kept loops outside and reduced loops inside."""
 
     def __init__(self, k: KernelBuilder) -> None:
         self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
@@ -52,10 +52,10 @@ class RowKernel:
         self.nest, self.single = self.points.nest, self.points.single
         self.in_chunks = not 0 < k.spec.row_limit <= 2 * _CHUNK * k.width
         self.rows: list[_Row] = []
-        """Those that are gathered together."""
+        """The rows that are reduced together."""
 
     def write(self) -> None:
-        """The kept loops around one row, or around two."""
+        """Emit the kept loops around one row, or around two."""
         self.k.buffers()
         if self.single:
             self.k.some = (self.k.sizes[-1], self.k.lanes_below(self.k.sizes[-1]))
@@ -76,10 +76,10 @@ class RowKernel:
     def _one_row(self) -> None:
         self.k.wide = {}
         self.rows = [_Row(self.k.pointers, self.k.values, self.k.wide)]
-        self._gather_rows()
+        self._reduce_rows()
 
     def _short_rows(self, stage: list[int]) -> None:
-        """The loop over rows of one vector: those that are read with what follows them, then the last ones."""
+        """Emit the loop over rows of one vector: those that can be read as whole vectors, then the last ones under the mask."""
         loop = self.spec.reduced[0] - 1
         size, pointers, values = self.k.sizes[loop], self.k.pointers, self.k.values
         safe = self.k.rows_before_the_last(size)
@@ -95,7 +95,7 @@ class RowKernel:
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def _is_paired(self) -> bool:
-        """Whether rows are gathered in pairs: of many there are many, and little is done at a point, in one pass."""
+        """Whether rows are reduced in pairs: the kernel has kept loops, and one pass with little work per point."""
         (first, *others), spec = self.nest.passes, self.spec
         codes = [spec.instructions[index] for index in (*first.body, *first.reductions)]
         return (
@@ -107,7 +107,7 @@ class RowKernel:
         )
 
     def _pairs(self, stage: list[int]) -> None:
-        """The loop over rows, each with the one that lies half of them further on; one that has no other is its own."""
+        """Emit the loop over pairs of rows, half of all rows apart; a row without a partner is paired with itself."""
         loop = self.spec.reduced[0] - 1
         size, pointers, values = self.k.sizes[loop], self.k.pointers, self.k.values
         half = self.body.value(f"sdiv i64 {self.body.value(f'add i64 {size}, 1')}, 2")
@@ -120,15 +120,15 @@ class RowKernel:
                 self.k.advance(loop, index)
                 for code in stage:
                     instruction(self.k, code, self.k.scalar)
-            self._gather_rows()
+            self._reduce_rows()
 
     def _each_row(self) -> Iterator[_Row]:
-        """The rows, each in turn the one of which instructions speak."""
+        """Yield the rows, selecting each as the one that instructions refer to."""
         for row in self.rows:
             self.k.pointers, self.k.values, self.k.wide = row.pointers, row.values, row.wide
             yield row
 
-    def _gather_rows(self) -> None:
+    def _reduce_rows(self) -> None:
         for number, each in enumerate(self.nest.passes):
             for _ in self._each_row():
                 for index in each.before if number else ():
@@ -155,7 +155,7 @@ class RowKernel:
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     def _only_vector(self, number: int, each: Pass) -> None:
-        found = self._gathered(number, each, "0", self.k.some, self._first(each))
+        found = self._accumulated(number, each, "0", self.k.some, self._first(each))
         self._finish(each, found)
 
     def _pass(self, number: int, each: Pass) -> None:
@@ -176,7 +176,7 @@ class RowKernel:
         self._finish(each, around[0].carried if around else found)
 
     def _finish(self, each: Pass, held: list[str]) -> None:
-        """What each row's reductions are, from their lanes."""
+        """Reduce the lanes of the accumulators to each row's results."""
         names = iter(held)
         for _ in self._each_row():
             for index in each.reductions:
@@ -186,17 +186,17 @@ class RowKernel:
                 self.body.node = NO_NODE
 
     def _first(self, each: Pass) -> list[str]:
-        """What the accumulators of all rows start with: of each row all reductions, of each all its parts."""
+        """Return the initial accumulators of all rows: for each row all reductions, for each reduction all its parts."""
         one = [first_values(self.spec, index, self.vector) for index in each.reductions]
         return list(chain.from_iterable(one)) * len(self.rows)
 
     def _carry(self, each: Pass, held: list[str]) -> Carry:
-        """Accumulators with their types."""
+        """Return the accumulators with their types."""
         one = [self.vector.type(kind) for index in each.reductions for kind in kinds(self.spec, index)]
         return list(zip(one * len(self.rows), held, strict=True))
 
     def _run(self, number: int, each: Pass, held: list[str]) -> list[str]:
-        """The innermost loop once: whole vectors, then the rest."""
+        """Emit the innermost loop: whole vectors, then the rest."""
         body, length = self.body, self.k.sizes[-1]
         full = body.value(f"and i64 {length}, {-self.k.width}")
         registers = self.points.registers(each)
@@ -215,11 +215,11 @@ class RowKernel:
             held = self._vectors(number, each, full, self.k.width, held)
         rest = body.value(f"sub i64 {length}, {full}")
         with self.body.only_if(body.value(f"icmp sgt i64 {rest}, 0"), self._carry(each, held)) as end:
-            end.following = self._gathered(number, each, full, (rest, self.k.lanes_below(rest)), held)
+            end.following = self._accumulated(number, each, full, (rest, self.k.lanes_below(rest)), held)
         return end.joined
 
     def _vectors(self, number: int, each: Pass, end: str, step: int, held: list[str]) -> list[str]:
-        """Whole vectors up to `end`; chunk by chunk, if there may be many to gather."""
+        """Emit whole vectors up to `end`; chunk by chunk, if there may be many to reduce."""
         if not (self.in_chunks and each.reductions):
             return self._few_vectors(number, each, ("0", end), step, held)
         stride = _CHUNK * step
@@ -232,11 +232,11 @@ class RowKernel:
     def _few_vectors(self, number: int, each: Pass, span: tuple[str, str], step: int, held: list[str]) -> list[str]:
         start, stop = span
         with self.body.loop(stop, start=start, step=step, carry=self._carry(each, held)) as loop:
-            loop.following = self._gathered(number, each, loop.index, None, loop.carried)
+            loop.following = self._accumulated(number, each, loop.index, None, loop.carried)
         return loop.carried
 
     def _merged(self, each: Pass, held: list[str], more: list[str]) -> list[str]:
-        """Two sets of accumulators as one."""
+        """Combine two sets of accumulators."""
         one, other, found = iter(held), iter(more), list[str]()
         for _ in self.rows:
             for index in each.reductions:
@@ -249,10 +249,10 @@ class RowKernel:
 
     # -- one vector ---------------------------------------------------------------------------------------------------
 
-    def _gathered(
+    def _accumulated(
         self, number: int, each: Pass, index: str, some: tuple[str, str] | None, held: list[str]
     ) -> list[str]:
-        """The accumulators with a vector of each row taken in; of the last one only `some` lanes, (count, mask)."""
+        """Return the accumulators after a vector of each row was accumulated; with `some`, (count, mask), only those lanes."""
         names, found = iter(held), list[str]()
         for _ in self._each_row():
             self.points.point(number, each, index, some)

@@ -1,4 +1,4 @@
-"""What the LLVM text of a kernel should know of the processor."""
+"""Describes the processor to the emitter of LLVM text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["Target"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor, as far as the text depends on it."""
+    """The properties of a processor that the text depends on."""
 
     vector_bytes: int = 16
     """The width of its vector registers."""
     native_half: bool = False
-    """Whether it converts float16 in hardware; otherwise the conversion is spelt out in bits."""
+    """Whether it converts float16 in hardware; otherwise the conversion is emitted as bit operations."""
     masks: bool = False
-    """Whether loads and stores take a mask of lanes at no cost (AVX-512); a short row is then copied at one stroke."""
+    """Whether loads and stores take a mask of lanes at no cost (AVX-512); a short row is then copied in one instruction."""
     registers: int = 2
-    """How many vector registers hold the lanes of one value: more hide more latency, until registers run out."""
+    """How many vector registers hold the lanes of one value: more registers hide more latency, until they run out."""

@@ -1,7 +1,7 @@
-"""Normalizations that gather each part of the channels by itself (`Op.channel_parts`): group norm, instance norm.
+"""Normalizations that reduce each group of channels separately (`Op.channel_parts`): group norm, instance norm.
 
-Five steps of one kernel: the input in the type it is computed in, seen as (batch, part, rest), normalised along the last
-axis by the op's expression, seen as the input again, and scaled channel by channel. The views cost nothing.
+One kernel in five steps: cast the input to the compute type, view it as (batch, part, rest), normalise along the last
+axis by the op's expression, view the result with the input's shape, and scale channel by channel. The views cost nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["normalized_in_parts"]
 
 
 class _Values(Protocol):
-    """What is known of the values of a block (`GroupValues`)."""
+    """The part of `GroupValues` that this module uses."""
 
     known: dict[Value, Any]
     types: dict[Value, Any]
@@ -37,7 +37,7 @@ Operands = list[tuple[int, Value, int | None]]
 def normalized_in_parts(
     values: _Values, position: int, node: Node, op: Op, arguments: Mapping[str, Any]
 ) -> tuple[Expr, Operands]:
-    """The expression of the node's result and its operands; the steps before it are added to `values.steps`."""
+    """Return the expression of the node's result and its operands; the steps before it are added to `values.steps`."""
     assert op.channel_parts is not None
     assert op.expression is not None
     known = _known(values, arguments)
@@ -79,6 +79,6 @@ def normalized_in_parts(
 
 
 def _known(values: _Values, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are known, by name."""
+    """Return the arguments that are known, by name."""
     found = {name: values.known.get(a, a) if isinstance(a, Value) else a for name, a in arguments.items()}
     return {name: a for name, a in found.items() if not isinstance(a, Value)}

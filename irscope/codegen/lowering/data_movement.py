@@ -1,7 +1,7 @@
-"""Nodes of a group that compute nothing: their results are elements of their operands, at other places.
+"""Nodes of a group that compute nothing: their results are elements of their operands, in other places.
 
-A view is an offset and strides in what it sees. A join puts tensors one behind the other. `slice_scatter` and
-`select_scatter` replace a range of a tensor: those of one step are read from the one or from the other. The maximum of a
+A view is an offset and strides into its base. A join (`cat`, `stack`) concatenates tensors. `slice_scatter` and
+`select_scatter` replace a range of a tensor: with step 1, each element is read from one tensor or the other. The maximum of a
 window is one of its elements.
 """
 
@@ -29,31 +29,31 @@ _Placed = tuple[Step, TensorType]
 
 
 class KnownValues(Protocol):
-    """What is known of the values of a group's block so far: `GroupValues`, while it walks the block."""
+    """What is known so far about the values of a group's block: `GroupValues`, while it walks the block."""
 
     known: dict[Value, Any]
     """Constants."""
     types: dict[Value, Any]
     lists: dict[Value, list[Any]]
-    """Lists of tensors: values, or (step, type) of views that are not values."""
+    """Lists of tensors: values, or (step, type) for views without a value of their own."""
 
     def shape(self, value: Value) -> tuple[int, ...]:
-        """The extents of a tensor; none of a number."""
+        """Return the extents of a tensor; empty for a number."""
 
     def dtype(self, value: Value) -> str:
-        """The element type. Raises CodegenError for one that kernels do not compute with."""
+        """Return the element type. Raises CodegenError for one that kernels do not compute with."""
 
     def ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
-        """The types of a node's results by the op's rule; empty without one."""
+        """Return the types of a node's results by the op's type rule; empty without one."""
 
 
 def no_kernel(node: Node) -> CodegenError:
-    """What to raise for a node that no kernel can do."""
+    """Return the error for a node that no kernel can compute."""
     return CodegenError(f"no kernel computes {node.op}", where=repr(node), rule="codegen-op")
 
 
 def placed(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[_Placed]:
-    """How the elements of each result are found, and its type; a view that makes a list has several results."""
+    """Return the step that locates the elements of each result, and its type; a view that returns a list has several results."""
     if node.op in JOINS:
         return [_joined(values, position, node, op, arguments)]
     if node.op in PATCHES:
@@ -73,20 +73,20 @@ def _viewed(values: KnownValues, position: int, node: Node, op: Op, arguments: M
     if not all(isinstance(type, TensorType) and type.is_static for type in types):
         raise CodegenError(f"no kernel for {node.op}: the shape of its result is not known", where=repr(node), rule="codegen-view")
     made: list[_Placed] = []
-    for (offset, strides), type in zip(_seen(values, node, op, arguments), types, strict=True):
+    for (offset, strides), type in zip(_offsets_and_strides(values, node, op, arguments), types, strict=True):
         shape = tuple(int(size) for size in type.shape)
         laid = like_strides(shape, type.strides) if type.strides is not None else contiguous_strides(shape)
         made.append((Seen(position, operand, offset, strides), type.with_(strides=laid)))
     return made
 
 
-def _seen(values: KnownValues, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
-    """Offset and strides of each result, were the operand laid out row by row: the op's reference on an array that
-    has shape and strides, and one byte of memory."""
+def _offsets_and_strides(values: KnownValues, node: Node, op: Op, arguments: Mapping[str, Any]) -> list[tuple[int, tuple[int, ...]]]:
+    """Return offset and strides of each result as if the operand were row-major. Runs the op's reference on an array that
+    has the shape and strides but only one byte of memory."""
     shape = values.shape(node.inputs[0])
     if node.op in SAME_PLACE:
         return [(0, contiguous_strides(shape))]
-    probe = as_strided(_nowhere(), shape, contiguous_strides(shape), subok=True)
+    probe = as_strided(_one_byte(), shape, contiguous_strides(shape), subok=True)
     given = {name: _probe_argument(values, node, argument, probe) for name, argument in arguments.items()}
     assert op.reference is not None
     found = op.reference(**given)
@@ -95,8 +95,8 @@ def _seen(values: KnownValues, node: Node, op: Op, arguments: Mapping[str, Any])
     return [(view.__array_interface__["data"][0] - start, view.strides) for view in views]
 
 
-def _nowhere() -> np.ndarray[Any, Any]:
-    """What probes are made of: nothing reads them."""
+def _one_byte() -> np.ndarray[Any, Any]:
+    """Return the one byte of memory behind the probes, which is never read."""
     return np.empty(1, np.int8).view(Unbounded)
 
 
@@ -109,8 +109,8 @@ def _probe_argument(values: KnownValues, node: Node, argument: Any, probe: np.nd
         return probe
     if isinstance(values.types.get(argument), TensorType):
         shape = values.shape(argument)
-        return as_strided(_nowhere(), shape, contiguous_strides(shape), subok=True)
-    raise CodegenError(f"{argument!r}, which {node.op} looks at, is not known", where=repr(node), rule="codegen-view")
+        return as_strided(_one_byte(), shape, contiguous_strides(shape), subok=True)
+    raise CodegenError(f"the value of {argument!r}, which {node.op} depends on, is not known", where=repr(node), rule="codegen-view")
 
 
 def _joined(values: KnownValues, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> _Placed:

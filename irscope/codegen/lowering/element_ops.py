@@ -1,7 +1,7 @@
-"""How an element of a value in a group follows from others: five kinds of steps.
+"""The five kinds of steps that define an element of a value in a group by elements of other values.
 
-A node is understood as an expression of elements (`Compute`), other places of the same elements (`Seen`), several
-tensors one behind the other (`Joined`), a tensor with a range of it taken from another (`Patched`), or the largest elements of
+A node becomes an expression of elements (`Compute`), a view of the same elements (`Seen`), several
+tensors concatenated (`Joined`), a tensor with a range replaced by another (`Patched`), or the largest elements of
 windows (`Pooled`).
 """
 
@@ -18,24 +18,24 @@ __all__ = ["Compute", "Joined", "Patched", "Pooled", "Seen", "Step", "Window", "
 
 @dataclass(frozen=True, eq=False)
 class Compute:
-    """One element is an expression of elements."""
+    """A step whose every element is an expression of elements of its operands."""
 
     position: int
     """The node's place in the block."""
     expr: Expr
     operands: tuple[tuple[int, Value, int | None], ...]
-    """What each leaf of the expression stands for: its index, its value, and the axis of the result along which it lies
-    if not the last ones. Arguments that the expression does not look at (`other` of a `type_as`) are missing."""
+    """For each leaf of the expression: its index, its value, and the axis of the result that it is aligned with,
+    or None for the last axes. Arguments that the expression does not read (`other` of a `type_as`) are missing."""
     axes: tuple[int, ...] = ()
-    """The axes of `shape` along which it gathers."""
+    """The axes of `shape` that it reduces."""
     shape: tuple[int, ...] = ()
-    """Of an expression that gathers: the extents of the op's first operand."""
+    """For an expression with reductions: the extents of the op's first operand."""
     positions: bool = False
-    """Whether it asks where an element stands."""
+    """Whether it uses the positions of elements, as argmax does."""
 
     @cached_property
     def reads(self) -> tuple[tuple[int, Value, int | None, bool], ...]:
-        """The operands once more, with whether they are read inside a reduction; some are read outside as well."""
+        """The operands, each with whether it is read inside a reduction; an operand read both inside and outside occurs twice."""
         found: set[tuple[int, bool]] = set()
         stack, seen = [(self.expr, False)], {(id(self.expr), False)}
         while stack:
@@ -54,7 +54,7 @@ class Compute:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Elements of another value, seen as if that lay row by row: from an offset on, with a stride per dimension."""
+    """A view of another value: an offset and a stride per dimension into its row-major order."""
 
     position: int
     operand: Value
@@ -64,7 +64,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Tensors one behind the other along an axis; for `stack` along a new one, each with extent 1."""
+    """Tensors concatenated along an axis; for `stack` along a new one, each with extent 1."""
 
     position: int
     parts: tuple[Value, ...]
@@ -74,7 +74,7 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Patched:
-    """A tensor of which the elements from `start` to before `stop` along an axis are another's."""
+    """A tensor whose elements from `start` to before `stop` along an axis come from another tensor."""
 
     position: int
     whole: Value
@@ -83,12 +83,12 @@ class Patched:
     start: int
     stop: int
     without_axis: bool
-    """Whether the part lacks the axis: that of `select_scatter`, one element along it."""
+    """Whether the part lacks the axis, as that of `select_scatter` does, which covers one index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which indices of an axis the elements of one window have: `index * step - margin + n * gap` for each n below `size`."""
+    """The indices along an axis of the elements of a window: `index * step - margin + n * gap` for each n below `size`."""
 
     size: int
     step: int
@@ -98,19 +98,19 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """The largest element of a window, of which what lies behind the borders of the tensor is no part."""
+    """The largest element of each window; indices outside the tensor are not part of the window."""
 
     position: int
     operand: Value
     windows: tuple[Window, ...]
-    """Of the last axes."""
+    """One for each of the last axes."""
 
 
 Step = Compute | Seen | Joined | Patched | Pooled
 
 
 def _parts_of(expr: Expr) -> list[Expr]:
-    """Every part of an expression once."""
+    """Return every subexpression once."""
     found, seen = [expr], {id(expr)}
     for here in found:
         for arg in here.args:
@@ -121,7 +121,7 @@ def _parts_of(expr: Expr) -> list[Expr]:
 
 
 def leaves_of(expr: Expr) -> set[int]:
-    """The indexes of the operands that an expression reads."""
+    """Return the indexes of the operands that an expression reads."""
     return {part.value for part in _parts_of(expr) if part.op in ("input", "scalar")}
 
 

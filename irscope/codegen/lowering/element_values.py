@@ -1,6 +1,6 @@
-"""What a fusion group's block computes: each value's type, and how an element of it follows from others.
+"""The values of a fusion group's block: the type of each, and the step that computes its elements.
 
-Each node becomes one of the steps of `element_ops`. Nodes that make lists of tensors only pass them on.
+Each node becomes one of the steps of `element_ops`. Nodes that build lists of tensors only pass them on.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bo
 
 
 class GroupValues:
-    """What is known of every value of a block: constants, types, and how each is computed."""
+    """The constants, types and steps of all values of a block."""
 
     def __init__(self, block: Block, types: Sequence[Type], *, exact: bool = False) -> None:
-        """`exact`: only ops whose results have torch's bits."""
+        """`exact`: accept only ops whose results equal torch's bit for bit."""
         self.exact = exact
         if len(types) != len(block.params):
             raise CodegenError(f"the group has {len(block.params)} inputs, and {len(types)} types were given")
@@ -61,14 +61,14 @@ class GroupValues:
         self.known: dict[Value, Any] = {}
         self.steps: dict[Value, Step] = {}
         self.unknown_layouts: set[Value] = set()
-        """Results whose order is known and whose gaps are not: inside a kernel they have no memory, so that these do not matter."""
+        """Results whose dimension order is known but whose gaps are not; inside a kernel they have no memory, so gaps do not matter."""
         self.lists: dict[Value, list[Any]] = {}
-        """Lists of tensors: values, or (step, type) of views that no value is."""
+        """Lists of tensors: values, or (step, type) for views without a value of their own."""
         for position, node in enumerate(block.nodes):
             self._node(position, node)
 
     def tensor_type(self, value: Value) -> TensorType:
-        """The type of a tensor value, with shape and strides."""
+        """Return the type of a tensor value, with shape and strides."""
         found = self.types.get(value)
         if not isinstance(found, TensorType):
             raise CodegenError(f"{value!r} is an output of a fusion group and is not a tensor", rule="codegen-output")
@@ -77,7 +77,7 @@ class GroupValues:
         return found
 
     def layout(self, value: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shape and strides; a number has neither."""
+        """Return shape and strides; both are empty for a number."""
         type = self.types.get(value)
         if not isinstance(type, TensorType):
             return (), ()
@@ -86,11 +86,11 @@ class GroupValues:
         return tuple(int(size) for size in type.shape if isinstance(size, int)), type.strides
 
     def shape(self, value: Value) -> tuple[int, ...]:
-        """The extents."""
+        """Return the extents of a tensor; empty for a number."""
         return self.layout(value)[0]
 
     def dtype(self, value: Value) -> str:
-        """The element type of a tensor, or the type of a number."""
+        """Return the element type of a tensor, or the type of a number. Raises CodegenError for one that kernels do not compute with."""
         type = self.types.get(value)
         dtype = type.dtype if isinstance(type, TensorType) else _NUMBERS.get(type) if type is not None else None
         if dtype not in ITEM_SIZE:
@@ -120,7 +120,7 @@ class GroupValues:
         if node.op == "aten::__getitem__" and node.inputs[0] in self.lists and node.inputs[1] in self.known:
             parts, place = self.lists[node.inputs[0]], self.known[node.inputs[1]]
             if not -len(parts) <= place < len(parts):
-                raise CodegenError(f"there is no part {place} of {len(parts)}", where=repr(node), rule="codegen-list")
+                raise CodegenError(f"index {place} is out of range for a list of {len(parts)}", where=repr(node), rule="codegen-list")
             self._element(position, node.output, parts[place])
         elif op.channel_parts is not None:
             self._in_parts(position, node, op, arguments)
@@ -130,7 +130,7 @@ class GroupValues:
             self._place(position, node, op, arguments)
 
     def _place(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
-        """A node that computes nothing: its results are elements of its operands."""
+        """Record a node that computes nothing: its results are elements of its operands."""
         results = placed(self, position, node, op, arguments)
         if not isinstance(node.outputs[0].type, TensorType):
             self.lists[node.output] = results
@@ -144,7 +144,7 @@ class GroupValues:
             self.lists[node.output] = list(node.inputs)
 
     def _element(self, position: int, output: Value, element: Any) -> None:
-        """One tensor of a list."""
+        """Record a value that is one tensor of a list."""
         if isinstance(element, Value):
             shape = self.shape(element)
             self.types[output] = self.types[element]
@@ -181,13 +181,13 @@ class GroupValues:
             self.types[output] = type
 
     def _in_parts(self, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> None:
-        """A normalization of parts of the channels; which never has torch's bits."""
+        """Record a normalization of groups of channels, whose results never equal torch's bit for bit."""
         if self.exact:
             raise CodegenError(f"{node.op} adds up in another order than torch", where=repr(node), rule="inexact")
         expr, operands = normalized_in_parts(self, position, node, op, arguments)
         (type,) = self._results(op, node, arguments, [expr], operands)
         if node.op in LAID_OUT_LIKE_INPUT_ON_CPU and isinstance(type, TensorType) and arguments["input"].type.device == "cpu":
-            shape, strides = self.layout(arguments["input"])  # whose device the type has that was declared
+            shape, strides = self.layout(arguments["input"])  # the device is that of the declared type
             type = type.with_(strides=channels_last_strides(shape)) if suggests_channels_last(shape, strides) else type
         self.types[node.output] = type
         self.steps[node.output] = Compute(position, expr, tuple(operands))
@@ -205,7 +205,7 @@ class GroupValues:
         exprs: Sequence[Expr],
         leaves: Sequence[tuple[int, Value, int | None]],
     ) -> list[Type]:
-        """The types of a node's results: by the op's rule; by that of elementwise ops where it does not tell all."""
+        """Return the types of a node's results by the op's rule, or by that of elementwise ops where it leaves something unknown."""
         if not any(isinstance(self.types.get(v), TensorType) for v in arguments.values() if isinstance(v, Value)):
             return [{"int64": INT, "float64": FLOAT, "bool": BOOL}[expr.dtype] for expr in exprs]
         ruled = self.ruled(op, node, arguments)
@@ -224,7 +224,8 @@ class GroupValues:
         return found
 
     def _copied_type(self, node: Node, expr: Expr, target: Any) -> TensorType:
-        """The type of what stands for a write into a tensor with gaps: its order is the tensor's, its gaps are torch's."""
+        """Return the type of a copy that represents a write into a tensor with gaps: its dimension order is the tensor's, its gaps
+        are up to torch."""
         given = self.types.get(target) if isinstance(target, Value) else None
         if node.op not in LAID_OUT_LIKE_FIRST or not isinstance(given, TensorType) or given.strides is None:
             raise CodegenError(f"the strides of the result of {node.op} are not known", where=repr(node))
@@ -232,7 +233,7 @@ class GroupValues:
         return laid_out_like(given, expr.dtype)
 
     def ruled(self, op: Op, node: Node, arguments: Mapping[str, Any]) -> list[Any]:
-        """The types of a node's results by the op's rule; empty without one."""
+        """Return the types of a node's results by the op's type rule; empty without one."""
         if op.type_rule is None:
             return []
         try:
@@ -244,7 +245,7 @@ class GroupValues:
         return list(found) if isinstance(found, list | tuple) else [found]
 
     def _laid_out(self, node: Node, expr: Expr, type: Any, operands: Sequence[Value]) -> TensorType:
-        """The type of a normalisation whose rule tells only the shape: its last step is elementwise."""
+        """Return the type of a normalisation whose rule gives only the shape: its last step is elementwise."""
         if not isinstance(type, TensorType) or type.shape is None or None in type.shape:
             raise CodegenError(f"the shape of the result of {node.op} is not known", where=repr(node))
         shape = tuple(int(size) for size in type.shape if isinstance(size, int))
@@ -274,14 +275,14 @@ _PEAKS: Final = frozenset({"reduce_max", "reduce_min", "reduce_argmax", "reduce_
 
 
 def _concrete(type: Type) -> Type:
-    """A type checked to have all that a kernel needs; strides default to row-major."""
+    """Check that a type has everything a kernel needs, and return it with strides, row-major by default."""
     if not isinstance(type, TensorType):
         if type not in _NUMBERS:
             raise CodegenError(f"an input of type {type} cannot be read by a kernel", rule="codegen-input")
         return type
     if not type.is_static:
         raise CodegenError(
-            f"a kernel needs the element type and the shape of each input, and only {type} is known of this one", rule="codegen-input"
+            f"a kernel needs the element type and the shape of each input, but all that is known of one is {type}", rule="codegen-input"
         )
     assert type.shape is not None
     if type.strides is not None:
@@ -290,7 +291,7 @@ def _concrete(type: Type) -> Type:
 
 
 def _payload(node: Node) -> Any:
-    """A constant as an op's expression takes it; a tensor without dimensions is a number with its type."""
+    """Return a constant as an op's expression takes it; a 0-d tensor becomes a number of its type."""
     payload = constant_value(node)
     if not isinstance(payload, TensorData):
         return payload

@@ -1,10 +1,10 @@
-"""Which element of a value is read at each point of an iteration space.
+"""Affine indices: the element of a value that is read at each point of an iteration space.
 
-The index along each dimension of a value is a `AffineIndex`: an offset plus steps along axes of the space. Views inside a
-group change nothing but forms. Any view of a row-major tensor is an offset and a stride per dimension; so the forms of
-the view give the position in the row-major tensor, again a form, and its digits in the mixed radix of the extents are
-the forms of what was viewed. Where a digit would carry, an axis of the space must be cut in two (`AxisMustSplit`), and
-the plan starts anew with the finer space: a flattened image is then walked by rows and columns.
+The index along each dimension of a value is an `AffineIndex`, or form: an offset plus steps along axes of the space. Views
+inside a group change only forms. Any view of a row-major tensor is an offset and a stride per dimension, so the forms of
+the view determine the position in the row-major tensor, which is again a form. Its digits in the mixed radix of the extents
+are the forms of the base. Where a digit would carry, an axis of the space must be cut in two (`AxisMustSplit`), and
+planning starts again with the finer space: a flattened image is then traversed by rows and columns.
 
 Where a range of a tensor was replaced, an index decides which of two values is read. It must be the same one at all
 points; where it is not, the output is computed in two parts (`OutputMustPart`).
@@ -29,7 +29,7 @@ Terms = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class AffineIndex:
-    """An index: an offset, and (axis, step) for each axis of the space along which it moves, ascending."""
+    """An index as an affine form: an offset, and (axis, step) for each axis of the space along which it moves, ascending."""
 
     offset: int
     terms: Terms = ()
@@ -44,7 +44,7 @@ ZERO = AffineIndex(0)
 
 
 class AxisMustSplit(Exception):
-    """An axis of the space has to become two, the inner one of extent `inner`."""
+    """Raised when an axis of the space must be cut in two, the inner one of extent `inner`."""
 
     def __init__(self, axis: int, inner: int) -> None:
         super().__init__(axis, inner)
@@ -53,10 +53,10 @@ class AxisMustSplit(Exception):
 
 
 class OutputMustPart(CodegenError):
-    """What is computed has to become two parts, the second of which begins at `at` along a dimension."""
+    """Raised when an output must be computed in two parts, the second of which starts at `at` along a dimension."""
 
     def __init__(self, dim: int, at: int) -> None:
-        super().__init__("what is read inside the group changes within an output", rule="codegen-patch")
+        super().__init__("elements of one output are read from different values", rule="codegen-patch")
         self.dim = dim
         self.at = at
 
@@ -75,9 +75,9 @@ class Space:
     kept: list[int]
     """Extents of the kept axes."""
     reduced: list[int]
-    """Extents of the reduced axes, which together count the gathered elements row by row."""
+    """Extents of the reduced axes, which together number the reduced elements in row-major order."""
     factors: list[list[int]] = field(init=False)
-    """For each kept axis, then for all reduced ones together: the extents it is cut into, outermost first."""
+    """For each kept axis, then for all reduced ones together: the extents of its pieces, outermost first."""
 
     def __post_init__(self) -> None:
         self.factors = [*([size] for size in self.kept), list(self.reduced)]
@@ -93,11 +93,11 @@ class Space:
         return sum(len(factors) for factors in self.factors[:-1])
 
     def kept_form(self, position: int) -> AffineIndex:
-        """The index along one of the kept axes as they were before any cut."""
+        """Return the index along one of the original kept axes, before any cut."""
         return self._form(position)
 
     def reduced_form(self) -> AffineIndex:
-        """The number of a gathered element, counted row by row."""
+        """Return the position of a reduced element, in row-major order."""
         return self._form(len(self.kept))
 
     def _form(self, position: int) -> AffineIndex:
@@ -107,7 +107,7 @@ class Space:
         return AffineIndex(0, tuple((first + i, steps[i]) for i, size in enumerate(factors) if size != 1))
 
     def owner(self, axis: int) -> int:
-        """The kept axis that this one was cut from; the number of kept axes if it is reduced."""
+        """Return the kept axis that this one was cut from, or the number of kept axes if it is reduced."""
         for position, factors in enumerate(self.factors):
             if axis < len(factors):
                 return position
@@ -115,7 +115,7 @@ class Space:
         raise IndexError(axis)
 
     def part(self, axis: int, at: int) -> OutputMustPart:
-        """What to raise when the points from `at` on along an axis are of another kind than those before."""
+        """Return the exception for an axis whose points from `at` on read another value than those before."""
         dim = self.owner(axis)
         first = sum(len(factors) for factors in self.factors[:dim])
         outer, inner = self.extents[first:axis], self.factors[dim][axis - first + 1 :]
@@ -124,7 +124,7 @@ class Space:
         return OutputMustPart(dim, at * prod(inner))
 
     def gather(self, extents: Sequence[int]) -> None:
-        """Say what the reduced axes are, if there are none yet."""
+        """Set the reduced axes, if there are none yet."""
         if not self.factors[-1]:
             self.factors[-1] = list(extents)
 
@@ -138,7 +138,7 @@ class Space:
 
 
 def linearize(forms: Iterable[AffineIndex], strides: Iterable[int], offset: int = 0) -> AffineIndex:
-    """Where an element lies, from its index along each dimension and the place of the first one.
+    """Return the position of an element, from its index along each dimension and the position of the first element.
 
     >>> linearize([AffineIndex(1, ((0, 1),)), AffineIndex(0, ((1, 2),))], [10, 1])
     AffineIndex(offset=10, terms=((0, 10), (1, 2)))
@@ -152,12 +152,12 @@ def linearize(forms: Iterable[AffineIndex], strides: Iterable[int], offset: int 
 
 
 def shifted(form: AffineIndex, by: int) -> AffineIndex:
-    """The index further on."""
+    """Return the index plus a constant."""
     return AffineIndex(form.offset + by, form.terms) if by else form
 
 
 def windowed(form: AffineIndex, window: Window, extent: int, space: Space) -> list[AffineIndex]:
-    """The indices of a window's elements along an axis of this extent, less those behind its borders.
+    """Return the indices of a window's elements along an axis of this extent, without those out of bounds.
 
     Raises OutputMustPart where some windows are cut off and others are not.
 
@@ -172,9 +172,9 @@ def windowed(form: AffineIndex, window: Window, extent: int, space: Space) -> li
 
 
 def lies_within(form: AffineIndex, start: int, stop: int, space: Space) -> bool:
-    """Whether an index is from `start` to before `stop` at every point; False when it is at none.
+    """Whether an index is in `start` to before `stop` at every point (True) or at none (False).
 
-    Raises OutputMustPart when it is at some.
+    Raises OutputMustPart when it is at some points only.
 
     >>> space = Space([4, 3], [])
     >>> lies_within(AffineIndex(2, ((0, 1),)), 2, 6, space), lies_within(AffineIndex(2, ((0, 1),)), 0, 2, space)
@@ -197,7 +197,7 @@ def lies_within(form: AffineIndex, start: int, stop: int, space: Space) -> bool:
 
 
 def delinearize(position: AffineIndex, shape: Sequence[int], extents: Sequence[int]) -> tuple[AffineIndex, ...]:
-    """The index along each dimension of a row-major tensor of the element at this position.
+    """Return the index along each dimension of the element at this position of a row-major tensor.
 
     `extents` are those of the space's axes. Raises AxisMustSplit, or CodegenError if cutting does not help.
 
@@ -220,7 +220,7 @@ def delinearize(position: AffineIndex, shape: Sequence[int], extents: Sequence[i
 
 
 def _mixed_radix(number: int, shape: Sequence[int]) -> list[int]:
-    """The digits of a number; the first may be any size."""
+    """Return the digits of a number in the mixed radix of a shape; the first digit is unbounded."""
     found = []
     for size in reversed(shape[1:]):
         number, digit = divmod(number, size)

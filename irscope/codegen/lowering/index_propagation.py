@@ -1,8 +1,7 @@
-"""From an element of an output to the elements of the inputs, as instructions.
+"""Lowers an element of an output to instructions over elements of the inputs.
 
-A walk goes through the values of a group together with their index at each point of the space. Where a reduction
-gathers, its operands are read at the reduced axes instead of those of the result, and it is noted which axes the
-result depends on.
+A walk visits the values of a group together with their index at each point of the space. Inside a reduction, operands are
+indexed by the reduced axes instead of those of the result, and the walk records which axes the result depends on.
 """
 
 from __future__ import annotations
@@ -36,35 +35,35 @@ from irscope.ops.typing import is_contiguous
 __all__ = ["REDUCED", "Axes", "Forms", "Piece", "Read", "Walk", "lowered"]
 
 REDUCED: Final = -1
-"""In place of an axis's number: a dimension that lies along reduced axes."""
+"""Stands in place of an axis's number for a dimension along reduced axes."""
 _MOST_SPLITS: Final = 64
 
 Forms = tuple[AffineIndex, ...]
 Piece = tuple[int, int | None]
-"""Some elements in a row, and the kept axis along which they lie; `REDUCED`; or None for an extent of 1."""
+"""An extent and the kept axis that it runs along; `REDUCED`; or None for an extent of 1."""
 Axes = tuple[tuple[Piece, ...], ...]
-"""For each dimension its pieces, outermost first: mostly one, but a group norm keeps the groups and walks past the rest."""
+"""For each dimension its pieces, outermost first: usually one, but a group norm keeps the groups and reduces the rest."""
 
 
 class Walk:
-    """One kernel while its instructions are gathered, for a space as it is cut now."""
+    """One kernel whose instructions are being built, for the current cut of the space."""
 
     def __init__(self, values: GroupValues, space: Space) -> None:
         self.values = values
         self.space = space
         self.code = InstructionList(exact=values.exact)
         self.operands: dict[Read, int] = {}
-        """Each distinct way in which an input is read, to the operand's position."""
+        """The operand's position for each distinct read of an input."""
         self.gathered: tuple[int, ...] | None = None
-        """The extents that reductions gather."""
+        """The extents that reductions reduce."""
         self.walked: set[int] = set()
-        """The axes along which reductions' results differ."""
+        """The axes along which the results of reductions vary."""
         self.first: tuple[tuple[int, ...], tuple[int, ...], Forms] | None = None
-        """Of the first reduction: the shape it gathers from, its axes, and the index of its result."""
+        """For the first reduction: the shape of its operand, the reduced axes, and the index of its result."""
         self._done: dict[tuple[Value, Forms], int] = {}
 
     def lower(self, root: Value, forms: Forms) -> int:
-        """The step that computes an element of a value."""
+        """Append instructions that compute an element of a value, and return the last one's number."""
         wanted = (root, forms)
         stack = [wanted]
         below: dict[tuple[Value, Forms], list[tuple[Value, Forms]]] = {}
@@ -83,7 +82,7 @@ class Walk:
         return self._done[wanted]
 
     def whole(self, axes: Axes) -> tuple[tuple[int, ...], Axes] | None:
-        """The shape and axes of what the first reduction gathers from, if it lies along the axes as they are."""
+        """Return the shape and axes of the first reduction's operand, if each of its dimensions runs along one of these axes."""
         assert self.first is not None
         shape, reduced, forms = self.first
         names = {self.space.kept_form(dim): pieces for dim, pieces in enumerate(axes)}
@@ -132,14 +131,14 @@ class Walk:
         return self.code.splice(step.expr, outside, node=step.position, gathered=inside, index=index)
 
     def _patched(self, step: Patched, forms: Forms) -> tuple[Value, Forms]:
-        """The tensor that an element is of, and where in it."""
+        """Return the tensor that an element comes from, and its index there."""
         if not lies_within(forms[step.axis], step.start, step.stop, self.space):
             return step.whole, forms
         own = () if step.without_axis else (shifted(forms[step.axis], -step.start),)
         return step.part, (*forms[: step.axis], *own, *forms[step.axis + 1 :])
 
     def _in_window(self, step: Pooled, forms: Forms) -> list[tuple[Value, Forms]]:
-        """The elements of a window, in the order in which torch looks at them."""
+        """Return the elements of a window, in the order in which torch visits them."""
         shape, axes = self.values.shape(step.operand), len(step.windows)
         along = [
             windowed(form, window, extent, self.space)
@@ -157,7 +156,7 @@ class Walk:
         return self.code.splice(reduce(partial(call, "maximum"), elements), dict(enumerate(below)), node=step.position)
 
     def _places(self, step: Compute, forms: Forms) -> tuple[Forms, Forms]:
-        """The index of what an expression reads outside its reductions, and inside."""
+        """Return the index at which an expression reads its operands outside its reductions, and inside."""
         if not step.axes:
             return forms, forms
         outside = list(forms)
@@ -199,7 +198,7 @@ class Walk:
         return self.code.input(self.operands.setdefault(read, len(self.operands)), self.values.dtype(value))
 
     def _lies_row_by_row(self, value: Value) -> bool:
-        """Whether a value is an input whose memory any view of it can be read from."""
+        """Whether a value is a row-major input, so that any view of it can be read from its memory."""
         return value in self.values.params and is_contiguous(*self.values.layout(value))
 
     def _index(self) -> int:
@@ -209,7 +208,7 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An operand of a kernel: an input of the group, and where in it; -1 is the place itself."""
+    """An operand of a kernel: an input of the group and the position read there; input -1 is the position itself."""
 
     input: int
     place: AffineIndex | None = None
@@ -217,7 +216,7 @@ class Read:
 
 
 def _aligned(forms: Forms, shape: tuple[int, ...], axis: int | None) -> Forms:
-    """The index of an operand, given that of the result that reads it: broadcast, or along one axis."""
+    """Return the index of an operand, given that of the result that uses it: broadcast, or along one axis."""
     if axis is None or len(shape) != 1:
         if len(shape) > len(forms):
             raise CodegenError(f"an operand has {len(shape)} axes, and its user has {len(forms)}", rule="codegen-axis")
@@ -225,14 +224,14 @@ def _aligned(forms: Forms, shape: tuple[int, ...], axis: int | None) -> Forms:
     elif axis < len(forms):
         own = (forms[axis],)
     else:
-        raise CodegenError(f"an operand lies along axis {axis} of a result that has {len(forms)}", rule="codegen-axis")
+        raise CodegenError(f"an operand lies along axis {axis} of a result with {len(forms)} axes", rule="codegen-axis")
     return tuple(ZERO if size == 1 else form for size, form in zip(shape, own, strict=True))
 
 
 def lowered(
     values: GroupValues, space: Space, roots: Callable[[], Sequence[tuple[Value, Forms]]]
 ) -> tuple[Walk, list[int]]:
-    """Instructions for these elements; the space is cut as the views need it, and then they are asked for again."""
+    """Return instructions for these elements; `roots` is called again whenever a view makes it necessary to cut the space."""
     for _ in range(_MOST_SPLITS):
         walk = Walk(values, space)
         try:

@@ -1,10 +1,10 @@
-"""Expressions of many nodes as one list of instructions: equal parts once, constants computed now, needless roundings
-left out.
+"""Linearizes the expressions of many nodes into one list of instructions, with common subexpressions shared, constants folded and
+needless roundings dropped.
 
 A half-precision op computes in float32 and rounds its result. When the next op widens that result again, the rounding
 between them is dropped, as in other fusing compilers: the fused result is closer to the exact one than op by op.
-A cast of an operand as it is (`to(bfloat16)`, a number that becomes a half) keeps its rounding, and in an exact kernel
-all do.
+An explicit cast of an operand (`to(bfloat16)`, a number that becomes a half) keeps its rounding, and in an exact kernel
+all casts do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Key = tuple[str, tuple[int, ...], str, int | None]
 
 
 class InstructionList:
-    """Instructions in order of computation, each distinct one once.
+    """A list of instructions in order of computation, each distinct one once.
 
     >>> from irscope.ops.expr.expression import input_element
     >>> code = InstructionList()
@@ -31,15 +31,15 @@ class InstructionList:
     """
 
     def __init__(self, *, exact: bool = False) -> None:
-        """`exact`: halves are rounded between ops too."""
+        """`exact`: round halves between ops too."""
         self.exact = exact
         self.steps: list[Instruction] = []
         self._known: dict[_Key, int] = {}
-        self._asked: set[int] = set()
-        """Casts of operands, whose rounding stays."""
+        self._explicit: set[int] = set()
+        """Explicit casts of operands, whose rounding stays."""
 
     def input(self, operand: int, dtype: str, *, node: int = -1) -> int:
-        """The step that reads an operand."""
+        """Return the step that reads an operand."""
         return self._step("input", (), dtype, operand, node)
 
     def splice(
@@ -51,10 +51,10 @@ class InstructionList:
         gathered: Mapping[int, int] | None = None,
         index: int | None = None,
     ) -> int:
-        """Append what an expression computes; `leaves` gives the step of each operand. Gives its last step.
+        """Append the steps of an expression and return the last one; `leaves` maps each operand to its step.
 
-        `gathered` gives the steps of operands inside reductions, if these are others, and `index` the step of the
-        place within the reduced loops.
+        `gathered` maps operands inside reductions to their steps, if these are others, and `index` is the step of the
+        position within the reduced loops.
         """
         outside, inside = (leaves, False), (leaves if gathered is None else gathered, True)
         done: dict[tuple[int, bool], int] = {}
@@ -77,11 +77,11 @@ class InstructionList:
         return done[id(root), False]
 
     def cast(self, step: int, dtype: str, *, node: int) -> int:
-        """A step converted to another type; itself when it has that type."""
+        """Return a step converted to another type, or the step itself if it has that type."""
         return self._cast(step, dtype, node)
 
     def trimmed(self, results: Sequence[int]) -> tuple[tuple[Instruction, ...], tuple[int, ...]]:
-        """Only the steps that these results need, renumbered; and the results' new numbers."""
+        """Return only the steps that these results need, renumbered, and the results' new numbers."""
         needed = set(results)
         for index in range(len(self.steps) - 1, -1, -1):
             if index in needed:
@@ -105,7 +105,7 @@ class InstructionList:
         if expr.op == "cast":
             step = self._cast(args[0], expr.dtype, node)
             if expr.args[0].op in ("input", "scalar"):
-                self._asked.add(step)
+                self._explicit.add(step)
             return step
         if expr.op in REDUCTIONS or expr.op == "count":
             return self._step(expr.op, args, expr.dtype, None, node)
@@ -119,7 +119,7 @@ class InstructionList:
             return arg
         if source.op == "const":
             return self._folded("cast", (arg,), dtype, node)
-        if source.op == "cast" and dtype == "float32" and arg not in self._asked and not self.exact:
+        if source.op == "cast" and dtype == "float32" and arg not in self._explicit and not self.exact:
             widest = source.args[0]
             if source.dtype in ("float16", "bfloat16") and self.steps[widest].dtype == dtype:
                 return widest
@@ -140,7 +140,7 @@ class InstructionList:
 
 
 def to_expressions(steps: Sequence[Instruction]) -> list[Expr]:
-    """Each instruction of a pointwise kernel as an expression again; operands keep their positions."""
+    """Convert each instruction of a pointwise kernel back to an expression; operands keep their positions."""
     made: list[Expr] = []
     for step in steps:
         if step.op == "const":

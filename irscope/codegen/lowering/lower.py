@@ -1,16 +1,16 @@
-"""From a fusion group and the types of its inputs to the kernels that compute it.
+"""Lowers a fusion group, given the types of its inputs, to the kernels that compute it.
 
-Outputs of one iteration space share a kernel. Each value inside the group is followed from the outputs back to the
+Outputs with the same iteration space share a kernel. Each value inside the group is traced from the outputs back to the
 inputs together with its index (`index_expr`), because the same value can be read in several ways: a vector along the
 last axis by an addition, along axis 1 by a batch norm, in part through a view. Values that are broadcast inside the
-group are computed at every point where they are read, or outside the loops along which they do not change.
+group are computed at every point where they are read, or outside the loops along which they are invariant.
 
-Joined tensors are written each in its place, and an output of which ranges were replaced in parts, each in one range.
+Each joined tensor is written in its place of the output. An output in which ranges were replaced is written in parts, one per range.
 
-An output that no reduction leads to has its own shape for an iteration space. For any other, the axes along which it
-walks a reduction's results are kept; those along which it walks past them (each row of a softmax has one sum) must be
-as long as what the reduction gathers, and are the reduced axes. Where there are none, the output is as small as the
-reductions' results, and the reduced axes are added to its own.
+The iteration space of an output that does not depend on a reduction is its own shape. For any other, the axes along which
+the results of the reductions vary are kept. The axes along which a result is repeated (each row of a softmax has one sum)
+must have as many elements as the reduction reduces, and are the reduced axes. Where there are none, the output is as small as
+the reductions' results, and the reduced axes are added to its own.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ from irscope.ops.typing import contiguous_strides
 __all__ = ["spec_of_group"]
 
 _MOST_PARTS: Final = 64
-"""Into how many parts an output is cut at most; a kernel has a result for each."""
+"""The most parts that an output is cut into; a kernel has a result for each."""
 
 
 def spec_of_group(group: Node, types: Sequence[Type], *, exact: bool = False) -> LaunchPlan:
-    """The kernels of a group for inputs of these types, and the types of its outputs.
+    """Return the kernels of a group for inputs of these types, and the types of its outputs.
 
     `types` has one entry per input of the group: for a tensor its element type, shape and strides (row-major when
-    missing), for a number its type. `exact` asks for torch's bits (`irscope.ops.exactness`). Raises CodegenError, which
-    names the node, for what no kernel computes.
+    missing), for a number its type. With `exact`, results equal torch's bit for bit (`irscope.ops.exactness`). Raises
+    CodegenError, which names the node, for anything that no kernel computes.
     """
     (block,) = group.blocks
     values = GroupValues(block, types, exact=exact)
@@ -69,7 +69,7 @@ def spec_of_group(group: Node, types: Sequence[Type], *, exact: bool = False) ->
     launches: dict[_Domain, list[tuple[_Target, Axes]]] = {}
     for target, domain, axes in placed:
         if 0 in domain.reduced and 0 not in domain.kept:
-            # what does not change along a row is read once before it, and here there is nothing to read
+            # a value that is invariant along a row is read once before it, and here there is nothing to read
             raise CodegenError("a reduction over an empty axis reads nothing", rule="codegen-empty")
         if not domain.gathers:
             domain, axes = next(
@@ -92,10 +92,10 @@ class _Target:
     offset: int
     dtype: str
     start: tuple[int, ...]
-    """Where in the value it begins, along each dimension."""
+    """The index in the value of its first element, along each dimension."""
 
     def parted(self, dim: int, at: int) -> tuple[_Target, _Target]:
-        """What is before `at` along a dimension, and the rest."""
+        """Return the part before `at` along a dimension, and the rest."""
         before, after = list(self.shape), list(self.shape)
         before[dim], after[dim] = at, self.shape[dim] - at
         start = (*self.start[:dim], self.start[dim] + at, *self.start[dim + 1 :])
@@ -104,10 +104,10 @@ class _Target:
 
 
 def _targets(values: GroupValues, position: int) -> Iterator[_Target]:
-    """An output; of joined tensors, each part with its place in the output.
+    """Yield an output, or for joined tensors, each part with its place in the output.
 
-    An output is repeated in memory (stride 0) only if it is one of the operands as it is, say a `to` of an expanded tensor
-    that has the type already: each of its elements is written once, wherever it is seen.
+    An output has stride 0 only if it is one of the operands unchanged, say a `to` of an expanded tensor
+    that has the type already: each element in memory is written once, however often it is repeated.
     """
     value = values.block.returns[position]
     shape, strides = values.layout(value)
@@ -129,20 +129,20 @@ def _targets(values: GroupValues, position: int) -> Iterator[_Target]:
 
 @dataclass(frozen=True, slots=True)
 class _Domain:
-    """An iteration space: equal for outputs that can share a kernel."""
+    """An iteration space; equal for outputs that can share a kernel."""
 
     kept: tuple[int, ...]
     """Extents other than 1 of the kept axes, in the order of the outputs' dimensions."""
     reduced: tuple[int, ...] = ()
-    """Extents other than 1 of the reduced axes: what each reduction gathers, row by row."""
+    """Extents other than 1 of the reduced axes: the elements of each reduction, in row-major order."""
     gathers: bool = False
-    """Whether there are reductions: they may gather just one element."""
+    """Whether there are reductions, even of a single element each."""
     whole: tuple[tuple[int, ...], Axes] | None = field(default=None, compare=False)
-    """Of a space with reductions: the shape and the axes of a tensor that fills it."""
+    """For a space with reductions: the shape and the axes of a tensor that fills it."""
 
 
 def _placed(values: GroupValues, target: _Target) -> list[tuple[_Target, _Domain, Axes]]:
-    """A target, or its parts where different things are to be computed, each with its domain and axes."""
+    """Return a target, or the parts of it that are computed differently, each with its domain and axes."""
     found: list[tuple[_Target, _Domain, Axes]] = []
     waiting = [target]
     while waiting:
@@ -157,7 +157,7 @@ def _placed(values: GroupValues, target: _Target) -> list[tuple[_Target, _Domain
 
 
 def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, Axes]:
-    """The iteration space of one output, and the axis of the space along which each of its dimensions lies."""
+    """Return the iteration space of one output, and the axes of the space that each of its dimensions runs along."""
     space = Space(list(target.shape), [])
     walk = lowered(values, space, lambda: [_root(target, tuple(map(space.kept_form, range(len(target.shape)))))])[0]
     if walk.gathered is None:
@@ -182,12 +182,12 @@ def _domain(values: GroupValues, target: _Target) -> tuple[_Domain, Axes]:
 
 
 def _root(target: _Target, place: Forms) -> tuple[Value, Forms]:
-    """The value of which a target is, and the index in it of an element of the target."""
+    """Return the value that a target belongs to, and the index in it of an element of the target."""
     return target.value, tuple(map(shifted, place, target.start))
 
 
 def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, bool]]:
-    """A dimension cut where the results of reductions begin or cease to differ along it; without extents of 1."""
+    """Cut a dimension where the results of reductions start or stop varying along it; extents of 1 are left out."""
     first = sum(len(factors) for factors in space.factors[:dim])
     pieces: list[tuple[int, bool]] = []
     for axis, size in enumerate(space.factors[dim], first):
@@ -202,7 +202,7 @@ def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, 
 
 
 def _numbered(pieces: Sequence[Sequence[tuple[int, bool]]]) -> Axes:
-    """Kept pieces get the numbers of the axes in order."""
+    """Number the kept pieces as axes, in order."""
     numbers = count()
     return tuple(
         tuple((size, next(numbers) if is_kept else REDUCED) for size, is_kept in own) or ((1, None),) for own in pieces
@@ -234,7 +234,7 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
 
 
 def _place(space: Space, axes: Axes) -> Forms:
-    """The index of an output at each point of the space."""
+    """Return the index of an output at each point of the space."""
     free = [size for pieces in axes for size, axis in pieces if axis == REDUCED]
     inner = iter(delinearize(space.reduced_form(), free, space.extents))
     forms = [

@@ -1,8 +1,8 @@
-"""Which blocks of a function are its innermost loops, and which way through one is the dearest.
+"""The innermost loops of a control-flow graph, and the most expensive path through one.
 
-A function is a list of blocks, each with the numbers of those that may follow it. A loop is a strongly connected set of
-blocks; without its header, the block through which control comes in, what is still connected is a loop inside. So an
-innermost loop is one that falls apart without its header, and its body is then free of cycles.
+A function is a list of blocks, each with the numbers of its successors. A loop is a strongly connected set of
+blocks. Any strongly connected set that remains after removing its header, the block through which control enters, is a nested
+loop. So a loop is innermost if nothing in it stays strongly connected without its header; its body is then acyclic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Loops = list[tuple[int, frozenset[int]]]
 
 
 def innermost_loops(following: Sequence[Sequence[int]]) -> Loops:
-    """The loops that have no other inside, by the number of their first block.
+    """Return the loops that contain no other loop, ordered by their first block.
 
     >>> innermost_loops([[1], [2, 4], [2, 3], [1], []])
     [(2, frozenset({2}))]
@@ -41,27 +41,27 @@ def innermost_loops(following: Sequence[Sequence[int]]) -> Loops:
 def dearest_path(
     following: Sequence[Sequence[int]], header: int, loop: frozenset[int], costs: Sequence[float]
 ) -> list[int]:
-    """The way through an innermost loop that costs most, from its header on: one of several branches, not all.
+    """Return the most expensive path through an innermost loop, starting at its header: of a branch, only one side.
 
     >>> dearest_path([[1, 2], [3], [3], [0]], 0, frozenset({0, 1, 2, 3}), [1, 5, 2, 1])
     [0, 1, 3]
     """
     best = {header: costs[header]}
-    came: dict[int, int] = {}
+    predecessor: dict[int, int] = {}
     for block in _in_order(following, header, loop):
         for after in following[block]:
             if after in loop and after != header and best[block] + costs[after] > best.get(after, -1.0):
                 best[after] = best[block] + costs[after]
-                came[after] = block
+                predecessor[after] = block
     last = max(best, key=lambda block: best[block])
     path = [last]
-    while path[-1] in came:
-        path.append(came[path[-1]])
+    while path[-1] in predecessor:
+        path.append(predecessor[path[-1]])
     return path[::-1]
 
 
 def _in_order(following: Sequence[Sequence[int]], header: int, loop: frozenset[int]) -> list[int]:
-    """The blocks of a loop, each behind all that lead to it but for the way back."""
+    """Return the blocks of a loop in topological order, ignoring back edges."""
     order: list[int] = []
     seen = {header}
     stack = [(header, iter(following[header]))]
@@ -79,7 +79,7 @@ def _in_order(following: Sequence[Sequence[int]], header: int, loop: frozenset[i
 
 
 def _header(following: Sequence[Sequence[int]], loop: frozenset[int]) -> int:
-    """Where control comes in; the first block of those where it may."""
+    """Return the block through which control enters a loop, or the first of several."""
     entered = {
         after for block, each in enumerate(following) if block not in loop for after in each if after in loop
     }  # fmt: skip
@@ -91,10 +91,10 @@ def _cycles(following: Sequence[Sequence[int]], part: frozenset[int]) -> bool:
 
 
 def _components(following: Sequence[Sequence[int]], inside: frozenset[int]) -> list[frozenset[int]]:
-    """The strongly connected components of some blocks (Tarjan's algorithm, with a stack of its own)."""
+    """Return the strongly connected components of some blocks (Tarjan's algorithm, with an explicit stack)."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}
-    """Of blocks whose component is not finished."""
+    """For the blocks whose component is not finished."""
     place: dict[int, int] = {}
     unfinished: list[int] = []
     found = []

@@ -1,12 +1,12 @@
-"""The facts of a kernel on a processor, counted in the loops of its assembly.
+"""Estimates what bounds a kernel on a CPU, by counting in the loops of its assembly.
 
-Its loops over points are found in its text (`point_loops`), the machine code of each by the lines that it came from, and
-what an iteration takes by counting (`throughput`). Within a loop a core works on many iterations at once: what takes
-longest, memory or a part of the core, hides the rest. Passes over a row follow one another, so their times add up, and
-while one computes on what is in a cache nothing comes from memory. What most of the time goes to sets the pace.
+Its loops over points are found in its text (`point_loops`), the machine code of each loop by the lines that it came from, and
+the cost of an iteration by counting (`throughput`). Within a loop a core works on many iterations at once: the slowest
+resource, memory or a part of the core, hides the rest. Passes over a row follow one another, so their times add up, and
+while one computes on cached data nothing comes from memory. The resource that takes most of the time sets the pace.
 
-Not seen are caches other than the nearest one, what stands outside the innermost loops (for rows of a few elements that
-is much), and rare branches. Small tensors stay in a cache, and then it is not memory that they wait for.
+The estimate ignores caches other than the nearest one, code outside the innermost loops (which matters for rows of a few
+elements), and rare branches. Small tensors stay in a cache, and then the kernel does not wait for memory.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from irscope.codegen.profile.throughput import Core, MachineLoop, machine_loops
 __all__ = ["COPY", "HERTZ", "HotLoop", "cpu_facts", "hot_loops", "unknown_facts"]
 
 COPY: Final = 10e9
-"""Bytes that one core copies in a second, read and written together: a reference figure, where none was measured."""
+"""Bytes per second that one core copies, reads and writes together: a reference figure, used where none was measured."""
 HERTZ: Final = 3e9
-"""Cycles of a second: a reference figure."""
+"""Cycles per second: a reference figure."""
 _FULL: Final = 0.95
-"""The share of a copy's speed from which on it is not told."""
+"""The share of a copy's speed from which on it is not reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ class HotLoop:
 
     @property
     def demands(self) -> dict[str, float]:
-        """Cycles for a point, for each part of a core."""
+        """Cycles per point, for each part of a core."""
         return {part: cycles / self.text.points for part, cycles in self.code.demands(Core()).items()}
 
     @property
     def instructions(self) -> float:
-        """For a point."""
+        """Machine instructions per point."""
         return len(self.code.steps) / self.text.points
 
 
 def hot_loops(spec: KernelSpec, source: SourceText, assembly: SourceText) -> list[HotLoop]:
-    """The loops that run once for all points or more, in the order of the text; `assembly` knows its origins."""
+    """Return the loops that run once or more over all points, in the order of the text; `assembly` must have `origins`."""
     machine = machine_loops(assembly.text)
     owners = []
     for loop in machine:
@@ -67,7 +67,7 @@ def hot_loops(spec: KernelSpec, source: SourceText, assembly: SourceText) -> lis
 def cpu_facts(
     spec: KernelSpec, source: SourceText, assembly: SourceText, target: str, *, copy: float = COPY, hertz: float = HERTZ
 ) -> KernelFacts:
-    """The facts, and the pace at so many bytes a second that a copy moves, and so many cycles a second."""
+    """Return the facts of a kernel; `copy` is the bytes per second that a copy moves, `hertz` the cycles per second."""
     loops = hot_loops(spec, source, assembly)
     if not loops:
         return unknown_facts(spec, "cpu", target, "its machine code has no loop over points")
@@ -90,7 +90,7 @@ def cpu_facts(
 
 
 def unknown_facts(spec: KernelSpec, device: str, target: str, because: str) -> KernelFacts:
-    """What the spec alone tells, with the reason why there is no more."""
+    """Return the facts known from the spec alone, with the reason why there are no others."""
     moved = _traffic(spec)
     return KernelFacts(
         spec.name, device, target, moved.read, moved.written, operations_per_point(spec), because=because
@@ -99,12 +99,12 @@ def unknown_facts(spec: KernelSpec, device: str, target: str, because: str) -> K
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Seconds of one loop, for a point."""
+    """Seconds per point of one loop."""
 
     memory: float
     core: float
     busiest: str
-    """What part of the core that is."""
+    """The part of the core that takes longest."""
 
     @property
     def seconds(self) -> float:
@@ -112,12 +112,12 @@ class _Pass:
 
     @property
     def waits_for(self) -> str:
-        """The part that takes the time."""
+        """The resource that takes longest: memory or a part of the core."""
         return "memory" if self.memory >= self.core else self.busiest
 
 
 def _passes(spec: KernelSpec, loops: Sequence[HotLoop], copy: float, hertz: float) -> Iterator[_Pass]:
-    """The loops one after the other: what was in one is in a cache for the next, if rows are short."""
+    """Yield the cost of each loop in order; if rows are short, tensors of an earlier loop are in a cache."""
     seen: set[int] = set()
     for loop in loops:
         fresh = loop.text.tensors - seen
@@ -131,7 +131,7 @@ def _passes(spec: KernelSpec, loops: Sequence[HotLoop], copy: float, hertz: floa
 def _pace(
     spec: KernelSpec, passes: Sequence[_Pass], copied: float, share: float, copy: float, hertz: float
 ) -> tuple[str, str, str]:
-    """What sets the pace, what part of the core is busiest, and why."""
+    """Return what sets the pace, which part of the core is busiest, and why."""
     waits: dict[str, float] = {}
     busy: dict[str, float] = {}
     for each in passes:
@@ -154,7 +154,7 @@ def _pace(
 
 
 def _held(spec: KernelSpec) -> bool:
-    """Whether rows are known to be so short that a cache has them until the last pass."""
+    """Whether rows are known to be so short that they stay in a cache until the last pass."""
     return bool(spec.row_limit) and not spec.by_columns
 
 

@@ -1,9 +1,9 @@
-"""What sets the pace of a kernel on a GPU: memory, the slots in which warps issue instructions, or too little work.
+"""Estimates what bounds a kernel on a GPU: memory, the slots in which warps issue instructions, or too little work.
 
-This is a count of the machine code, not a measurement. An instruction takes 16 bytes of a cubin, so that the size of an
-entry's code says how many there are, once for all elements that a thread computes; rare branches are counted as taken,
-so that the count is high rather than low. Memory sets the pace if moving an element takes longer than issuing its
-instructions. The numbers of the GPU that is assumed are an H100's: reference figures, at the bandwidth that copies reach.
+This is a count of the machine code, not a measurement. An instruction takes 16 bytes of a cubin, so the size of an
+entry's code gives the number of instructions for all elements that a thread computes. Rare branches are counted as taken,
+so the count is rather too high than too low. Memory sets the pace if moving an element takes longer than issuing its
+instructions. The assumed GPU is an H100: reference figures, at the bandwidth that copies reach.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["Pace", "code_sizes", "cuda_facts", "pace_of"]
 _HERTZ: Final = 1.755e9
 _BANDWIDTH: Final = 3.0e12
 _ISSUES: Final = 4 * 32
-"""Instructions of threads that a multiprocessor starts in a cycle."""
+"""Thread instructions that a multiprocessor issues per cycle."""
 _SPECIALS: Final = 16
-"""The same for exponentials, logarithms, roots and reciprocals."""
+"""The same for exponentials, logarithms, roots and reciprocals, which the special function unit computes."""
 _INSTRUCTION: Final = 16
 _SYMBOLS: Final = 2
 _SYMBOL: Final = 24
 _NO_OPERATION: Final = 0x918
 _SPECIAL: Final = 0x308
 _CLOSE: Final = 0.7
-"""The share of issue slots above which they rather than memory may set the pace."""
+"""The share of issue slots above which they may set the pace instead of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,23 @@ class Pace:
 
     bytes_per_point: float
     operations_per_point: int
-    """Arithmetic of the program, each operation of an element one."""
+    """Arithmetic operations of the program; each operation on an element counts as one."""
     instructions_per_point: float
-    """Of the machine code; 0 where it was not compiled."""
+    """Machine instructions; 0 where the kernel was not compiled."""
     issue_share: float
-    """Of the issue slots, if memory moves as fast as a copy."""
+    """The share of the issue slots that is needed if memory moves as fast as in a copy."""
     special_share: float
-    """Of the slots of the unit for exponentials and roots, likewise."""
+    """The same for the slots of the special function unit, for exponentials and roots."""
     bound: str
     """`memory`, `issue`, `latency`; empty where it is not known."""
     because: str
-    """One sentence."""
+    """The reason, in one sentence."""
 
 
 def code_sizes(cubin: bytes) -> dict[str, tuple[int, int]]:
-    """For each entry in a cubin, its instructions and how many of them are for the special function unit.
+    """Return for each entry in a cubin the number of its instructions and how many of them use the special function unit.
 
-    Empty for bytes that are no 64-bit ELF file.
+    Empty for bytes that are not a 64-bit ELF file.
     """
     if cubin[:5] != b"\x7fELF\x02":
         return {}
@@ -78,7 +78,7 @@ def code_sizes(cubin: bytes) -> dict[str, tuple[int, int]]:
 
 
 def _subroutines(cubin: bytes, headers: list[tuple[int, ...]]) -> list[tuple[int, int]]:
-    """Where in which section a routine for rare cases begins: they stand behind the entry that calls them."""
+    """Return section and offset of each routine for rare cases, which follow the entry that calls them."""
     found = []
     for header in headers:
         if header[1] != _SYMBOLS:
@@ -94,7 +94,7 @@ def _subroutines(cubin: bytes, headers: list[tuple[int, ...]]) -> list[tuple[int
 def pace_of(
     spec: KernelSpec, schedule: Schedule, size: tuple[int, int] | None, launch: Launch | None = None
 ) -> Pace:
-    """What limits a kernel, from the `code_sizes` of its widest entry; with a launch, also whether that is too small."""
+    """Return what limits a kernel, from the `code_sizes` of its widest entry; with a launch, also whether that is too small."""
     moved, operations = bytes_per_point(spec, held=schedule.held), operations_per_point(spec)
     if size is None:
         because = f"moves {moved:g} B for {operations} operations a point; without NVRTC the instructions are not known"
@@ -132,7 +132,7 @@ def pace_of(
 def cuda_facts(
     spec: KernelSpec, schedule: Schedule, target: str, pace: Pace, taken: tuple[int, int, int] | None
 ) -> KernelFacts:
-    """The facts of a kernel for a GPU; `taken`: registers, spilled bytes and local memory of a thread of its widest
+    """Return the facts of a kernel for a GPU; `taken` is (registers, spilled bytes, local memory) of a thread of its widest
     entry, None where NVRTC is missing."""
     moved = traffic_of(spec, held=schedule.held)
     registers, spilled, local = taken or (0, 0, 0)

@@ -1,4 +1,4 @@
-"""What there is to know of a compiled kernel at a glance, and in one sentence what sets its pace."""
+"""The record of a compiled kernel at a glance, with one sentence on what sets its pace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["KernelFacts"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelFacts:
-    """Numbers of one kernel, counted in its text and its machine code: nothing here was measured.
+    """Numbers of one kernel, counted in its text and its machine code, not measured.
 
     >>> facts = KernelFacts("kernel_1", "cpu", "x86-64", 8.0, 4.0, 3, instructions=0.5, bound="memory", because="…")
     >>> facts.intensity
@@ -27,47 +27,47 @@ class KernelFacts:
     target: str
     """What it was compiled for."""
     read_bytes: float
-    """From memory, for a point of the iteration space: an element of a pointwise kernel, or of what a reduction gathers."""
+    """Bytes read from memory per point of the iteration space: an element of a pointwise kernel, or of what a reduction reduces."""
     written_bytes: float
-    """To memory, for a point."""
+    """Bytes written to memory per point."""
     operations: int
-    """Of the program, for a point: each op of an element is one, an exponential too."""
+    """Operations of the program per point: each op on an element counts as one, an exponential too."""
     instructions: float = 0.0
-    """Of the machine, for a point; 0 where there is no machine code."""
+    """Machine instructions per point; 0 where there is no machine code."""
     lanes: int = 0
     """Elements of its widest access to a tensor; 0 where it is not known."""
     vector_bits: int = 0
     """The width of the widest vector register, or of the widest access of a GPU's thread; 0 where it is not known."""
     registers: tuple[tuple[str, int], ...] = ()
-    """How many of each kind it uses: a processor in its hot loops, a GPU's thread."""
+    """How many registers of each kind it uses: on a CPU in its hot loops, on a GPU in a thread."""
     spills: int = 0
-    """For want of registers: on a processor instructions of the hot loops that go to the stack, on a GPU bytes that a
+    """Register spills: on a CPU, instructions of the hot loops that access the stack; on a GPU, bytes that a
     thread stores and loads."""
     local_bytes: int = 0
-    """Of a GPU's thread: memory for what is not in registers."""
+    """On a GPU: bytes of local memory of a thread, for values that are not in registers."""
     busiest: str = ""
-    """What the hot loops use most when all data is in the nearest cache."""
+    """The part of the core that the hot loops use most when all data is in the nearest cache."""
     copy_share: float = 0.0
-    """The fraction of the speed of a copy that moves as many bytes which it should reach; 0 where it is not known."""
+    """The expected speed, as a fraction of that of a copy of as many bytes; 0 where it is not known."""
     bound: str = ""
-    """`memory`, `issue` (some unit of the processor has no time left) or `latency` (each waits for the one before);
+    """`memory`, `issue` (a unit of the processor is saturated) or `latency` (each instruction waits for the one before);
     empty where it is not known."""
     because: str = ""
-    """The same as a sentence without a full stop, with the numbers that it rests on."""
+    """The same as a sentence without a full stop, with the numbers that support it."""
 
     @property
     def bytes(self) -> float:
-        """Read and written, for a point."""
+        """Bytes read and written per point."""
         return self.read_bytes + self.written_bytes
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte; infinite where nothing moves."""
+        """Operations per byte; infinite where nothing moves."""
         return self.operations / self.bytes if self.bytes else float("inf")
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """Label and value of everything that is known, for a table."""
+        """Label and value of each known number, for a table."""
         spilled = plural(self.spills, "instruction") if self.device == "cpu" else f"{self.spills} B"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.registers)
         found = [

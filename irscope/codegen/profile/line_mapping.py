@@ -1,9 +1,9 @@
-"""From which line of the kernel's text a line of machine code came.
+"""Maps lines of machine code to the lines of the kernel's text that they came from.
 
-Compilers carry that along as debug information, and it changes no instruction. LLVM's text is given a location for each
-of its lines; NVRTC is asked for line information. Both then say `.loc` before the instructions of another line, and
-NVIDIA's disassembler says it in comments. So the lines of assembly, PTX and SASS know the node that they compute, as the
-kernel's own text does.
+Compilers carry the mapping along as debug information, which changes no instruction. LLVM's text gets a location on each
+of its lines; NVRTC is asked for line information. Both then emit `.loc` before the instructions of another line, and
+NVIDIA's disassembler reports it in comments. So each line of assembly, PTX and SASS is mapped to the node that it computes, as in
+the kernel's own text.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LOCATION: Final = re.compile(r"\s*\.loc\s+\d+\s+(\d+)(?:.*inlined_at \d+ (\d+))
 _SASS_LINE: Final = re.compile(r'\s*//## File "[^"]*", line (\d+)(.*)')
 _SASS_CODE: Final = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*(?:/\*.*)?$")
 _REMARK: Final = re.compile(r"\s*(?:#|//|;|@)\s+(?!%bb|.*Inner Loop Header)")
-"""A line that is a comment, but for the start of a block and of an innermost loop."""
+"""A line that is a comment, except one at the start of a block or of an innermost loop."""
 _DIRECTIVE: Final = re.compile(r"\s*\.(?!L)[a-z]")
 _LABEL: Final = re.compile(r"(?:\.?L?[\w.$]+):")
 
 
 def with_locations(source: SourceText) -> str:
-    """LLVM text that is the same but for a location on each instruction: its line, counted from 1."""
+    """Return the LLVM text with a location on each instruction: its line, counted from 1."""
     lines, inside = [], False
     texts = source.text.splitlines()
     for number, line in enumerate(texts):
@@ -53,18 +53,18 @@ def with_locations(source: SourceText) -> str:
 
 
 def tied_assembly(text: str, source: SourceText) -> SourceText:
-    """The instructions and labels of what LLVM's code generator made of `with_locations(source)`."""
+    """Return the instructions and labels of the assembly that LLVM's code generator emitted for `with_locations(source)`."""
     return _tied("assembly", source, _of_function(text, source.name))
 
 
 def ptx_lines(text: str, source: SourceText) -> SourceText:
-    """What NVRTC made of CUDA text with line information, without that."""
+    """Return the PTX that NVRTC emitted for CUDA text with line information, with the line information removed."""
     wanted = (line for line in text.partition("\t.file\t")[0].splitlines())
     return _tied("ptx", source, _located(wanted))
 
 
 def tied_sass(text: str, source: SourceText) -> SourceText:
-    """What `nvdisasm -c -gi` says of the same, an instruction a line."""
+    """Return the output of `nvdisasm -c -gi` for the same, one instruction per line."""
     found, current = [], NO_LINE
     for line in text.splitlines():
         if place := _SASS_LINE.match(line):
@@ -79,7 +79,7 @@ def tied_sass(text: str, source: SourceText) -> SourceText:
 
 
 def _of_function(text: str, name: str) -> Iterable[tuple[str, int]]:
-    """The lines of one function, without what speaks to the assembler."""
+    """Yield the lines of one function, without assembler directives and comments."""
     lines = iter(text.splitlines())
     symbols = (f"{name}:", f"_{name}:")
     inside = [next((line for line in lines if line.startswith(symbols)), "")]
@@ -93,7 +93,7 @@ def _of_function(text: str, name: str) -> Iterable[tuple[str, int]]:
 
 
 def _located(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
-    """Each line with the line, counted from 0, that the last `.loc` before it names."""
+    """Yield each line with the line, counted from 0, that the last `.loc` before it names."""
     current = NO_LINE
     for line in lines:
         place = _LOCATION.match(line)
@@ -104,7 +104,7 @@ def _located(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
 
 
 def _tied(language: str, source: SourceText, lines: Iterable[tuple[str, int]]) -> SourceText:
-    """Lines with the line that each came from, as a text whose lines know their nodes."""
+    """Build a text from lines and their origins, with the node of each line."""
     made = list(lines)
     known = len(source.line_nodes)
     nodes = tuple(source.line_nodes[place] if 0 <= place < known else NO_NODE for _, place in made)

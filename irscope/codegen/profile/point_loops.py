@@ -1,14 +1,14 @@
 """The loops of a kernel's LLVM text that touch its tensors point by point, and how many points a step of each computes.
 
-A loop counts if it is innermost, is not reached only through branches that the text calls rare, and reads or writes a
-tensor that moves along every loop that any tensor moves along: what goes over single rows or columns is left out. Which
-tensor an access means is followed from the kernel's argument through `getelementptr`, `phi` and `select`. A step computes
-as many points as it reads elements of such a tensor, or writes where it reads none.
+A loop counts if it is innermost, is not reached only through branches that the text marks as rare, and reads or writes a
+tensor that moves along every loop that any tensor moves along; loops over single rows or columns are left out. The
+tensor of an access is traced from the kernel's argument through `getelementptr`, `phi` and `select`. A step computes
+as many points as it reads elements of such a tensor, or as it writes where it reads none.
 
 Where the text has the same loop twice, for long and for short rows, or for several rows at once and for the rest, one of
-them does most of the work: of loops that do the same for the same nodes, or several times the same, the one with the
-widest steps is told. Where some loop takes vectors, those that go element by element only bring the end of a row to the
-stack or back. A pass that reads only what is kept on the stack and writes nothing is not seen.
+them does most of the work. Of loops that do the same for the same nodes, up to a multiple, the one with the
+widest steps is reported. Where some loop processes vectors, those that go element by element only copy the end of a row to the
+stack or back. A pass that reads only values kept on the stack and writes nothing is not found.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class PointLoop:
     """One loop of the text."""
 
     lines: frozenset[int]
-    """Of the text, counted from 0."""
+    """Lines of the text, counted from 0."""
     points: int
-    """Of the iteration space, computed in one step."""
+    """Points of the iteration space computed in one step."""
     vector: int
     """Elements of the widest access to a tensor."""
     tensors: frozenset[int]
-    """Those that it reads or writes and that move along every loop; results are numbered first, then operands."""
+    """The tensors that it reads or writes and that move along every loop; results are numbered first, then operands."""
     arithmetic: frozenset[tuple[int, str, int]]
-    """What it computes: node, operation, and how often for each time that it does the rest."""
+    """The operations that it computes: node, operation, and its count, divided by the common divisor of all counts."""
 
 
 def point_loops(spec: KernelSpec, source: SourceText) -> list[PointLoop]:
-    """The loops of a kernel's text, in its order."""
+    """Return the loops over points of a kernel's text, in its order."""
     lines = source.text.splitlines()
     blocks, following = _blocks(lines)
     slots = _slots(lines)
@@ -70,7 +70,7 @@ def point_loops(spec: KernelSpec, source: SourceText) -> list[PointLoop]:
 
 
 def _blocks(lines: list[str]) -> tuple[list[range], list[list[int]]]:
-    """The blocks that run often, as ranges of lines, and which may follow each."""
+    """Return the blocks, as ranges of lines, and the successors of each that runs often (empty for rare blocks)."""
     labels: dict[str, int] = {}
     starts: list[int] = []
     for number, line in enumerate(lines):
@@ -96,7 +96,7 @@ def _blocks(lines: list[str]) -> tuple[list[range], list[list[int]]]:
 
 
 def _slots(lines: list[str]) -> dict[str, int]:
-    """For each pointer, which argument of the kernel it points into."""
+    """Return for each pointer the kernel argument that it points into."""
     slots: dict[str, int] = {}
     places = {"%data": 0}
     for line in lines:
@@ -122,7 +122,7 @@ def _slots(lines: list[str]) -> dict[str, int]:
 def _points(
     lines: list[str], inside: frozenset[int], slots: dict[str, int], full: set[int], outputs: int
 ) -> tuple[int, int, frozenset[int]]:
-    """How many points a step computes, the elements of its widest access, and which of the full tensors it touches."""
+    """Return how many points a step computes, the elements of its widest access, and which of the full tensors it touches."""
     read: Counter[int] = Counter()
     written: Counter[int] = Counter()
     widest = 0
@@ -135,13 +135,13 @@ def _points(
             continue
         if not stores and slot >= outputs:
             read[slot] += elements
-        elif stores:  # of stores past the caches and near, one runs
+        elif stores:  # of a streaming store and its plain alternative, only one runs
             written[slot] = max(written[slot], elements) if elements > 1 else written[slot] + 1
     return max((read or written).values(), default=0), widest, frozenset(read) | frozenset(written)
 
 
 def _access(line: str, slots: dict[str, int]) -> tuple[int | None, int, bool]:
-    """The tensor that a line reads or writes, how many elements of it, and whether it writes."""
+    """Return the tensor that a line reads or writes, how many elements of it, and whether it writes."""
     if _ACCESS.search(line) is None:
         return None, 0, False
     names = _NAME.findall(line)

@@ -1,12 +1,12 @@
-"""What a loop of assembly asks of a core: instruction slots, vector units, loads, stores, the divider, or time.
+"""The demands of an assembly loop on a core: instruction slots, vector units, loads, stores, the divider, and latency.
 
-This is a count, not a simulation. Along the dearest way through the loop each instruction takes a slot; what computes
-with vectors also takes a vector unit, what touches memory a load or store port, divisions and roots the divider for as
-long as it is occupied. Besides, an iteration cannot be faster than the longest chain of instructions that hands a value
+This is a count, not a simulation. Along the most expensive path through the loop each instruction takes a slot. Vector
+arithmetic also takes a vector unit, a memory access a load or store port, and divisions and roots the divider for as
+long as they occupy it. Besides, an iteration cannot be faster than the longest chain of instructions that carries a value
 to the next iteration. The largest of these numbers is the cycles of an iteration if all data is in the nearest cache.
 
-The figures are those of no processor in particular: cautious ones for cores of the last ten years. x86-64 (AT&T syntax)
-and AArch64 are read.
+The figures belong to no particular processor: they are cautious ones for cores of the last ten years. x86-64 (AT&T syntax)
+and AArch64 are supported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Core", "MachineLoop", "Step", "machine_loops"]
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """How much of what a core does in a cycle."""
+    """The throughput of each part of a core, per cycle."""
 
     slots: float = 4
     vector_units: float = 2
@@ -44,17 +44,17 @@ _MEMORY_ARM: Final = re.compile(r"\[[^\]]*\]")
 _DIVIDES: Final = re.compile(r"v?(?:div|sqrt)[ps][sdh]|fdiv|fsqrt|i?div[lq]?$|[su]div")
 _JUMPS: Final = re.compile(r"j\w+|b(?:\.\w+)?|cbn?z|tbn?z")
 _NO_RESULT: Final = re.compile(r"cmp|test|v?u?comis|bt[lq]?$|prefetch|nop|push|fcmpe?$|tst|cmn|cbn?z|tbn?z|b\.|j")
-"""Instructions whose last operand, or first, is not where a result goes."""
+"""Instructions whose last operand (on AArch64 the first) is not a destination."""
 _CHAIN: Final = {"load": 5, "divide": 13, "multiply": 4, "add": 4, "other": 1}
-"""Cycles from operand to result."""
+"""Latencies in cycles, from operand to result."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One instruction."""
+    """One machine instruction."""
 
     line: int
-    """Of the assembly, counted from 0."""
+    """Its line of the assembly, counted from 0."""
     op: str
     operands: tuple[str, ...]
     comment: str
@@ -67,7 +67,7 @@ class Step:
 
     @cached_property
     def memory(self) -> str:
-        """The operand in memory, or nothing."""
+        """The memory operand, or an empty text."""
         return next((text for text in self.operands if _MEMORY_X86.search(text) or _MEMORY_ARM.search(text)), "")
 
     @cached_property
@@ -86,17 +86,17 @@ class Step:
 
     @property
     def spills(self) -> bool:
-        """Whether it moves a register to the stack or back for want of registers."""
+        """Whether it spills a register to the stack or reloads it."""
         return "Spill" in self.comment or "Reload" in self.comment
 
     @property
     def moves(self) -> bool:
-        """Whether it computes nothing."""
+        """Whether it only moves data and computes nothing."""
         return re.match(r"v?p?mov|v?broadcast|vpbroadcast|ldr|ldp|str|stp|ldur|stur|fmov|dup", self.op) is not None
 
     @cached_property
     def divider(self) -> float:
-        """Cycles for which it occupies the divider, or another unit that takes one at a time."""
+        """Cycles for which it occupies the divider, or another unit that is not pipelined."""
         if _DIVIDES.match(self.op):
             wide = self.op.rstrip("hs").endswith("d") or ".2d" in "".join(self.operands)
             scalar = self.op.endswith(("ss", "sd")) or not self.bits
@@ -120,7 +120,7 @@ class Step:
 
     @cached_property
     def registers(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What it reads and what it writes, by register whatever its width."""
+        """The registers that it reads and those that it writes, regardless of their width."""
         names = [tuple(_registers(text)) for text in self.operands]
         if not names:
             return (), ()
@@ -130,11 +130,11 @@ class Step:
             return tuple(name for each in names for name in each), ()
         kept = self._keeps_target(arm)
         reads = (name for place, each in enumerate(names) if place != target or kept for name in each)
-        more = names[target][1:]  # a mask behind the register
+        more = names[target][1:]  # a mask after the register
         return (*reads, *more), names[target][:1]
 
     def _keeps_target(self, arm: bool) -> bool:
-        """Whether the result depends on what was in its register before."""
+        """Whether the result depends on the previous content of its register."""
         masked = any("{%k" in text and "{z}" not in text for text in self.operands)
         if arm:
             return self.op in ("fmla", "fmls", "mla", "mls", "bsl", "bit", "bif", "ins")
@@ -145,10 +145,10 @@ class Step:
 
 @dataclass(frozen=True)
 class MachineLoop:
-    """An innermost loop."""
+    """An innermost loop of assembly."""
 
     steps: tuple[Step, ...]
-    """Along the dearest way through it."""
+    """The instructions along the most expensive path through it."""
     lines: frozenset[int]
     """All its lines of the assembly, counted from 0."""
 
@@ -159,7 +159,7 @@ class MachineLoop:
 
     @property
     def general_registers(self) -> frozenset[str]:
-        """The registers for whole numbers and addresses that it names."""
+        """The general-purpose registers that it names."""
         return frozenset(name for name in self._names if name[0] == "r")
 
     @cached_property
@@ -168,11 +168,11 @@ class MachineLoop:
 
     @property
     def spills(self) -> int:
-        """How many of its instructions go to the stack for want of registers."""
+        """How many of its instructions are spills or reloads."""
         return sum(step.spills for step in self.steps)
 
     def demands(self, core: Core) -> dict[str, float]:
-        """Cycles of an iteration for each thing that a core has little of."""
+        """Return the cycles that an iteration needs of each limited resource of a core."""
         vector = sum(step.bits > 0 and not step.moves for step in self.steps)
         return {
             "instruction slots": len(self.steps) / core.slots,
@@ -184,7 +184,7 @@ class MachineLoop:
         }
 
     def _chain(self) -> float:
-        """The longest chain of latencies from a register at the start of an iteration to the same at its end."""
+        """Return the longest chain of latencies from a register at the start of an iteration to the same register at its end."""
         written = {name for step in self.steps for name in step.registers[1]}
         longest = 0
         for start in written:  # few: the loop's registers
@@ -201,7 +201,7 @@ class MachineLoop:
 
 
 def machine_loops(assembly: str) -> list[MachineLoop]:
-    """The innermost loops of one function, in its order."""
+    """Return the innermost loops of one function, in its order."""
     blocks, following = _blocks(assembly.splitlines())
     found = []
     for header, loop in innermost_loops(following):
@@ -212,7 +212,7 @@ def machine_loops(assembly: str) -> list[MachineLoop]:
 
 
 def _blocks(lines: Sequence[str]) -> tuple[list[list[Step]], list[list[int]]]:
-    """The blocks of a function and which may follow each."""
+    """Return the blocks of a function and the successors of each."""
     labels: dict[str, int] = {}
     blocks: list[list[Step]] = [[]]
     for number, line in enumerate(lines):
@@ -255,7 +255,7 @@ def _registers(text: str) -> Iterator[str]:
 
 
 def _family(name: str) -> str:
-    """`rax`, `eax`, `al` are one register, `r8d` is `r8`."""
+    """Return the register that a name belongs to, whatever its width: `rax`, `eax` and `al` are one register, `r8d` is `r8`."""
     if re.fullmatch(r"r\d+", name):
         return name[1:]
     bare = name.removeprefix("r").removeprefix("e") if len(name) == 3 else name

@@ -1,7 +1,7 @@
-"""The text of a function in LLVM IR, from top to bottom: instructions, loops and branches.
+"""Builds the text of a function in LLVM IR, from top to bottom: instructions, loops and branches.
 
-A value that changes in a loop or a branch is named twice: as the body sees it, and as what the body hands on. Nothing
-goes through memory; what does not fit the registers is the compiler's to decide.
+A value that changes in a loop or a branch has two names: the one that the body reads, and the one that the body passes on.
+Nothing goes through memory; spilling is left to the compiler.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from irscope.codegen.kernel import NO_NODE, Lines
 __all__ = ["Branch", "Carry", "FunctionBuilder", "Loop"]
 
 Carry = Sequence[tuple[str, str]]
-"""The type and the first value of what goes into a loop or a branch and comes out of it."""
+"""The type and the initial value of each value that a loop or a branch carries."""
 
 
 @dataclass(slots=True)
 class Loop:
-    """A loop while its body is written."""
+    """A loop while its body is being emitted."""
 
     index: str
     carried: list[str]
-    """The values that go from step to step, as the body sees them; behind the loop, their last ones."""
+    """The loop-carried values, as the body reads them; after the loop, their final values."""
     following: list[str] = field(default_factory=list)
-    """What the body hands on to the next step."""
+    """The values that the body passes to the next step."""
 
 
 @dataclass(slots=True)
 class Branch:
-    """Code that may be skipped, while it is written."""
+    """A conditional block of code while it is being emitted."""
 
     following: list[str] = field(default_factory=list)
-    """What it makes of the values that it was given."""
+    """The carried values at its end."""
     joined: list[str] = field(default_factory=list)
-    """Behind it, these values, whether it ran or not."""
+    """The carried values after it, whether it ran or not."""
 
 
 class FunctionBuilder:
-    """The instructions of one function: names for results, the label of the open basic block, needed declarations."""
+    """A builder of one function: its lines, names for results, the open basic block, and needed declarations."""
 
     def __init__(self) -> None:
         self.lines = Lines()
         self.declarations: set[str] = set()
         self.node = NO_NODE
-        """The node that the lines now added compute."""
+        """The node that added lines compute."""
         self.block = "entry"
-        """The label of the basic block now open."""
+        """The label of the open basic block."""
         self._count = 0
 
     def name(self, hint: str = "v") -> str:
-        """A fresh name."""
+        """Return a fresh name."""
         self._count += 1
         return f"{hint}{self._count}"
 
@@ -61,7 +61,7 @@ class FunctionBuilder:
         self.lines.add(f"  {text}", node=self.node)
 
     def value(self, text: str) -> str:
-        """Append an instruction and give the name of its result."""
+        """Append an instruction and return the name of its result."""
         result = f"%{self.name()}"
         self.lines.add(f"  {result} = {text}", node=self.node)
         return result
@@ -73,7 +73,7 @@ class FunctionBuilder:
 
     @contextmanager
     def written_for(self, node: int) -> Iterator[None]:
-        """Lines that compute a node."""
+        """Attribute the lines added inside to a node."""
         self.node = node
         yield
         self.node = NO_NODE
@@ -82,7 +82,7 @@ class FunctionBuilder:
 
     @contextmanager
     def loop(self, stop: str, *, start: str = "0", step: int = 1, carry: Carry = ()) -> Iterator[Loop]:
-        """Count from `start` to below `stop`."""
+        """Emit a loop that counts from `start` to below `stop`."""
         head, inside, latch, done = (self.name(word) for word in ("head", "inside", "latch", "done"))
         index, following = f"%{self.name('i')}", f"%{self.name('next')}"
         before = self.block
@@ -108,7 +108,7 @@ class FunctionBuilder:
 
     @contextmanager
     def only_if(self, condition: str, carry: Carry = ()) -> Iterator[Branch]:
-        """Code that runs only if a condition holds."""
+        """Emit code that runs only if a condition holds."""
         inside, done = self.name("then"), self.name("joined")
         before = self.block
         self.add(f"br i1 {condition}, label %{inside}, label %{done}")
@@ -122,5 +122,5 @@ class FunctionBuilder:
             made.joined.append(self.value(f"phi {kind} [{first}, %{before}], [{value}, %{leaving}]"))
 
     def least(self, a: str, b: str) -> str:
-        """The smaller of two numbers."""
+        """Emit the smaller of two numbers."""
         return self.value(f"select i1 {self.value(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")

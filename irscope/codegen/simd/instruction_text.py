@@ -1,6 +1,6 @@
-"""Each instruction of a kernel spec as LLVM text over lanes, and how each element type lies in memory and in registers.
+"""Each instruction of a kernel spec as LLVM text over lanes, and the representation of each element type in memory and registers.
 
-Halves are computed with as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
+Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REGISTER: Final = {
     "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "i32",
     "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i1",
 }
-"""The LLVM type that each element type is computed with."""
+"""The LLVM type that each element type is computed in."""
 
 MEMORY: Final = {**REGISTER, "float16": "i16", "bfloat16": "i16", "bool": "i8"}
 """The LLVM type that each element type is loaded and stored as."""
@@ -34,8 +34,8 @@ _FLOAT_BINARY: Final = {"add": "fadd contract", "sub": "fsub contract", "mul": "
 def element(
     lanes: VectorBuilder, code: Instruction, args: list[str], arg_types: list[str], *, native_half: bool, exact: bool = False
 ) -> str:
-    """The name of the instruction's result; `args` are the names of its operands and `arg_types` their element types; in an
-    `exact` kernel a product and a sum round one after the other.
+    """Emit an instruction and return the name of its result; `args` are the names of its operands, `arg_types` their element types.
+    In an `exact` kernel a product and a sum round separately.
 
     Raises CodegenError for an op or type that has no rule.
     """
@@ -95,7 +95,7 @@ def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str
 
 
 def _python_remainder(lanes: VectorBuilder, maths: Maths, a: str, b: str) -> str:
-    """a modulo b with the sign of b."""
+    """Emit a modulo b with the sign of b."""
     scalar, zero = maths.form.real, maths.number(0.0)
     rest = lanes.op("frem", scalar, a, b)
     differ = lanes.op("xor", "i1", maths.less(rest, zero), maths.less(b, zero))
@@ -139,9 +139,9 @@ def _integer_sign(lanes: VectorBuilder, a: str, scalar: str, sign: str) -> str:
 
 
 def _integer_division(lanes: VectorBuilder, op: str, a: str, b: str, scalar: str, sign: str) -> str:
-    """Quotient cut off or rounded down, remainder with the sign of a or of b.
+    """Emit a quotient that is truncated or rounded down, or a remainder with the sign of a or of b.
 
-    The processor traps on a divisor of 0 and on the smallest number divided by -1; here they give 0 and wrap around.
+    The processor traps on a divisor of 0 and on the smallest number divided by -1; here the results are 0 and wrap around.
     """
     zero, one, minus = lanes.constant(scalar, 0), lanes.constant(scalar, 1), lanes.constant(scalar, -1)
     none = lanes.compare("eq", scalar, b, zero)
@@ -195,14 +195,14 @@ def _cast(lanes: VectorBuilder, a: str, source: str, target: str, native_half: b
 
 
 def _rounded(lanes: VectorBuilder, a: str, dtype: str, native_half: bool) -> str:
-    """A register value rounded to a half type and back; every other type is what it is."""
+    """Round a register value to a half type and back; leave every other type unchanged."""
     if dtype not in ("float16", "bfloat16"):
         return a
     return from_memory(lanes, to_memory(lanes, a, dtype, native_half=native_half), dtype, native_half=native_half)
 
 
 def from_memory(lanes: VectorBuilder, a: str, dtype: str, *, native_half: bool) -> str:
-    """The register value of what was loaded as `MEMORY[dtype]`."""
+    """Convert a value loaded as `MEMORY[dtype]` to its register value."""
     if dtype == "bool":
         return lanes.compare("ne", "i8", a, lanes.constant("i8", 0))
     if dtype == "bfloat16":
@@ -216,7 +216,7 @@ def from_memory(lanes: VectorBuilder, a: str, dtype: str, *, native_half: bool) 
 
 
 def to_memory(lanes: VectorBuilder, a: str, dtype: str, *, native_half: bool) -> str:
-    """What to store as `MEMORY[dtype]` for a register value, rounded to nearest, ties to even."""
+    """Convert a register value to `MEMORY[dtype]`, rounded to nearest, ties to even."""
     if dtype == "bool":
         return lanes.convert("zext", "i1", "i8", a)
     if dtype == "bfloat16":
@@ -241,7 +241,7 @@ def _single_to_bfloat(lanes: VectorBuilder, a: str) -> str:
 
 
 def _half_to_single(lanes: VectorBuilder, a: str) -> str:
-    """Through a multiplication by 2^112, which also makes denormals normal."""
+    """Convert by a multiplication by 2^112, which also normalizes denormals."""
 
     def number(value: int) -> str:
         return lanes.constant("i32", value)
@@ -259,7 +259,7 @@ def _half_to_single(lanes: VectorBuilder, a: str) -> str:
 
 
 def _single_to_half(lanes: VectorBuilder, a: str) -> str:
-    """Normal results by adding half a unit to the bits; denormal ones by adding 0.5, whose last place is theirs."""
+    """Round normal results by adding half a unit to the bits, denormal ones by adding 0.5, whose last place is theirs."""
 
     def number(value: int) -> str:
         return lanes.constant("i32", value)

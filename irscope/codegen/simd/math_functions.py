@@ -1,9 +1,9 @@
 """Elementary functions as branch-free vector code: argument reduction and one polynomial, no tables.
 
-How exact each is stands in `irscope.ops.accuracy.STEP_ULPS`: the largest error against higher precision in units of the last
+`irscope.ops.accuracy.STEP_ULPS` lists the error bound of each: the largest error against higher precision in units of the last
 place, over all arguments (`tests/codegen/simd/test_math_functions.py` measures it).
 
-NaN passes through, infinities, signed zeros and denormal arguments and results are right. Polynomials were fitted for
+NaN propagates; infinities, signed zeros, and denormal arguments and results are right. Polynomials were fitted for
 this project (Chebyshev interpolation in 60 digits; Lawson-weighted least squares for float32). Nothing here may be
 reassociated: `(x + magic) - magic` must round.
 
@@ -32,16 +32,16 @@ class Format:
     word: str
     """The LLVM type of their bits."""
     mantissa: int
-    """Bits behind the point."""
+    """Bits after the binary point."""
     bias: int
     magic: float
-    """1.5 * 2^mantissa: adding and subtracting it rounds to an integer, which then stands in the low bits."""
+    """1.5 * 2^mantissa: adding and subtracting it rounds to an integer; after the addition, the low bits hold that integer."""
     smallest: float
     """The smallest normal number."""
     ln2: tuple[float, float]
-    """log 2 as a short number, whose product with an exponent is exact, and the rest."""
+    """log 2 as a short number, whose product with an exponent is exact, and the remainder."""
     exp_range: tuple[float, float]
-    """Outside, exp is 0 or infinite."""
+    """The range outside which exp is 0 or infinite."""
     exp_terms: Sequence[float]
     """P in e^r = 1 + r + r^2 P(r) for |r| <= log(2)/2."""
 
@@ -82,7 +82,7 @@ _LOG_DOUBLE: Final = (
 
 
 class Maths:
-    """The functions of one format over some lanes; each takes and gives the name of a value."""
+    """The functions of one format over some lanes; each takes and returns the name of a value."""
 
     def __init__(self, lanes: VectorBuilder, form: Format) -> None:
         self.lanes = lanes
@@ -271,7 +271,7 @@ class Maths:
         return self.sub(self.mul(s, self.add(half, r)), half)
 
     def log_ends(self, x: str, result: str) -> str:
-        """log at infinity, zero and below."""
+        """Fix up the result of log at infinity, at zero and below zero."""
         result = self.pick(self.equal(x, self.number(inf)), x, result)
         result = self.pick(self.equal(x, self.number(0.0)), self.number(-inf), result)
         return self.pick(self.lanes.compare("ult", self.form.real, x, self.number(0.0)), self.number(nan), result)

@@ -1,7 +1,7 @@
-"""How a reduction takes in more elements: over lanes, over parts, and at last across the lanes of one vector.
+"""The accumulators of a reduction in LLVM text, and how they are combined: lane by lane, and at the end across the lanes.
 
-A reduction is held in one accumulator, argmax and argmin in two (what is compared, and its index). Every accumulator
-starts with a value that changes nothing.
+A reduction has one accumulator, argmax and argmin have two (what is compared, and its index). Every accumulator
+starts with a neutral value.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["across_lanes", "first_values", "kinds", "taken_in"]
 
 
 def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
-    """The LLVM types of a reduction's accumulators, in one lane."""
+    """Return the LLVM types of a reduction's accumulators, in one lane."""
     own = REGISTER[accumulated_dtype(spec, index)]
     return (own, "i64") if spec.instructions[index].op in POSITIONS else (own,)
 
 
 def first_values(spec: KernelSpec, index: int, lanes: VectorBuilder) -> tuple[str, ...]:
-    """What a reduction's accumulators start with."""
+    """Return the initial values of a reduction's accumulators."""
     op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
     first = lanes.constant(REGISTER[dtype], neutral_value(op, dtype))
     return (first, lanes.constant("i64", 2**63 - 1)) if op in POSITIONS else (first,)
@@ -32,7 +32,7 @@ def first_values(spec: KernelSpec, index: int, lanes: VectorBuilder) -> tuple[st
 def taken_in(
     spec: KernelSpec, index: int, lanes: VectorBuilder, held: Sequence[str], more: Sequence[str], mask: str | None = None
 ) -> list[str]:
-    """The accumulators with further values taken in; with a mask, only in its lanes."""
+    """Emit the accumulation of further values and return the new accumulators; with a mask, only its lanes accumulate."""
     op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
     if op in POSITIONS:
         better = _better(lanes, op[10:], dtype, held, more)
@@ -54,7 +54,7 @@ def _joined(lanes: VectorBuilder, op: str, dtype: str, held: str, more: str) -> 
 
 
 def _extreme(lanes: VectorBuilder, word: str, dtype: str, held: str, more: str) -> str:
-    """The comparison with the new value does not wait for the old one, and a NaN stays."""
+    """Emit the larger or smaller of two values. The NaN test of the new value does not depend on the old one, and a NaN stays."""
     scalar = REGISTER[dtype]
     relation = "gt" if word == "max" else "lt"
     if not is_float(dtype):
@@ -82,7 +82,7 @@ def _better(lanes: VectorBuilder, word: str, dtype: str, held: Sequence[str], mo
 
 
 def across_lanes(spec: KernelSpec, index: int, lanes: VectorBuilder, held: Sequence[str]) -> str:
-    """The reduction of all lanes, halving them; of a pair, the index."""
+    """Emit the reduction across all lanes, halving them; for argmax and argmin, return the index."""
     own, width, values = kinds(spec, index), lanes.width, list(held)
     while width > 1:
         width //= 2

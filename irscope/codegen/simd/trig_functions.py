@@ -1,4 +1,4 @@
-"""Sine, cosine, tangent and power as vector code; bounds and method stand in `irscope.codegen.simd.math_functions`.
+"""Sine, cosine, tangent and power as vector code; `irscope.codegen.simd.math_functions` describes bounds and method.
 
 Angles are reduced to a quarter turn with pi/2 in two or three parts (Cody and Waite), in double precision for both
 formats. That is exact enough up to 2^19; larger arguments are rare, and go to the C library.
@@ -37,7 +37,7 @@ _COS: Final = {
 
 
 def angle_function(kind: str, lanes: VectorBuilder, form: Format, x: str) -> str:
-    """`sin`, `cos` or `tan` of the value named `x`."""
+    """Emit `sin`, `cos` or `tan` of the value named `x`."""
     maths = Maths(lanes, form)
     r, quarter = _reduced(lanes, form, x)
     z = maths.mul(r, r)
@@ -60,7 +60,7 @@ def angle_function(kind: str, lanes: VectorBuilder, form: Format, x: str) -> str
 
 
 def power(lanes: VectorBuilder, form: Format, x: str, y: str) -> str:
-    """x to the y, with C's rules for zeros, infinities, NaN and negative x."""
+    """Emit x to the y, with C's rules for zeros, infinities, NaN and negative x."""
     if form is DOUBLE:
         return lanes.call("llvm.pow", "double", x, y)
     maths, wide = Maths(lanes, SINGLE), Maths(lanes, DOUBLE)
@@ -82,7 +82,7 @@ def power(lanes: VectorBuilder, form: Format, x: str, y: str) -> str:
 
 
 def _reduced(lanes: VectorBuilder, form: Format, x: str) -> tuple[str, str]:
-    """(r, n): x = n pi/2 + r with |r| <= pi/4; n is right in its two low bits, as i64."""
+    """Return (r, n) with x = n pi/2 + r and |r| <= pi/4; n is an i64 of which only the two low bits are valid."""
     wide = Maths(lanes, DOUBLE)
     angle = lanes.convert("fpext", "float", "double", x) if form is SINGLE else x
     shifted = wide.fma(angle, wide.number(_TWO_OVER_PI), wide.number(DOUBLE.magic))

@@ -1,4 +1,4 @@
-"""Whether the tensors of a program can exist: extents from zero on, and no more elements or steps than 64 bits count."""
+"""Checks that the tensors of a program can exist: no negative extents, and element counts and strides that fit in 64 bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST: Final = 2**63 - 1
 
 
 def check_extents(graph: Graph, types: Iterable[Type]) -> None:
-    """Raises VerifyError (`extent`) for the first of a graph's types that holds a tensor which cannot be."""
+    """Raises VerifyError (`extent`) for the first of a graph's types that contains an impossible tensor."""
     for type in types:
         wrong = _wrong_extents(type)
         if wrong:
@@ -25,14 +25,14 @@ def check_extents(graph: Graph, types: Iterable[Type]) -> None:
 
 @lru_cache(maxsize=1 << 12)
 def _wrong_extents(type: Type) -> str:
-    """What is wrong with the extents of the tensors in a type; nothing otherwise."""
+    """Return what is wrong with the extents of the tensors in a type; empty if nothing is."""
     for inside in walk(type):
         if not isinstance(inside, TensorType):
             continue
         if any(isinstance(dim, int) and dim < 0 for dim in inside.shape or ()):
-            return "an extent is not below zero; write * for one that is not known"
+            return "an extent cannot be negative; write * for an unknown one"
         if not _can_be_counted(inside):
-            return "it has more elements, or steps further, than 64 bits count"
+            return "its number of elements or one of its strides does not fit in 64 bits"
     return ""
 
 
@@ -49,12 +49,12 @@ def _extent_error(graph: Graph, type: Type, wrong: str) -> VerifyError:
     value, place = next((value, place) for value, place in _definitions(graph) if value.type is type)
     return VerifyError(
         f"{value!r} is of type {type}: {wrong}", where=excerpt(graph, {place: ""}), rule="extent",
-        hint="a tensor's extents are numbers from zero on, * or symbols",
+        hint="a tensor's extents are non-negative numbers, * or symbols",
     )  # fmt: skip
 
 
 def _definitions(graph: Graph) -> Iterator[tuple[Value, Node | Block]]:
-    """Every value, with the node or block that an error shows."""
+    """Yield every value, with the node or block that an error shows."""
     yield from ((value, graph.body) for value in graph.inputs)
     for node in graph.nodes():
         yield from ((value, node) for value in node.outputs)

@@ -1,23 +1,23 @@
-"""Whether each node is what its op takes and gives: the number of operands and results, their kinds, and extents that exist.
+"""Checks each node against the schemas of its op: the number and kinds of operands and results, and possible extents.
 
-`irscope.ir.verify` knows what every program keeps, and no op. Here stands what the schemas add, by the names that errors
-and tests use:
+`irscope.ir.verify` checks the invariants of every program and knows no op. This module adds the rules that follow from the
+schemas, by the names that errors and tests use:
 
 `operand-count`  an op with schemas has as many operands as one of them takes; prim ops that stand for Python's syntax
-                 (`irscope.ops.check.syntax_forms`) as many as the syntax has.
+                 (`irscope.ops.check.syntax_forms`) have as many as the syntax has.
 `operand-kind`   one of these schemas takes operands of these kinds.
-`result-count`   it has as many results as that schema gives.
-`result-kind`    a result is of a kind that the schema gives.
-`attribute`      an op that needs an attribute has it, of its type.
-`extent`         no tensor has an extent below zero, nor more elements or steps than 64 bits count.
+`result-count`   the node has as many results as that schema returns.
+`result-kind`    each result is of a kind that the schema returns.
+`attribute`      an op that needs an attribute has it, of the right type.
+`extent`         no tensor has a negative extent, or an element count or stride that does not fit in 64 bits.
 
-Only what is certainly wrong is refused, because programs come from many hands: torch's tracer gives tensors where numbers
-are wanted, torch.export numbers where tensors are, `Any` and classes may be anything, an optional may be there, numbers turn
-into each other, and a number stands for a list of a fixed length. An op without schemas, or whose name only another
-version of torch knows, is unknown: legal, and taken to do anything. A node that passes here and is still taken by no overload
+Only certain errors are reported, because programs come from many producers: torch's tracer passes tensors where numbers
+are declared, torch.export passes numbers where tensors are, `Any` and classes may be anything, an optional may be present, numbers
+convert into each other, and a number stands for a list of a fixed length. An op without schemas, or whose name only another
+version of torch knows, is unknown: legal, and assumed to do anything. A node that passes here although no overload takes it
 (`schema_of` is None) is unknown in the same way.
 
-Answers are kept by op and types, so that a large graph costs one look-up a node.
+Answers are cached by op and types, so that a large graph costs one look-up per node.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from irscope.ops.schema import torch_schemas
 __all__ = ["check_nodes", "verify"]
 
 _LONG: Final = 32
-"""Nodes with more operands are constructors of containers, and their types are not kept."""
+"""Nodes with more operands and results are constructors of containers, and their types are not cached."""
 
 
 def verify(graph: Graph) -> None:
     """Raises VerifyError at the first invariant that the graph breaks.
 
-    What every graph keeps is told in `irscope.ir.verify`; that each node is what its op takes and gives, in
-    `irscope.ops.check.node_check`. An op that nobody knows is legal.
+    `irscope.ir.verify` lists the invariants of every graph, and `irscope.ops.check.node_check` those that follow from
+    the schemas of the ops. An unknown op is legal.
 
     >>> import irscope as irs
     >>> b = irs.GraphBuilder()
@@ -60,7 +60,7 @@ def verify(graph: Graph) -> None:
 
 
 def check_nodes(graph: Graph) -> None:
-    """Raises VerifyError at the first node that certainly is not what its op takes and gives; the structure is sound."""
+    """Raises VerifyError at the first node that certainly does not fit its op; assumes that the structure is sound."""
     types: dict[int, Type] = {}
     known: dict[tuple[object, ...], Wrong | None] = {}
     for value in graph.inputs:
@@ -84,7 +84,7 @@ def check_nodes(graph: Graph) -> None:
 
 
 def _key(node: Node) -> tuple[object, ...] | None:
-    """What the answer depends on; None where keeping it would fill the memory for nothing, or attributes matter."""
+    """Return the cache key of the answer; None where caching would waste memory, or attributes matter."""
     if len(node.inputs) + len(node.outputs) > _LONG or node.attrs:
         return None
     inputs = [TensorType if value.type.__class__ is TensorType else value.type for value in node.inputs]

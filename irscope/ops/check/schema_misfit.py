@@ -1,6 +1,6 @@
-"""What keeps a node from being any of an op's schemas: the number of operands or results, or their kinds.
+"""Finds why a node matches none of an op's schemas: the number of operands or results, or their kinds.
 
-Kinds are read as widely as can be (see `irscope.ops.check.node_check`): what is told here is certainly wrong.
+Kinds are interpreted as widely as possible (see `irscope.ops.check.node_check`), so everything reported here is certainly wrong.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = ["Wrong", "misfit"]
 _NUMBERS: Final = frozenset({BOOL, COMPLEX, FLOAT, INT, NUMBER})
 _NO_NUMBERS: Final = frozenset({DEVICE, NONE, STR})
 _PLAIN: Final = _NUMBERS | _NO_NUMBERS
-"""Primitive types that say what a value is; other words are variables, handles, or what another torch has."""
+"""Primitive types that determine what a value is; other names are variables, handles, or types of another version of torch."""
 
 
 class Wrong(NamedTuple):
-    """What a node breaks, and what would mend it."""
+    """The rule that a node breaks, what is wrong, and a hint how to fix it."""
 
     rule: str
     what: str
@@ -51,7 +51,7 @@ class Wrong(NamedTuple):
 
 
 def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
-    """Nothing if the node may mean one of these schemas; else what is wrong by the one that comes nearest.
+    """Return None if the node may match one of these schemas, else what is wrong by the closest one.
 
     >>> import irscope as irs
     >>> from irscope.ops.schema.parser import parse_schema
@@ -77,7 +77,7 @@ def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
 
 
 def _takes_count(schema: OpSchema, count: int) -> bool:
-    """Whether a call with as many operands can mean this schema, or its twin that writes its results into `out`s."""
+    """Whether a call with this many operands can match this schema, or its `out=` variant."""
     least, most = _counts(schema)
     return least <= count <= most or schema.is_vararg or count == most + _outs(schema)
 
@@ -88,7 +88,7 @@ def _counts(schema: OpSchema) -> tuple[int, int]:
 
 
 def _outs(schema: OpSchema) -> int:
-    """How many tensors an `out` overload takes more; they are not bundled."""
+    """Return how many additional tensors the `out` overload takes; such overloads are not bundled."""
     return sum(result.type == TENSOR and result.alias is None for result in schema.returns)
 
 
@@ -97,7 +97,7 @@ def _takes_kinds(schema: OpSchema, node: Node) -> bool:
 
 
 def _first_misfit(schema: OpSchema, node: Node) -> int | None:
-    """The place of the first operand that this schema certainly does not take."""
+    """Return the position of the first operand that this schema certainly does not take."""
     if schema.is_vararg and not schema.arguments:
         return None
     extra = len(node.inputs) - len(schema.arguments)
@@ -121,9 +121,9 @@ def _may_be_given(type: Type, argument: Argument) -> bool:
 
 
 def _may_be(have: Type, want: Type) -> bool:
-    """Whether a value of one type may stand where another is wanted, by the widest reading of both."""
+    """Whether a value of type `have` may be passed where `want` is declared, by the widest interpretation of both."""
     if NUMBER in (have, want) and {have, want} & _NO_NUMBERS:
-        return False  # of what is called a number, `is_subtype` knows no more than that it may be many things
+        return False  # `is_subtype` treats NUMBER as a type that may be many things
     if have is want or is_subtype(have, want) or is_subtype(want, have):
         return True
     if isinstance(have, OptionalType) or isinstance(want, OptionalType):
@@ -140,12 +140,12 @@ def _may_be(have: Type, want: Type) -> bool:
 
 
 def _is_number(type: Type) -> bool:
-    """Numbers, and tensors: each is converted into the other where it is wanted."""
+    """Whether a type is a number or a tensor, which convert into each other where needed."""
     return type.__class__ is TensorType or type in _NUMBERS
 
 
 def _says(type: Type) -> bool:
-    """Whether the type is one of those of which it is known that no other is it."""
+    """Whether the type is certainly distinct from every other such type."""
     return type in _PLAIN or isinstance(type, TensorType | ListType | TupleType) or bool(parts(type))
 
 
@@ -164,7 +164,7 @@ def _gives_kinds(schema: OpSchema, node: Node) -> bool:
 
 
 def _may_give(type: Type, declared: Type) -> bool:
-    """As for operands, but what is declared a tensor is one, and no number is: what an op gives is not converted."""
+    """Whether a result may have this type: as for operands, but without conversions between tensors and numbers."""
     if declared.__class__ is TensorType:
         return type.__class__ is TensorType
     if type.__class__ is TensorType and declared in _NUMBERS:
@@ -174,11 +174,11 @@ def _may_give(type: Type, declared: Type) -> bool:
 
 def _wrong_count(schemas: Sequence[OpSchema], node: Node) -> Wrong:
     counts = sorted({count for schema in schemas for count in range(_counts(schema)[0], _counts(schema)[1] + 1)})
-    told = _told_counts(counts)
-    return Wrong("operand-count", f"{node.op} takes {told}, and here it has {len(node.inputs)}", _hint(schemas))
+    taken = _counts_text(counts)
+    return Wrong("operand-count", f"{node.op} takes {taken}, and here it has {len(node.inputs)}", _hint(schemas))
 
 
-def _told_counts(counts: list[int]) -> str:
+def _counts_text(counts: list[int]) -> str:
     if len(counts) == 1:
         return plural(counts[0], "operand")
     if counts == list(range(counts[0], counts[-1] + 1)):
@@ -187,7 +187,7 @@ def _told_counts(counts: list[int]) -> str:
 
 
 def _wrong_kind(schemas: Sequence[OpSchema], node: Node) -> Wrong:
-    """Told by the schema whose misfit comes last."""
+    """Report the mismatch by the schema whose first misfit comes last."""
     schema = max(schemas, key=lambda schema: _first_misfit(schema, node) or 0)
     index = _first_misfit(schema, node) or 0
     argument = schema.arguments[index] if index < len(schema.arguments) else _OUT
@@ -198,8 +198,8 @@ def _wrong_kind(schemas: Sequence[OpSchema], node: Node) -> Wrong:
 
 def _wrong_results(schemas: Sequence[OpSchema], node: Node) -> Wrong:
     given = sorted({len(schema.returns) for schema in schemas})
-    told = " or ".join(map(str, given))
-    what = f"{node.op} gives {told} result{'s' * (given != [1])}, and here it has {len(node.outputs)}"
+    returned = " or ".join(map(str, given))
+    what = f"{node.op} gives {returned} result{'s' * (given != [1])}, and here it has {len(node.outputs)}"
     return Wrong("result-count", what, _hint(schemas))
 
 

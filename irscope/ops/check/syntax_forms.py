@@ -1,7 +1,7 @@
-"""The prim ops that stand for Python's syntax, and what each must look like: operands, results, their kinds, attributes.
+"""The required form of the prim ops that stand for Python's syntax: operands, results, their kinds, attributes.
 
-Torch registers no schema for them, or one that says nothing (`prim::TupleUnpack(Any tup) -> ...`), yet every analysis reads
-their operands by place. Bounds are as wide as what any torch has emitted; ops that are not here have no form to keep.
+Torch registers no schema for them, or an uninformative one (`prim::TupleUnpack(Any tup) -> ...`), yet every analysis reads
+their operands by position. Bounds are as wide as what any version of torch has emitted; ops that are not listed are not checked.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _PLAIN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, NUMBER, STR}
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How many operands and results, what kind of container the first operand and the result are, and an attribute."""
+    """The number of operands and results, the container kinds of the first operand and the result, and a required attribute."""
 
     inputs: tuple[int, int | None] = (0, None)
     outputs: tuple[int, int | None] = (0, None)
     takes: tuple[type[Type], ...] = ()
-    """What the first operand may be; empty: anything."""
+    """The kinds that the first operand may have; empty means any."""
     gives: tuple[type[Type], ...] = ()
     attribute: tuple[str, type] | None = None
 
@@ -83,7 +83,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 
 
 def wrong_form(node: Node) -> tuple[str, str] | None:
-    """The rule that a node of Python's syntax breaks, and how; None for other ops and for nodes as they should be."""
+    """Return the rule that a node of Python's syntax breaks, and how; None for other ops and for well-formed nodes."""
     form = _FORMS.get(node.op)
     if form is None:
         return _wrong_constant(node) if node.op == "prim::Constant" else None
@@ -92,7 +92,7 @@ def wrong_form(node: Node) -> tuple[str, str] | None:
     ):  # fmt: skip
         least, most = bounds
         if len(values) < least or (most is not None and len(values) > most):
-            return rule, f"{node.op} has {_told(least, most, noun)}, and here {len(values)}"
+            return rule, f"{node.op} has {_range_text(least, most, noun)}, and here {len(values)}"
     if form.takes and not _may_be_of(node.inputs[0].type, form.takes):
         return "operand-kind", f"{node.inputs[0]!r} is {node.inputs[0].type}, and {node.op} takes a {_word(form.takes)}"
     if form.gives and not _may_be_of(node.outputs[0].type, form.gives):
@@ -103,17 +103,17 @@ def wrong_form(node: Node) -> tuple[str, str] | None:
 
 
 def _wrong_constant(node: Node) -> tuple[str, str] | None:
-    """A number, string or list that is no value of the type that the constant has."""
+    """Find a number, string or list that is not a value of the constant's type."""
     value, payload = node.outputs[0], node.attrs.get("value")
     absent = payload is None and value.type not in _PAYLOADS
     if absent or (payload is not None and _may_be_value(payload, value.type)):
         return None
-    told = repr(payload)
-    return "constant-kind", f"{value!r} is {value.type}, and {told if len(told) < 60 else told[:60] + '…'} is not"
+    text = repr(payload)
+    return "constant-kind", f"{value!r} is {value.type}, and {text if len(text) < 60 else text[:60] + '…'} is not"
 
 
 def _may_be_value(payload: object, type: Type) -> bool:
-    """Whether a payload may be of a type; only plain ones and lists of them are judged, and an int stands for any number."""
+    """Whether a payload may be of a type; only plain ones and lists of them are checked, and an int stands for any number."""
     inner = type.element if isinstance(type, OptionalType) else type
     if isinstance(payload, bool | int | float | complex | str):
         if isinstance(inner, ListType | TupleType | DictType) or inner == NONE or (isinstance(inner, TensorType) and inner.shape):
@@ -139,11 +139,11 @@ _PAYLOADS: Final[Mapping[Type, tuple[type, ...]]] = {
     STR: (str,),
     DEVICE: (str,),
 }
-"""What the constants of each type are written as."""
+"""The Python types of the constants of each type."""
 
 
 def _wrong_parts(node: Node) -> tuple[str, str] | None:
-    """What goes into a container or comes out of it, by the container's type."""
+    """Check the elements that go into a container or come out of it against the container's type."""
     if node.op == "prim::ListConstruct":
         return _wrong_elements(node)
     if node.op == "prim::DictConstruct" and len(node.inputs) % 2:
@@ -184,7 +184,7 @@ def _wrong_fields(node: Node, type: Type, values: tuple[Value, ...]) -> tuple[st
 
 
 def _may_meet(a: Type, b: Type) -> bool:
-    """Whether a value can be of both types; the tracer puts tensors where numbers are."""
+    """Whether a value can be of both types; the tracer puts tensors in place of numbers."""
     if is_subtype(a, b) or is_subtype(b, a):
         return True
     numbers = (BOOL, COMPLEX, FLOAT, INT, NUMBER)
@@ -202,7 +202,7 @@ def _may_be_of(type: Type, kinds: tuple[type[Type], ...]) -> bool:
     return inner == ANY or not isinstance(inner, ListType | DictType | TupleType)
 
 
-def _told(least: int, most: int | None, noun: str) -> str:
+def _range_text(least: int, most: int | None, noun: str) -> str:
     if most is None:
         return f"at least {plural(least, noun)}"
     return plural(least, noun) if least == most else f"{least} to {plural(most, noun)}"

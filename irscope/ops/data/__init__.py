@@ -1,1 +1,1 @@
-"""Which ops move, join, index or make tensors without computing elements?"""
+"""Which ops move, join, index or create tensors without computing elements?"""

@@ -1,4 +1,4 @@
-"""The ops that move elements without computing: clone, casts, in-place stores, joining, repeating, padding."""
+"""The ops that copy elements without computing: clone, casts, in-place stores."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def _to(
     where = where if other is None else other.device
     stays = (device is None and other is None) or (where is not None and where == self.device)
     same = target == self.dtype and target is not None and copy is False
-    if same and stays and (lies := _lies_so(self, memory_format)) is not False:
-        return self if lies else self.with_(strides=None)
+    if same and stays and (keeps := _keeps_layout(self, memory_format)) is not False:
+        return self if keeps else self.with_(strides=None)
     result = laid_out_like(self, target, memory_format)
     if memory_format not in (None, 1) and copy is not True and (same or None in (target, self.dtype)):
-        result = result.with_(strides=None)  # nothing happens when the format is that already
+        result = result.with_(strides=None)  # a tensor that has the format already is returned as it is
     return result.with_(device=where)
 
 
-def _lies_so(self: TensorType, memory_format: Abstract) -> bool | None:
-    """Whether `to` leaves the layout as it is; torch asks for no more than which of the formats it is most like."""
+def _keeps_layout(self: TensorType, memory_format: Abstract) -> bool | None:
+    """Whether `to` keeps the layout; torch only checks which of the formats the tensor resembles most."""
     if memory_format in (None, 1):
         return True
     last = type_suggests_channels_last(self)
@@ -100,7 +100,7 @@ def _to_array(
 
 
 def cast(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The elements in another type; a float out of range of a whole type wraps silently, as it does in torch."""
+    """Return the elements in another type; a float out of range of an integer type wraps silently, as it does in torch."""
     return quietly(array.astype, dtype, copy=False)
 
 

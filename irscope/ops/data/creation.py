@@ -32,7 +32,7 @@ _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 
 
 def default_dtype(value: Abstract) -> str | None:
-    """The element type that torch gives a number: whole numbers are int64, others the default float32.
+    """Return the element type that torch gives a number: whole numbers are int64, others the default float32.
 
     >>> default_dtype(True), default_dtype(2), default_dtype(2.0)
     ('bool', 'int64', 'float32')
@@ -189,13 +189,13 @@ def _eye_array(n: int, m: int | None = None, dtype: Any = None, **rest: Any) -> 
 
 
 def _constant(value: Any = None) -> Callable[..., Expr]:
-    """The expression of a new tensor that is like another and holds one number everywhere."""
+    """Return the expression of a new tensor that is like another and is filled with one number."""
 
     def expression(
         self: Expr, size: Any = None, fill_value: Any = value, dtype: Any = None, device: Any = None, **rest: Any
     ) -> Expr:
         if device is not None:
-            raise NoExpression("the elements may lie on another device")
+            raise NoExpression("the elements may be on another device")
         target = dtype_name(require_known(dtype, "the element type"), self.dtype)
         if target is None or target.startswith(("complex", "float8", "q")):
             raise NoExpression(f"kernels do not compute with {target}")
@@ -205,7 +205,7 @@ def _constant(value: Any = None) -> Callable[..., Expr]:
 
 
 def _family(word: str, value: Any) -> tuple[Op, ...]:
-    """`zeros`, `zeros_like` and `new_zeros`. What `empty` holds is nobody's business; the reference makes it 0."""
+    """Define ops like `zeros`, `zeros_like` and `new_zeros`. The contents of `empty` are unspecified; the reference fills in 0."""
     plain = f"aten::{word}(SymInt[] size, *, {_OPTIONS}) -> Tensor"
     if word == "empty":
         plain = f"aten::empty.memory_format(SymInt[] size, *, {_LIKE}) -> Tensor"

@@ -65,7 +65,7 @@ def _gather(self: TensorType, dim: Abstract, index: TensorType, **rest: Abstract
 
 
 def _rank(shape: Sequence[Any]) -> int:
-    """How many dimensions can be named: a tensor without any counts as a row of one."""
+    """Return how many dimensions can be named: a 0-d tensor counts as a vector of one element."""
     return max(len(shape), 1)
 
 
@@ -74,7 +74,7 @@ def _scattered(self: TensorType, **rest: Abstract) -> TensorType:
 
 
 def _scattered_in_rows(self: TensorType, **rest: Abstract) -> TensorType:
-    """Torch makes these results row by row, however the tensor lies that they start from."""
+    """Return a row-major type: torch lays these results out in rows, whatever the layout of the original tensor."""
     return fresh(self.dtype, self.shape)
 
 
@@ -83,7 +83,7 @@ def _same(self: TensorType, **rest: Abstract) -> TensorType:
 
 
 def _pick(indices: Sequence[Array | None]) -> tuple[Any, ...]:
-    """Torch's indices as NumPy's: None takes the whole dimension, a byte mask is a mask."""
+    """Convert torch's indices to NumPy's: None takes the whole dimension, a byte mask becomes a bool mask."""
     return tuple(
         slice(None) if index is None else index.astype(np.bool_) if index.dtype == np.uint8 else index
         for index in indices
@@ -116,7 +116,7 @@ def _gather_array(self: Array, dim: int, index: Array, **rest: Any) -> Array:
 
 
 def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:
-    """The positions that an index tensor means: itself along `dim`, its own coordinates elsewhere."""
+    """Return the positions that an index tensor selects: its elements along `dim`, its own coordinates elsewhere."""
     places: list[Any] = list(np.ogrid[tuple(slice(size) for size in index.shape)])
     places[dim] = index
     return tuple(places)
@@ -127,7 +127,7 @@ def _scatter_(
 ) -> Array:
     if not index.size:
         return self
-    seen, index = np.atleast_1d(self), np.atleast_1d(index)  # a view: what is stored in a row of one is stored in `self`
+    seen, index = np.atleast_1d(self), np.atleast_1d(index)  # a view: stores into the vector of one element reach `self`
     stored = value if src is None else src[tuple(slice(size) for size in index.shape)] if src.ndim else src
     places = _along(seen, dim, index)
     if reduce in ("add", "sum"):
@@ -148,7 +148,7 @@ def _scatter_add_(self: Array, dim: int, index: Array, src: Array) -> Array:
 
 
 def _slices(self: Array, dim: int, index: Array) -> tuple[Array, tuple[Any, ...]]:
-    """A view of a tensor with at least one dimension, and the slices of it that an index names along one."""
+    """Return the tensor as a view with at least one dimension, and the slices of it that an index selects along `dim`."""
     seen = np.atleast_1d(self)
     return seen, (*[slice(None)] * (dim % seen.ndim), np.atleast_1d(index))
 

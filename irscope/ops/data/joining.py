@@ -1,4 +1,4 @@
-"""The ops that put elements elsewhere: joining, repeating, turning around, padding, grids."""
+"""The ops that rearrange elements into new tensors: joining, repeating, flipping, padding, grids."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
             raise mismatch(f"cat joins tensors of one rank, not {parts[0]} and {part}", rule="cat-shapes")
         sizes.append(here[axis])
         for other in set(range(len(shape))) - {axis}:
-            told = f"cat along {dim} of {parts[0]} and {part}: dimension {other} differs"
-            shape[other] = same_dim(shape[other], here[other], what=told, rule="cat-shapes")
+            what = f"cat along {dim} of {parts[0]} and {part}: dimension {other} differs"
+            shape[other] = same_dim(shape[other], here[other], what=what, rule="cat-shapes")
     known = known_ints(sizes)
     shape[axis] = None if known is None else sum(known)
     return _in_format(dtype, shape, [type_suggests_channels_last(tensor) for tensor in tensors])
 
 
 def _parts(tensors: Sequence[TensorType]) -> Sequence[TensorType]:
-    """Without the empty vectors, which cat skips whatever the rank of the others."""
+    """Return the tensors without the empty vectors, which cat skips whatever the rank of the others."""
     some = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
     ranks = {tensor.rank for tensor in some}
     return [tensor for tensor in some if tensor.shape != (None,)] if len(ranks) == 2 and 1 in ranks else some
 
 
 def _in_format(dtype: str | None, shape: Sequence[Dim], formats: Sequence[bool | None]) -> TensorType:
-    """Channels last where every operand is, row by row where one is not."""
+    """Return a type that is channels-last if every operand is, and row-major if one is not."""
     if False in formats:
         return fresh(dtype, shape)
     known = static_shape(refined(dtype, shape))
@@ -76,7 +76,8 @@ def _in_format(dtype: str | None, shape: Sequence[Dim], formats: Sequence[bool |
 
 
 def _stack(tensors: Abstract, dim: Abstract = 0) -> TensorType:
-    """Joined along the dimension that comes after the new one, which is then split in two; or along a new last one."""
+    """Infer the layout as torch does: it joins along the dimension after the new one and splits that in two, or along a new last
+    dimension."""
     if isinstance(tensors, Unknown) or not tensors or isinstance(dim, Unknown):
         return TENSOR
     lifted = []
@@ -123,7 +124,7 @@ def _repeat(self: TensorType, repeats: Abstract) -> TensorType:
 
 
 def _kept(self: TensorType, **rest: Abstract) -> TensorType:
-    """Same extents, fresh memory, strides as in `empty_like`."""
+    """Return a type with the same extents, fresh memory, and strides as in `empty_like`."""
     return laid_out_like(self, self.dtype)
 
 
@@ -132,8 +133,8 @@ def _rows(self: TensorType, **rest: Abstract) -> TensorType:
 
 
 def _rolled(self: TensorType, shifts: Abstract, dims: Abstract = ()) -> TensorType:
-    """Two parts that change places, once for each axis, are joined as `cat` does; flat where no axis is named, and copied where there is
-    nothing."""
+    """Infer the layout as torch does: for each axis it swaps two parts and joins them as `cat` does. Without axes the tensor is rolled
+    flat, and one without elements is copied."""
     axes, amounts = known_ints(dims), known_ints(shifts)
     shape = static_shape(self)
     if axes is None or amounts is None or shape is None:
@@ -164,7 +165,7 @@ def _padded(self: TensorType, pad: Abstract, mode: Abstract = "constant", value:
         shape[-1 - index] = here + margins[2 * index] + margins[2 * index + 1] if isinstance(here, int) else None
     if mode != "constant":
         return refined(self.dtype, shape)
-    if max(margins, default=0) <= 0:  # a copy of the part that stays, laid out like it
+    if max(margins, default=0) <= 0:  # a copy of the remaining part, with its layout
         return laid_out_like(refined(self.dtype, shape, self.strides), self.dtype)
     last, sizes = type_suggests_channels_last(self), static_shape(refined(None, shape))
     if last and sizes is not None:
@@ -231,7 +232,8 @@ def _pad_array(self: Array, pad: Sequence[int], mode: str = "constant", value: f
 
 
 def _padded_positions(size: int, before: int, after: int, mode: str) -> Array:
-    """Where each element of a padded dimension is taken from; what a negative margin cuts off can still be the edge."""
+    """Return the source position of each element of a padded dimension; an element that a negative margin cuts off can still be
+    the edge."""
     positions = np.arange(-before, size + after)
     if mode == "replicate":
         return positions.clip(0, size - 1)

@@ -1,6 +1,6 @@
-"""Stores as functions: what a tensor would be after `copy_`, `fill_`, `zero_`, or after a write through one of its views.
+"""Functional variants of stores: the value of a tensor after `copy_`, `fill_`, `zero_`, or after a write through one of its views.
 
-Of the tensor that would be written, the first three take element type, shape and layout, never the elements.
+The first three use only element type, shape and layout of the tensor that would be written, never its elements.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _store(*texts: str, operands: str, expr: Any) -> tuple[Op, ...]:
 
 
 def _in_place_of(self: TensorType, **rest: Abstract) -> TensorType:
-    """The type of a copy of a tensor; of one with gaps torch keeps the strides, and NumPy does not."""
+    """Return the type of a copy of a tensor; its strides are unknown for one with gaps, where torch keeps them and NumPy does not."""
     copy = laid_out_like(self, self.dtype)
     return copy if copy.strides == self.strides else copy.with_(strides=None)
 

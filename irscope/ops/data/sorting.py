@@ -1,4 +1,4 @@
-"""The ops that choose elements by their values: sorting, the largest few, the positions of what is true."""
+"""The ops that select elements by their values: sorting, the largest few, the positions of nonzero elements."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def _sort_arrays(
 ) -> tuple[Array, Array]:
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
-    turned = np.flip(self, dim) if descending else self
-    order = np.argsort(turned, axis=dim, kind="stable")
-    values = np.take_along_axis(turned, order, axis=dim)
-    if descending:  # turned around twice, so that equal elements keep their order
+    flipped = np.flip(self, dim) if descending else self
+    order = np.argsort(flipped, axis=dim, kind="stable")
+    values = np.take_along_axis(flipped, order, axis=dim)
+    if descending:  # flipped twice, so that equal elements keep their order
         order = np.flip(self.shape[dim] - 1 - order, dim)
         values = np.flip(values, dim)
     return values.copy(), order.astype(np.int64)

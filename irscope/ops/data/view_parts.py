@@ -1,4 +1,4 @@
-"""The views of a part of a tensor: select, slice, narrow, diagonals, windows, and strides given outright."""
+"""The views of a part of a tensor: select, slice, narrow, diagonals, windows, and explicit strides."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _select(self: TensorType, dim: Abstract, index: Abstract) -> TensorType:
 
 
 def narrowed(self: TensorType, axis: int, size: Dim, step: int | None = 1) -> TensorType:
-    """A part of a tensor along one dimension, `step` elements apart (None: not known)."""
+    """Return the type of a part of a tensor along one dimension, `step` elements apart (None: not known)."""
     assert self.shape is not None
     shape = (*self.shape[:axis], size, *self.shape[axis + 1 :])
     if self.strides is None or step is None:
@@ -138,7 +138,7 @@ def _diagonal_array(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) 
 def _as_strided_array(
     self: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Array:
-    """Counted from the start of the memory that the array lies in, as torch counts."""
+    """Return a strided view; as in torch, `storage_offset` counts from the start of the array's memory."""
     offset = None if storage_offset is None else int(storage_offset) * self.itemsize
     if min(stride, default=0) < 0:
         raise mismatch(f"as_strided takes no negative stride: {list(stride)}", rule="view-bounds")
@@ -148,7 +148,7 @@ def _as_strided_array(
 def _unfold_array(self: Array, dimension: int, size: int, step: int) -> Array:
     if not self.ndim:
         return strided_view(self, (size,), (self.itemsize,), op="unfold")
-    row = self.reshape(1) if self.ndim == 0 else self  # torch sees a number as a row of one
+    row = self.reshape(1) if self.ndim == 0 else self  # torch treats a 0-d tensor as a vector of one element
     windows = np.lib.stride_tricks.sliding_window_view(row, size, axis=dimension, writeable=True)
     windows = _slice_array(windows, dimension % row.ndim, None, None, step)
     return windows if self.ndim else windows.reshape(size) if size else windows[0]

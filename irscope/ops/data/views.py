@@ -1,7 +1,7 @@
-"""The ops whose result is the same memory seen with other extents and strides.
+"""The ops whose result is a view of the whole tensor with other extents and strides.
 
-The type rules are exact: shape, strides, and which of the "view if you can" ops must copy. Where a view starts at its
-argument's first element the NumPy reference is that same rule, applied to the array's own strides.
+The type rules are exact: shape, strides, and which of the "view if you can" ops must copy. For a view that starts at its
+argument's first element, the NumPy reference is that same rule, applied to the array's own strides.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["OPS", "dims_of", "reshaped"]
 
 
 def _seen_as(rule: Callable[..., TensorType]) -> Callable[..., Array]:
-    """The reference of a view that starts at its argument's first element."""
+    """Return the reference of a view that starts at its argument's first element."""
 
     def reference(self: Array, **arguments: Any) -> Array:
         arguments = {name: array_type(a) if isinstance(a, np.ndarray) else a for name, a in arguments.items()}
@@ -54,7 +54,7 @@ def _seen_as(rule: Callable[..., TensorType]) -> Callable[..., Array]:
 
 
 def view_is_copy(self: Array, rule: Callable[..., TensorType], result: TensorType) -> bool:
-    """Whether a "view if you can" op could not, on this array."""
+    """Whether a "view if you can" op must copy this array."""
     if rule not in _MAY_COPY:
         return False
     before, after = array_type(self), static_shape(result)
@@ -64,7 +64,7 @@ def view_is_copy(self: Array, rule: Callable[..., TensorType], result: TensorTyp
 
 
 def _target(self: TensorType, size: Abstract) -> tuple[Dim, ...] | None:
-    """The extents that `view` is asked for, with -1 worked out."""
+    """Return the extents that `view` is asked for, with -1 resolved."""
     dims = as_dims(size)
     if dims is None:
         return None
@@ -73,12 +73,12 @@ def _target(self: TensorType, size: Abstract) -> tuple[Dim, ...] | None:
         given = given * dim if isinstance(dim, int) and dim != -1 else given
     complete = all(isinstance(dim, int) for dim in dims)
     if complete and count is not None and (given != count if -1 not in dims else given == 0 or count % given):
-        raise mismatch(f"{_told(self.shape)}, {count} elements, cannot be seen as {_told(dims)}", rule="view-size")
+        raise mismatch(f"{_shape_text(self.shape)}, {count} elements, cannot be seen as {_shape_text(dims)}", rule="view-size")
     rest = count // given if complete and count is not None and given else None
     return tuple(rest if dim == -1 else dim for dim in dims)
 
 
-def _told(shape: Sequence[Dim] | None) -> str:
+def _shape_text(shape: Sequence[Dim] | None) -> str:
     return "(" + ", ".join("*" if dim is None else str(dim) for dim in shape or ()) + ")"
 
 
@@ -89,12 +89,12 @@ def _view(self: TensorType, size: Abstract) -> TensorType:
         return refined(self.dtype, target)
     strides = view_strides(before, self.strides, after)
     if strides is None:
-        raise mismatch(f"{self} cannot be seen as {_told(target)} without a copy; use reshape", rule="view-strides")
+        raise mismatch(f"{self} cannot be seen as {_shape_text(target)} without a copy; use reshape", rule="view-strides")
     return refined(self.dtype, after, strides)
 
 
 def reshaped(self: TensorType, shape: Abstract) -> TensorType:
-    """The type rule of `reshape`: a view if strides allow it, otherwise a copy, laid out row by row."""
+    """Return the type of `reshape`: a view if strides allow it, otherwise a row-major copy."""
     target = _target(self, shape)
     before, after = static_shape(self), static_shape(refined(None, target))
     if before is None or after is None or self.strides is None:
@@ -134,7 +134,7 @@ def _unflatten(self: TensorType, dim: Abstract, sizes: Abstract) -> TensorType:
 
 
 def dims_of(self: TensorType, axes: Sequence[int]) -> TensorType:
-    """The dimensions of these numbers, in this order."""
+    """Return the type with only these dimensions, in this order."""
     assert self.shape is not None
     strides = None if self.strides is None else [self.strides[axis] for axis in axes]
     return refined(self.dtype, [self.shape[axis] for axis in axes], strides)
@@ -203,7 +203,7 @@ def _reversed(self: TensorType) -> TensorType:
 
 
 def _matrix_t(self: TensorType) -> TensorType:
-    return _transpose(self, -2, -1) if self.shape != () else dims_of(self, ())  # a number is given back
+    return _transpose(self, -2, -1) if self.shape != () else dims_of(self, ())  # a 0-d tensor is returned as it is
 
 
 def _permute(self: TensorType, dims: Abstract) -> TensorType:
@@ -241,9 +241,9 @@ def _expand(self: TensorType, size: Abstract, implicit: Abstract = False) -> Ten
         return refined(self.dtype, dims and [None if dim == -1 else dim for dim in dims])
     offset = len(dims) - len(self.shape)
     if offset < 0:
-        raise mismatch(f"{self} has more dimensions than expand's {_told(dims)}", rule="expand-size")
+        raise mismatch(f"{self} has more dimensions than expand's {_shape_text(dims)}", rule="expand-size")
     if -1 in dims[:offset]:
-        raise mismatch(f"expand's -1 keeps an extent, and {self} has none there: {_told(dims)}", rule="expand-size")
+        raise mismatch(f"expand's -1 keeps an extent, and {self} has none there: {_shape_text(dims)}", rule="expand-size")
     shape = [*dims[:offset], *map(_expand_dim, self.shape, dims[offset:])]
     return refined(self.dtype, shape, _expand_strides(self, shape))
 
@@ -287,9 +287,9 @@ def _same(self: TensorType) -> TensorType:
 def _contiguous(self: TensorType, memory_format: Abstract = 0) -> TensorType:
     shape = static_shape(self)
     if shape is None or self.strides is None or isinstance(memory_format, Unknown):
-        # what lies row by row already comes back as it is, and then extents below 2 may have any stride
-        told = memory_format == 0 and shape is not None and min(shape, default=2) > 1
-        return fresh(self.dtype, self.shape) if told else refined(self.dtype, self.shape)
+        # a row-major tensor is returned as it is, and then extents below 2 may have any stride
+        known = memory_format == 0 and shape is not None and min(shape, default=2) > 1
+        return fresh(self.dtype, self.shape) if known else refined(self.dtype, self.shape)
     if memory_format in (2, 3):
         return self if is_channels_last(shape, self.strides) else refined(self.dtype, shape, channels_last_strides(shape))
     return self if is_contiguous(shape, self.strides) else fresh(self.dtype, shape)

@@ -1,4 +1,4 @@
-"""What an expression costs: how many operations it has, and how much arithmetic a kernel does for it at a point."""
+"""Cost model of expressions: the number of operations, and the arithmetic that a kernel does for them per point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["count_operations", "flops_at_a_point"]
 
 
 def count_operations(results: Sequence[Expr]) -> int:
-    """How many different operations the expressions of one element have together; leaves and casts are none.
+    """Return how many distinct operations the expressions of one element have together; leaves and casts do not count.
 
     >>> from irscope.ops.expr.expression import input_element
     >>> square = input_element(0, "float32") * input_element(0, "float32")
@@ -22,7 +22,7 @@ def count_operations(results: Sequence[Expr]) -> int:
 
 
 def flops_at_a_point(results: Sequence[Expr]) -> int:
-    """Additions and multiplications for each point that is computed or gathered; what is the same for a whole row is not
+    """Return the additions and multiplications per point that is computed or reduced; values shared by a whole row are not
     counted.
 
     >>> from irscope.ops.expr.expression import call, input_element, reduce
@@ -32,7 +32,7 @@ def flops_at_a_point(results: Sequence[Expr]) -> int:
     """
     moves: dict[int, bool] = {}
     total = 0
-    for expr in reversed(_parts(results)):  # operands come before what reads them
+    for expr in reversed(_parts(results)):  # operands come before their users
         has_points = expr.op == "input" or any(moves[id(arg)] for arg in expr.args)
         moves[id(expr)] = has_points and expr.op not in REDUCTIONS and expr.op != "count"
         if has_points and expr.op not in NO_OPERATION:
@@ -41,7 +41,7 @@ def flops_at_a_point(results: Sequence[Expr]) -> int:
 
 
 def _parts(results: Sequence[Expr]) -> list[Expr]:
-    """Every part once, each before its operands."""
+    """Return every subexpression once, each before its operands."""
     order: list[Expr] = []
     seen: set[int] = set()
     todo = [(expr, False) for expr in results]

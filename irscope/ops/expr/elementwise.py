@@ -1,17 +1,17 @@
-"""A pointwise op from one definition: its schemas, and what it computes per element, once in NumPy and once as an
+"""Defines a pointwise op from one entry: its schemas, and its computation per element, once in NumPy and once as an
 expression.
 
 Type rule, reference and kernel expression then follow the same steps: promote the operands, convert them, compute
 (halves in float32), convert the result. Only the middle step differs between ops.
 
-Operands are told as text. `"self other"` names the arguments whose types promote together; `"?mask"` keeps its own
-type (it becomes a bool); `"=value"` is converted to the promoted type without a say in it. An operand that is None is
-passed on as None. All further arguments reach the two functions by name: known ones as Python values, run-time numbers
+Operands are given as text. `"self other"` names the arguments whose types promote together; `"?mask"` does not take part in
+promotion and becomes a bool; `"=value"` is converted to the promoted type without taking part in promotion. An operand that is
+None is passed on as None. All further arguments reach the two functions by name: known ones as Python values, run-time numbers
 as `Expr` of the computing type.
 
 Where the promoted type is a half, torch first rounds a tensor of whole numbers to it: 257 times 1.0 is 256 in bfloat16.
-A number, or a tensor without dimensions that is not the first operand, takes part unrounded in products and quotients and
-rounded in sums, comparisons, remainders and powers (`rounds`), so that `x == 0.1` finds the 0.1 of bfloat16.
+A number, or a 0-d tensor that is not the first operand, is used unrounded in products and quotients, and
+rounded in sums, comparisons, remainders and powers (`rounds`), so that `x == 0.1` matches the 0.1 of bfloat16.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ __all__ = ["Elementwise", "Kind", "conversion", "elementwise", "result_type"]
 Array = np.ndarray[Any, Any]
 
 Kind = Literal["same", "exact", "number", "float", "bool", "logical"]
-"""How result and computing type follow from the promoted type. same: both are it. exact: so it
-is, and NumPy sees halves as they are. number: bools become int64. float: whole numbers
-become floats. bool: compute in it and give bool. logical: make each operand a bool first."""
+"""How result and computing type follow from the promoted type. same: both are the promoted type. exact: the
+same, and NumPy computes halves as they are. number: bools become int64. float: whole numbers
+become floats. bool: compute in the promoted type and return bool. logical: convert each operand to bool first."""
 
 Layout = Literal["iterator", "numbers-aside", "reversed", "like-first", "rows"]
-"""How a fresh result lies. iterator: as torch's iterator lays out the result of the operands in order, numbers among
-them. numbers-aside: so, of the tensors alone. reversed: as iterator, with the operands the other way round. like-first:
-as a copy of the first. rows: row by row."""
+"""The layout of a fresh result. iterator: as torch's iterator lays out the result of the operands in order, including
+numbers. numbers-aside: the same for the tensors alone. reversed: as iterator, with the operands in reverse order. like-first:
+as a copy of the first operand. rows: row-major."""
 
 _HALVES = ("float16", "bfloat16")
 _SUPPORTED = frozenset(
@@ -82,11 +82,11 @@ _SUPPORTED = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Elementwise:
-    """What the three views of one pointwise op share."""
+    """The definition of a pointwise op, from which its type rule, reference and expression are derived."""
 
     name: str
     operands: tuple[str, ...]
-    """Argument names in order, with their marks."""
+    """Argument names in order, with their marks (`?`, `=`)."""
     kind: Kind | Callable[..., Kind | None]
     numpy: Callable[..., Any]
     expr: Callable[..., Expr] | None
@@ -97,7 +97,7 @@ class Elementwise:
     """Whether numbers are rounded to the promoted type, or only to the computing one."""
 
     def type_rule(self, /, **args: Any) -> TensorType:
-        """The result's type; an in-place op gives its first operand's."""
+        """Return the result's type; for an in-place op that of its first operand."""
         values = self._values(args)
         first = next((value for value in values if isinstance(value, TensorType)), TensorType())
         if self.in_place:
@@ -110,7 +110,7 @@ class Elementwise:
         return result_type(self._result_dtype(values, args), laid, common, self.layout)
 
     def reference(self, /, **args: Any) -> Array:
-        """The op in NumPy."""
+        """Compute the op in NumPy."""
         values = [np.asarray(value) if isinstance(value, np.generic) else value for value in self._values(args)]
         rest = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()
@@ -133,7 +133,7 @@ class Elementwise:
         return target
 
     def expression(self, /, **args: Any) -> Expr:
-        """The op on one element. Raises NoExpression, with the reason, for a call that no kernel computes."""
+        """Return the op on one element. Raises NoExpression, with the reason, for a call that no kernel computes."""
         assert self.expr is not None
         values = self._values(args)
         for value in values:
@@ -157,7 +157,7 @@ class Elementwise:
         return cast(self.expr(*parts, **rest), dtype)
 
     def _lifted(self, value: Any, common: str | None, compute: str, first: bool = False) -> Expr:
-        """An operand in the computing type, through a promoted half type where torch goes through it."""
+        """Return an operand in the computing type, rounded to the promoted half type first where torch does so."""
         if not isinstance(value, Expr):
             return lift(self._number(value, common), compute)
         rounded = self.rounds or value.strength >= (ZERO_DIM if first else DIMENSIONED)
@@ -166,7 +166,7 @@ class Elementwise:
         return cast(value, compute)
 
     def _number(self, value: Any, common: str | None) -> Any:
-        """A known number, rounded as an operand of the promoted type; anything else as it is."""
+        """Return a known number, rounded as an operand of the promoted type; anything else unchanged."""
         if not self.rounds or common not in _HALVES or type(value) not in (int, float):
             return value
         return float(quietly(round_to, np.asarray(value, np.float32), str(common)))
@@ -201,7 +201,7 @@ class Elementwise:
         return dtype if dtype is None or (kind == "exact" and not widen) else opmath(dtype)
 
     def _laid(self, values: Sequence[Any]) -> list[Any]:
-        """The operands with those of `axes` bent to lie along their axis of the first operand."""
+        """Return the operands, with those in `axes` reshaped to align with their axis of the first operand."""
         laid = list(values)
         for index, mark in enumerate(self.operands):
             axis, value = self.axes.get(mark.lstrip("?=")), values[index]
@@ -210,15 +210,15 @@ class Elementwise:
             first = values[0]
             rank = first.rank if isinstance(first, TensorType) else first.ndim
             own = value.shape if isinstance(value, TensorType) or value.ndim == 1 else None
-            bent = None if own is None or rank is None else own + (1,) * (rank - axis - 1) if rank else ()
+            aligned = None if own is None or rank is None else own + (1,) * (rank - axis - 1) if rank else ()
             if isinstance(value, TensorType):
-                laid[index] = fresh(value.dtype, bent)
-            elif bent is not None:
-                laid[index] = value.reshape(bent)
+                laid[index] = fresh(value.dtype, aligned)
+            elif aligned is not None:
+                laid[index] = value.reshape(aligned)
         return laid
 
     def _converted(self, mark: str, value: Any, common: str | None, compute: str | None, first: bool) -> Any:
-        """As `_lifted`, for an array or number."""
+        """Convert an array or number as `_lifted` does an expression."""
         if value is None:
             return None
         array = np.asarray(value)
@@ -239,7 +239,7 @@ def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:
 def result_type(
     dtype: str | None, operands: Sequence[Any], common: str | None = None, layout: Layout = "iterator"
 ) -> TensorType:
-    """The type of a fresh elementwise result: broadcast shape, and the layout that torch's iterator gives it.
+    """Return the type of a fresh elementwise result: broadcast shape, and the layout that torch's iterator chooses.
 
     `common` is the type in which torch computes: it first copies operands of another type, and a copy has no gaps.
     """
@@ -276,10 +276,10 @@ def elementwise(
     layout: Layout = "iterator",
     rounds: bool = False,
 ) -> tuple[Op, ...]:
-    """The op that the texts declare, its in-place twin (`add_` for `add`), and both again under other names (`also`).
+    """Return the op that the texts declare, its in-place variant (`add_` for `add`), and both again under other names (`also`).
 
-    Where the overloads of the twin are named otherwise, it is declared by itself: `in_place=False` there,
-    `written=True` here.
+    If the overloads of the in-place variant have other names, declare it separately: `in_place=False` for the op itself,
+    `written=True` for the variant.
 
     >>> made = elementwise("aten::neg(Tensor self) -> Tensor", numpy=np.negative, operands="self", also="negative")
     >>> [op.name for op in made]
@@ -291,9 +291,9 @@ def elementwise(
     for name in (first, *also.split()):
         here = [text.replace(f"::{first}", f"::{name}", 1) for text in texts]
         made.append(_op(here, rule))
-        twins = [twin for text in here if in_place and (twin := _in_place(text, name))]
-        if twins:
-            made.append(_op(twins, replace(rule, in_place=True)))
+        variants = [variant for text in here if in_place and (variant := _in_place(text, name))]
+        if variants:
+            made.append(_op(variants, replace(rule, in_place=True)))
     return tuple(made)
 
 
@@ -310,7 +310,7 @@ def _op(texts: Sequence[str], template: Elementwise) -> Op:
 
 
 def _in_place(text: str, name: str) -> str | None:
-    """The schema of the twin that writes `self`; None when that is not a tensor."""
+    """Return the schema of the variant that writes `self`; None when that is not a tensor."""
     if "(Tensor self" not in text or not text.endswith("-> Tensor"):
         return None
     written = text.replace("(Tensor self", "(Tensor(a!) self", 1).removesuffix("Tensor") + "Tensor(a!)"
@@ -318,20 +318,20 @@ def _in_place(text: str, name: str) -> str | None:
 
 
 def require_known(value: Any, what: str) -> Any:
-    """A flag or mode that an expression must know when it is built."""
+    """Return a flag or mode that must be known when an expression is built. Raises NoExpression if it is not."""
     if isinstance(value, Expr | Unknown):
         raise NoExpression(f"{what} is not known before the program runs")
     return value
 
 
 def require_float(dtype: str, what: str) -> None:
-    """Refuse whole numbers."""
+    """Raises NoExpression for whole numbers."""
     if is_integral(dtype):
         raise NoExpression(f"kernels do not compute {what} of {dtype} elements")
 
 
 def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, device: Any = None, **rest: Any) -> Expr:
-    """One element of `to`, `type_as` and their like; where it lies, `irscope.ops.data.copies` tells."""
+    """Return one element of `to`, `type_as` and similar ops; `irscope.ops.data.copies` determines their layout."""
     if device is not None:
         raise NoExpression("the elements may move to another device")
     target = other.dtype if other is not None else dtype_name(require_known(dtype, "the element type"), self.dtype)

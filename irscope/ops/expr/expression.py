@@ -1,18 +1,17 @@
-"""What an op computes for one element, as an expression that a kernel evaluates (or NumPy: `irscope.ops.expr.numpy_eval`).
+"""Expressions of one element of an op's result, which kernels evaluate (and NumPy: `irscope.ops.expr.numpy_eval`).
 
-An expression is a DAG: a part that is used twice is the same object. Its leaves are `input` (an element of the tensor
+An expression is a DAG: a subexpression that is used twice is the same object. Its leaves are `input` (an element of the tensor
 operand with index `value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`.
-Every part computes in its own `dtype`, on parts of that type; only these differ: comparisons and `isnan` take any type
-and give bool, `where` takes a bool first, and `cast` changes the type. Halves are computed in float32, with the casts
-written out.
+Every part computes in its own `dtype`, on parts of that type, with these exceptions: comparisons and `isnan` take any type
+and return bool, `where` takes a bool first, and `cast` changes the type. Halves are computed in float32, with explicit casts.
 
 | op | meaning |
 |---|---|
 | add sub mul neg abs | wrap around on integers; on bool only `and or xor not` are used |
-| div | floats: IEEE. Integers: C's, and only with a divisor that is known to be neither 0 nor -1 |
+| div | floats: IEEE. Integers: as in C, and only with a divisor that is known to be neither 0 nor -1 |
 | fmod remainder | sign of the dividend, of the divisor; on integers only as `div` |
 | minimum maximum | NaN if either is NaN |
-| sign | NaN and zeros give 0 |
+| sign | 0 for NaN and zeros |
 | round | halves to even; floor ceil trunc round are for floats only |
 | pow | C's `pow`, floats only |
 | exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal | floats only |
@@ -20,19 +19,19 @@ written out.
 | and or xor not | bitwise on integers |
 | cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |
 
-A reduction or a normalisation also reads elements at other places: `reduce_sum`, `reduce_prod`, `reduce_max`,
+A reduction or a normalisation also reads elements at other positions: `reduce_sum`, `reduce_prod`, `reduce_max`,
 `reduce_min`, `reduce_any`, `reduce_all`, `reduce_argmax` and `reduce_argmin` have one argument, and in `value` the axes
-(of the op's first tensor operand, counted from the front, ascending) along which they gather it. What they give is the
-same at all places along these axes, as if the axes stayed with extent 1; whether the op's result still has them, its
-type tells. All reductions in one expression have the same axes.
+(of the op's first tensor operand, counted from the front, ascending) that they reduce. Their result is the
+same at all positions along these axes, as if the axes stayed with extent 1; the op's type says whether its result still
+has them. All reductions in one expression have the same axes.
 
 | op | meaning |
 |---|---|
-| reduce_sum reduce_prod | in the argument's type; 0 and 1 when there is nothing to gather |
-| reduce_max reduce_min | NaN if any is NaN; of nothing: an error of the caller |
+| reduce_sum reduce_prod | in the argument's type; 0 and 1 when there are no elements |
+| reduce_max reduce_min | NaN if any is NaN; the caller must not pass zero elements |
 | reduce_any reduce_all | of bools |
-| reduce_argmax reduce_argmin | int64: where the first best one (or NaN) stands, counting along the axes row by row |
-| count | how many elements `value` gathers, in any float type; its argument is not read |
+| reduce_argmax reduce_argmin | int64: the position of the first best one (or NaN), counting along the axes in row-major order |
+| count | how many elements `value` reduces, in any float type; its argument is not read |
 """
 
 from __future__ import annotations
@@ -71,16 +70,16 @@ REDUCTIONS: Final = POSITIONS | {
     "reduce_any",
     "reduce_all",
 }
-"""The ops that gather the elements along some axes."""
+"""The ops that reduce the elements along some axes."""
 
 
 class NoExpression(CodegenError):
-    """This call of a pointwise op cannot be part of a kernel; `what` says why, in words for a remark."""
+    """Raised for a call of an op that cannot be part of a kernel; `what` gives the reason, as text for a remark."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Expr:
-    """One element's value. Python's operators build new ones; a number beside an expression takes its type.
+    """The value of one element. Python's operators build new expressions; a number combined with an expression takes its type.
 
     >>> x = input_element(0, "float32")
     >>> print(x * 2.0 + x)
@@ -95,7 +94,7 @@ class Expr:
     strength: int = DIMENSIONED
     """How it takes part in type promotion (`irscope.ops.typing.promotion`): as a tensor, a 0-dim tensor, or a number."""
     rank: int | None = None
-    """Of an `input`: how many dimensions the operand has, if that is known."""
+    """For an `input`: the number of dimensions of the operand, if known."""
 
     def __add__(self, other: Expr | float) -> Expr:
         return call("add", self, other)
@@ -153,17 +152,17 @@ class Expr:
 
 
 def input_element(index: int, dtype: str, *, rank: int | None = None) -> Expr:
-    """The element of tensor operand `index` at the place that is computed; `rank` 0 says that it has no dimensions."""
+    """Return the element of tensor operand `index` at the computed position; `rank` 0 means that it has no dimensions."""
     return Expr("input", (), dtype, index, ZERO_DIM if rank == 0 else DIMENSIONED, rank)
 
 
 def number(index: int, dtype: str) -> Expr:
-    """The number operand `index`, known when the kernel runs: `float64`, `int64` or `bool`."""
+    """Return the number operand `index`, known when the kernel runs: `float64`, `int64` or `bool`."""
     return Expr("scalar", (), dtype, index, NUMBER_STRENGTH)
 
 
 def const(value: Any, dtype: str) -> Expr:
-    """A number that is known now, in the given type; a whole number wraps around into it. Raises NoExpression for a complex one.
+    """Return a constant of the given type; a whole number wraps around into it. Raises NoExpression for a complex number.
 
     >>> const(-1, "uint8").value
     255
@@ -182,12 +181,12 @@ def _wrapped(value: int, dtype: str) -> int:
 
 
 def lift(value: Any, dtype: str) -> Expr:
-    """A number or an expression, as an expression of this type."""
+    """Return a number or an expression as an expression of this type."""
     return cast(value, dtype) if isinstance(value, Expr) else const(value, dtype)
 
 
 def cast(operand: Expr, dtype: str) -> Expr:
-    """The same value in another type; itself when it has that type already.
+    """Return the same value in another type, or the operand itself if it has that type.
 
     >>> print(cast(input_element(0, "float16"), "float32"))
     float32(%0)
@@ -200,7 +199,7 @@ def cast(operand: Expr, dtype: str) -> Expr:
 
 
 def call(op: str, *operands: Expr | float) -> Expr:
-    """An op of the table above on operands of one type; numbers among them take the type of the first expression.
+    """Return an op of the first table on operands of one type; numbers among them take the type of the first expression.
 
     Raises NoExpression for a type that the op does not take.
     """
@@ -215,7 +214,7 @@ def call(op: str, *operands: Expr | float) -> Expr:
 
 
 def where(condition: Expr, chosen: Expr | float, otherwise: Expr | float) -> Expr:
-    """`chosen` where the condition holds, `otherwise` elsewhere; at least one of them is an expression."""
+    """Return `chosen` where the condition holds, `otherwise` elsewhere; at least one of them is an expression."""
     assert condition.dtype == "bool"
     dtype = next(operand.dtype for operand in (chosen, otherwise) if isinstance(operand, Expr))
     args = (condition, lift(chosen, dtype), lift(otherwise, dtype))
@@ -223,7 +222,7 @@ def where(condition: Expr, chosen: Expr | float, otherwise: Expr | float) -> Exp
 
 
 def reduce(op: str, operand: Expr, axes: Sequence[int]) -> Expr:
-    """An op of the second table along these axes; along none, the operand itself (the first place, for a position).
+    """Return an op of the second table along these axes; along none, the operand itself (for argmax and argmin, position 0).
 
     >>> print(reduce("reduce_sum", input_element(0, "float32"), (0, 2)))
     reduce_sum[0, 2](%0)
@@ -237,13 +236,13 @@ def reduce(op: str, operand: Expr, axes: Sequence[int]) -> Expr:
 
 
 def count(operand: Expr, axes: Sequence[int], dtype: str) -> Expr:
-    """How many elements a reduction along these axes gathers, as a float."""
+    """Return how many elements a reduction along these axes reduces, as a float."""
     assert not is_integral(dtype)
     return Expr("count", (operand,), dtype, tuple(axes), NUMBER_STRENGTH) if axes else const(1, dtype)
 
 
 def reduced_axes(expr: Expr) -> tuple[int, ...]:
-    """The axes that an expression gathers along; none for an expression of one place.
+    """Return the axes that an expression reduces; empty for an expression without reductions.
 
     >>> reduced_axes(input_element(0, "float32") / reduce("reduce_sum", input_element(0, "float32"), (1,)))
     (1,)
@@ -278,7 +277,7 @@ _SYMBOLS: Final = {
 
 
 def _text(expr: Expr) -> str:
-    """The expression as one line; what is used twice is written twice. Expressions of one op are small and shallow."""
+    """Format the expression as one line; shared parts are repeated. Recursion is fine: expressions of one op are small and shallow."""
     if expr.op in ("input", "scalar"):
         return f"%{expr.value}"
     if expr.op == "const":

@@ -1,7 +1,7 @@
-"""What NumPy makes of an expression: the meaning of each of its ops on whole arrays.
+"""Evaluates expressions in NumPy, on whole arrays.
 
 Tests compare ops and kernels with it, and kernels run on it where no compiler is installed. Code generation itself reads
-expressions without NumPy, so that a kernel from the disk cache is not kept waiting for it.
+expressions without NumPy, so that a kernel from the disk cache does not wait for NumPy's import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
-    """The value of an expression, given the operands by index.
+    """Return the value of an expression, given the operands by index.
 
     bfloat16 elements are float32 numbers whose low 16 bits are zero. Reductions keep their axes with extent 1.
 
@@ -60,7 +60,7 @@ def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
 
 
 def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
-    """One op of the first table on arrays, with a result of this type.
+    """Apply one op of the first table to arrays, with a result of this type.
 
     >>> apply("add", [np.array([1, 2]), np.array([3, 4])], "int64")
     array([4, 6])
@@ -71,7 +71,7 @@ def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
 
 
 def reduce_array(op: str, array: Array, axes: tuple[int, ...]) -> Array:
-    """A reduction in NumPy; floats are summed and multiplied in float64.
+    """Compute a reduction in NumPy; floats are summed and multiplied in float64.
 
     >>> reduce_array("reduce_argmax", np.array([[1, 5, 2], [0, 3, 9]]), (0, 1))
     array([[5]])
@@ -94,7 +94,7 @@ _EXTREMES: Final[dict[str, Callable[..., Any]]] = {
 
 
 def round_to(array: Array, dtype: str) -> Array:
-    """An array in another element type, the halves through float32 as in torch, bfloat16 with its low 16 bits zero.
+    """Convert an array to another element type; halves go through float32 as in torch, bfloat16 is float32 with zero low 16 bits.
 
     >>> round_to(np.array([1.0, 1.00390625], np.float32), "bfloat16")
     array([1., 1.], dtype=float32)
@@ -114,14 +114,14 @@ def _storage(dtype: str) -> np.dtype[Any]:
 
 
 def _int_div(a: Array, b: Array) -> Array:
-    """Division as in C: toward zero on integers."""
+    """Divide as in C: integers are truncated toward zero."""
     if not np.issubdtype(a.dtype, np.integer):
         return np.asarray(a / b)
     return np.asarray((a - np.fmod(a, b)) // b)
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """`fmod` moved to the sign of the divisor; unlike NumPy's, a zero keeps the sign of `a`, and `b` may be endless.
+    """Return `fmod` adjusted to the sign of the divisor; unlike in NumPy, a zero keeps the sign of `a`, and `b` may be infinite.
 
     >>> float(remainder(np.array(-4.0), np.array(2.0)))
     -0.0
@@ -138,6 +138,6 @@ _OWN: Final[dict[str, Callable[..., Any]]] = {
     "div": _int_div, "erf": erf, "reciprocal": lambda x: 1 / x, "remainder": remainder, "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": sigmoid, "sign": _sign,
 }  # fmt: skip
-"""What has no function in NumPy."""
+"""Ops that NumPy has no function for, or one with another meaning."""
 
 _NUMPY: Final = {op: _OWN.get(op) or getattr(np, row.numpy) for op, row in PRIMITIVES.items()}

@@ -1,9 +1,9 @@
-"""What is known of each op of an expression: one row, from which NumPy, the error bounds, the cost models and the code
-generators take what they need.
+"""The table of primitives: one row per op of an expression, used by the NumPy evaluator, the error bounds, the cost models and the
+code generators.
 
 A new primitive is a row here, a line of LLVM text (`irscope.codegen.simd.instruction_text`), and one of CUDA
 (`irscope.codegen.cuda.instruction_text`); `tests/ops/expr/test_primitives.py` says which of them lacks it. Where NumPy has no
-such function, `irscope.ops.expr.numpy_eval` says what it means. No NumPy is imported here: a kernel that is on the disk must
+such function, `irscope.ops.expr.numpy_eval` defines it. NumPy is not imported here: a kernel from the disk cache must
 not wait for it.
 """
 
@@ -21,18 +21,18 @@ class Primitive(NamedTuple):
     of: Literal["all", "numbers", "floats", "bits"]
     """Which element types it takes: numbers are all but bool, bits are integers and bool."""
     numpy: str = ""
-    """The NumPy function that it is, if there is one."""
+    """The NumPy function with the same meaning, if there is one."""
     ulps: tuple[float, float] = (0.0, 0.0)
-    """The largest error of our own text in float32 and in float64, in units of the last place; (0, 0) for an exact op."""
+    """The largest error of the generated CPU text in float32 and in float64, in units of the last place; (0, 0) for an exact op."""
     flops: int = 1
     """Additions and multiplications in the float32 code of this package's kernels."""
     cycles: float = 0.5
-    """For one vector register of float32, measured roughly on a core with 512-bit vectors."""
+    """Cycles for one vector register of float32, measured roughly on a core with 512-bit vectors."""
     instructions: int = 1
-    """Instructions of LLVM that it becomes, roughly: what a loop body grows by."""
+    """The approximate number of LLVM instructions that it adds to a loop body."""
     commutes: bool = False
-    """Whether operands may change places without a change in any bit of a result that is a number. The smaller of 0.0 and -0.0
-    is the first, so that `minimum` does not."""
+    """Whether swapping the operands changes no bit of a result that is a number. `minimum` does not commute: its result for
+    0.0 and -0.0 depends on their order."""
 
 
 _HALF: Final = (0.5, 0.5)
@@ -81,10 +81,10 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = {
     "xor": Primitive("bits", "bitwise_xor", commutes=True),
     "not": Primitive("bits", "invert"),
 }
-"""By the name that expressions and kernels have for it. What it means is said at the head of `irscope.ops.expr.expression`."""
+"""The primitives by their name in expressions and kernels; `irscope.ops.expr.expression` defines their meaning."""
 
 NO_OPERATION: Final = frozenset({"input", "scalar", "const", "cast", "count"})
-"""What else an expression consists of, besides reductions: it computes nothing that is worth counting."""
+"""The other parts of an expression besides reductions, which compute nothing worth counting."""
 
 COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 COMMUTATIVE: Final = frozenset(op for op, row in PRIMITIVES.items() if row.commutes)

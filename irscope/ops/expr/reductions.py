@@ -1,10 +1,10 @@
-"""What reductions and normalisations compute, as expressions: for each op of `reduction` and `normalization` that a
-kernel can gather in one go.
+"""Reductions and normalisations as expressions: for each op of `reduction` and `normalization` that one kernel can
+compute.
 
-Halves are gathered in float32. A variance takes two passes, first the mean, then the squares of the distances from it,
-because the difference of two large sums loses what it is after. Squares and powers are gathered in the type itself, as torch
-does on a GPU: those of float32 numbers above 2^64 overflow, and below 2^-75 they vanish. (On the processor torch gathers a
-variance in float64, and knows the norm of a single number.) An op with several results gives a tuple.
+Halves are accumulated in float32. A variance takes two passes, first the mean, then the squares of the distances from it,
+because the difference of two large sums suffers cancellation. Squares and powers are accumulated in the type itself, as torch
+does on a GPU: those of float32 numbers above 2^64 overflow, and below 2^-75 they vanish. (On the CPU torch accumulates a
+variance in float64, and special-cases the norm of a single number.) An op with several results returns a tuple.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _KERNEL_TYPES = frozenset(
 
 
 def axes_along(operand: Expr, dim: Any) -> tuple[int, ...]:
-    """The axes that a `dim` argument names, ascending; all for None and for an empty list."""
+    """Return the axes that a `dim` argument names, ascending; all for None and for an empty list."""
     if operand.dtype not in _KERNEL_TYPES:
         raise NoExpression(f"kernels do not compute with {operand.dtype}")
     if operand.rank is None:
@@ -91,7 +91,7 @@ product = _accumulated("reduce_prod")
 
 
 def mean(self: Expr, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
-    """The sum divided by the number of elements; 0/0 when there is none."""
+    """Return the sum divided by the number of elements; 0/0 when there are none."""
     require_known(keepdim, "keepdim")
     axes, target = axes_along(self, dim), _target(dtype, self.dtype)
     if is_integral(target):
@@ -115,7 +115,7 @@ def _place(self: Expr, axes: tuple[int, ...], word: str) -> Expr:
 
 
 def extreme(word: str) -> Callable[..., Expr]:
-    """`amax` or `amin`."""
+    """Return the expression of `amax` or `amin`."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
         require_known(keepdim, "keepdim")
@@ -125,7 +125,7 @@ def extreme(word: str) -> Callable[..., Expr]:
 
 
 def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
-    """`max` or `min`: of everything a value, along one dimension values and where they stand."""
+    """Return the expression of `max` or `min`: a value over everything, values and their positions along one dimension."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr | tuple[Expr, Expr]:
         require_known(keepdim, "keepdim")
@@ -136,14 +136,14 @@ def extreme_or_pair(word: str) -> Callable[..., Expr | tuple[Expr, Expr]]:
 
 
 def extremes(self: Expr, dim: Any = None, keepdim: Any = False) -> tuple[Expr, Expr]:
-    """`aminmax`."""
+    """Return the expression of `aminmax`."""
     require_known(keepdim, "keepdim")
     axes = axes_along(self, dim)
     return _best(self, axes, "min"), _best(self, axes, "max")
 
 
 def position(word: str) -> Callable[..., Expr]:
-    """`argmax` or `argmin`; over everything, counted row by row."""
+    """Return the expression of `argmax` or `argmin`; over everything, positions count in row-major order."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False, **rest: Any) -> Expr:
         require_known(keepdim, "keepdim")
@@ -153,7 +153,7 @@ def position(word: str) -> Callable[..., Expr]:
 
 
 def any_or_all(word: str) -> Callable[..., Expr]:
-    """`any` or `all`: bool, but uint8 of uint8."""
+    """Return the expression of `any` or `all`, whose result is bool, but uint8 for uint8."""
 
     def expression(self: Expr, dim: Any = None, keepdim: Any = False) -> Expr:
         require_known(keepdim, "keepdim")
@@ -166,7 +166,7 @@ def any_or_all(word: str) -> Callable[..., Expr]:
 
 
 def _variance(x: Expr, axes: tuple[int, ...], correction: Any) -> tuple[Expr, Expr]:
-    """The variance and the mean, in the type of x."""
+    """Return the variance and the mean, in the type of x."""
     middle = _mean(x, axes)
     squares = reduce("reduce_sum", (x - middle) * (x - middle), axes)
     degrees = call("maximum", count(x, axes, x.dtype) - lift(correction, x.dtype), const(0, x.dtype))
@@ -181,7 +181,7 @@ def _spread(self: Expr, dim: Any, keepdim: Any, unbiased: Any, correction: Any) 
 
 
 def spread(*, root: bool) -> Callable[..., Expr]:
-    """`std` with `root`, otherwise `var`."""
+    """Return the expression of `std` with `root`, otherwise of `var`."""
 
     def expression(
         self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None
@@ -195,13 +195,13 @@ def spread(*, root: bool) -> Callable[..., Expr]:
 def spread_and_mean(
     self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None
 ) -> tuple[Expr, Expr]:
-    """`var_mean`."""
+    """Return the expression of `var_mean`."""
     variance, middle = _spread(self, dim, keepdim, unbiased, correction)
     return cast(variance, self.dtype), cast(middle, self.dtype)
 
 
 def log_of_sum(self: Expr, dim: Any, keepdim: Any = False) -> Expr:
-    """`logsumexp`, from the largest element down; an infinite one is not subtracted from itself."""
+    """Return the expression of `logsumexp`, relative to the largest element, unless that is infinite."""
     require_known(keepdim, "keepdim")
     axes = axes_along(self, dim)
     target = "float32" if is_integral(self.dtype) else self.dtype
@@ -212,7 +212,7 @@ def log_of_sum(self: Expr, dim: Any, keepdim: Any = False) -> Expr:
 
 
 def norm(self: Expr, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Expr:
-    """`norm` and `linalg_vector_norm`, of any known order."""
+    """Return the expression of `norm` and `linalg_vector_norm`, of any known order."""
     require_known(keepdim, "keepdim")
     given = require_known(p if ord is None else ord, "the order of the norm")
     power = 2.0 if given is None else float(given)
@@ -238,12 +238,12 @@ def _norm(x: Expr, axes: tuple[int, ...], power: float) -> Expr:
 
 
 def nonzeros(self: Expr, dim: Any = None) -> Expr:
-    """`count_nonzero`."""
+    """Return the expression of `count_nonzero`."""
     return reduce("reduce_sum", cast(cast(self, "bool"), "int64"), axes_along(self, dim))
 
 
 def _shifted(self: Expr, dim: Any, dtype: Any, half_to_float: Any) -> tuple[Expr, tuple[int, ...], str]:
-    """How far each element lies under the largest one."""
+    """Return each element minus the largest one, with the reduced axes and the result type."""
     single = require_known(half_to_float, "half_to_float")
     target = "float32" if single else _target(dtype, self.dtype)
     if is_integral(target):
@@ -253,14 +253,14 @@ def _shifted(self: Expr, dim: Any, dtype: Any, half_to_float: Any) -> tuple[Expr
 
 
 def softmax(self: Expr, dim: Any, dtype: Any = None, half_to_float: Any = False) -> Expr:
-    """Exponentials from the largest element down, times the reciprocal of their sum."""
+    """Return `exp(x - maximum)` times the reciprocal of its sum."""
     x, axes, target = _shifted(self, dim, dtype, half_to_float)
     powers = call("exp", x)
     return cast(powers * call("reciprocal", reduce("reduce_sum", powers, axes)), target)
 
 
 def log_softmax(self: Expr, dim: Any, dtype: Any = None, half_to_float: Any = False) -> Expr:
-    """The logarithm of a softmax, without the detour over small numbers."""
+    """Return the logarithm of a softmax, without computing the small numbers of the softmax itself."""
     x, axes, target = _shifted(self, dim, dtype, half_to_float)
     return cast(x - call("log", reduce("reduce_sum", call("exp", x), axes)), target)
 
@@ -280,7 +280,7 @@ def native_layer_norm(
     eps: Any = 1e-5,
     **rest: Any,
 ) -> tuple[Expr, Expr, Expr]:
-    """The normalised element, and the mean and reciprocal deviation that it was normalised by."""
+    """Return the normalised element, and the mean and reciprocal deviation that it was normalised by."""
     if input.dtype not in ("float32", "float64"):
         raise NoExpression(f"the types of the statistics of {input.dtype} elements depend on those of the weights")
     return _layer_norm(input, normalized_shape, weight, bias, eps)
@@ -294,7 +294,7 @@ def layer_norm(
     eps: Any = 1e-5,
     **rest: Any,
 ) -> Expr:
-    """The normalised element."""
+    """Return the normalised element."""
     return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
@@ -309,13 +309,13 @@ def _layer_norm(
 
 
 def affine(x: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
-    """What a normalization ends with: the element times `weight` plus `bias`, in the element's type."""
+    """Return the last step of a normalization: the element times `weight` plus `bias`, in the element's type."""
     scaled = x if weight is None else x * cast(weight, x.dtype)
     return scaled if bias is None else scaled + cast(bias, x.dtype)
 
 
 def rms_norm(input: Expr, normalized_shape: Any, weight: Expr | None = None, eps: Any = None) -> Expr:
-    """The element divided by the root of the mean of the squares."""
+    """Return the element divided by the root of the mean of the squares."""
     axes, compute = _last_axes(input, normalized_shape), _floating(input, "rms norm")
     tiny = _EPSILON[compute] if require_known(eps, "eps") is None else eps
     x = cast(input, compute)
@@ -324,4 +324,4 @@ def rms_norm(input: Expr, normalized_shape: Any, weight: Expr | None = None, eps
 
 
 _EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
-"""The distance of 1 to the next number, of the types that norms are computed in."""
+"""The distance from 1 to the next number in the types that norms are computed in."""

@@ -1,4 +1,4 @@
-"""Functions that NumPy lacks: the error function, in double precision.
+"""Functions that NumPy lacks: the error function and its complement, in double precision, and the sigmoid.
 
 The rational approximations are those of fdlibm's `s_erf.c` (Sun Microsystems, freely usable with this notice kept);
 the error is below 1e-15 of the result's size.
@@ -98,7 +98,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
 
 
 def _tail(x: Array) -> Array:
-    """1 - erf(x) for 1.25 <= x <= 28, where it ends in subnormals."""
+    """Return 1 - erf(x) for 1.25 <= x <= 28; at the upper end its values are subnormal."""
     z = 1.0 / (x * x)
     near = _polynomial(_RA, z) / _polynomial(_SA, z)
     far = _polynomial(_RB, z) / _polynomial(_SB, z)
@@ -106,7 +106,7 @@ def _tail(x: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """The error function, computed in double precision, in the type of `x`.
+    """Return the error function in the type of `x`, computed in double precision.
 
     >>> float(erf(np.array(0.5)))
     0.5204998778130465
@@ -130,7 +130,7 @@ def erf(x: Array) -> Array:
 
 
 def erfc(x: Array) -> Array:
-    """1 - erf(x), computed in double precision without the cancellation, in the type of `x`.
+    """Return 1 - erf(x) in the type of `x`, computed in double precision without cancellation.
 
     >>> float(erfc(np.array(7.0))) > 4e-23
     True
@@ -146,7 +146,7 @@ def erfc(x: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)), without overflow.
+    """Return 1 / (1 + exp(-x)), without overflow.
 
     >>> float(sigmoid(np.array(-1000.0)))
     0.0

@@ -1,7 +1,7 @@
-"""Ops that are pointwise once a model no longer learns: batch normalisation by kept statistics, and dropout that drops
+"""Ops that are pointwise in evaluation mode: batch normalisation by running statistics, and dropout that drops
 nothing.
 
-While it learns, batch normalisation reads whole channels and dropout draws random numbers; their expressions refuse
+In training, batch normalisation reads whole channels and dropout draws random numbers; their expressions raise NoExpression
 unless the flag is known to be off.
 """
 
@@ -31,7 +31,7 @@ __all__ = ["CHANNELS", "OPS", "kept_statistics"]
 Array = np.ndarray[Any, Any]
 
 CHANNELS: Final = {"weight": 1, "bias": 1, "running_mean": 1, "running_var": 1}
-"""The operands of a batch normalisation that lie along the channels."""
+"""The operands of a batch normalisation with one element per channel."""
 
 _AFFINE: Final = "Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var"
 _DROPOUTS: Final = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
@@ -47,7 +47,7 @@ def kept_statistics(
     training: Any = False,
     **rest: Any,
 ) -> Expr:
-    """One element of a batch normalisation that does not learn."""
+    """Return one element of a batch normalisation in evaluation mode."""
     if training is not False:
         raise NoExpression("the batch normalisation may be training, and then reads whole channels")
     if running_mean is None or running_var is None:
@@ -60,14 +60,14 @@ def kept_statistics(
 
 
 def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
-    """Row by row, or channels side by side where the input is so; any other layout is not kept."""
+    """Return a row-major type, or a channels-last one if the input is; no other layout is preserved."""
     shape = static_shape(input)
     if shape is None or input.strides is None:
         return refined(input.dtype, input.shape)
     order = (0, *range(2, len(shape)), 1)
     packed = len(shape) > 3 and is_contiguous([shape[i] for i in order], [input.strides[i] for i in order])
-    side_by_side = not is_contiguous(shape, input.strides) and (packed or suggests_channels_last(shape, input.strides))
-    return refined(input.dtype, shape, channels_last_strides(shape) if side_by_side else contiguous_strides(shape))
+    last = not is_contiguous(shape, input.strides) and (packed or suggests_channels_last(shape, input.strides))
+    return refined(input.dtype, shape, channels_last_strides(shape) if last else contiguous_strides(shape))
 
 
 def _batch_norm_array(
@@ -93,7 +93,7 @@ def _kept(input: Expr, p: Any, train: Any) -> Expr:
 
 
 def _drop_nothing(input: Array, p: float, train: bool) -> Array:
-    """While training: the mean of what torch's random draws give, so that a comparison in expectation holds."""
+    """Return the input, which in training is the mean over torch's random draws, so that a comparison in expectation holds."""
     return input
 
 

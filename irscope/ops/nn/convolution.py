@@ -1,7 +1,7 @@
 """Convolutions in one to three dimensions, and their transposes.
 
 The result is channels-last when the input or the weight is, as torch's CPU and cuDNN kernels decide; otherwise it is
-laid out row by row. The reference gathers windows and multiplies matrices, one image at a time.
+row-major. The reference gathers windows and multiplies matrices, one image at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["OPS"]
 
 
 def spread(value: Any, rank: int) -> list[int]:
-    """One number for every dimension, or the numbers as they are.
+    """Return one number for every dimension, repeating a single one.
 
     >>> spread(2, 3), spread((1, 2), 2)
     ([2, 2, 2], [1, 2])
@@ -72,7 +72,7 @@ def _convolution(
     if transposed:
         kernels = weight.shape[1] * groups if isinstance(weight.shape[1], int) else None
     elif 0 in (input.shape[-space - 1], weight.shape[1]):
-        kernels = 0  # of nothing torch makes nothing, however many kernels there are
+        kernels = 0  # without input channels torch returns no output channels, however many kernels there are
     return _formatted(dtype, (*input.shape[: -space - 1], kernels, *sizes), input, weight)
 
 
@@ -82,8 +82,8 @@ def _check_channels(input: TensorType, weight: TensorType, groups: int, transpos
     channels = input.shape[-(len(weight.shape) - 1)]
     per_group = weight.shape[0] if transposed else weight.shape[1]
     wanted = per_group if transposed or not isinstance(per_group, int) else per_group * groups
-    told = f"a convolution of {input} with weight {weight}, {groups} groups: channels differ"
-    same_dim(channels, wanted, what=told, rule="conv-channels")
+    what = f"a convolution of {input} with weight {weight}, {groups} groups: channels differ"
+    same_dim(channels, wanted, what=what, rule="conv-channels")
 
 
 def _formatted(dtype: str | None, shape: Sequence[Dim], input: TensorType, weight: TensorType) -> TensorType:
@@ -176,14 +176,15 @@ def _convolve(
 
 
 def _empty(data: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int]) -> Array:
-    """No images, or images of no channels, of which torch makes others of none; the margins are there already."""
+    """Return the result for no images, or for images without channels, whose results in torch have none either; `data` is padded
+    already."""
     settings = zip(data.shape[2:], kernel.shape[2:], steps, gaps, strict=True)
     sizes = [(size - gap * (extent - 1) - 1) // step + 1 for size, extent, step, gap in settings]
     return np.zeros((len(data), kernel.shape[0] if data.shape[1] else 0, *sizes), data.dtype)
 
 
 def _with_margins(data: Array, margins: Sequence[tuple[int, int]]) -> Array:
-    """Zeros around; a negative margin, which only a transposed convolution has, cuts off."""
+    """Pad with zeros; a negative margin, which only a transposed convolution has, crops."""
     data = at(
         data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)]
     )
@@ -220,7 +221,7 @@ def _untransposed(
     groups: int,
     extra: Sequence[int],
 ) -> tuple[Array, Array, list[tuple[int, int]]]:
-    """A transposed convolution as a plain one: inputs set `step` apart, kernels turned around, channels exchanged."""
+    """Rewrite a transposed convolution as a plain one: inputs `step` apart, kernels flipped, channels exchanged."""
     space = weight.ndim - 2
     sizes = [(size - 1) * step + 1 for size, step in zip(data.shape[2:], steps, strict=True)]
     apart = np.zeros((*data.shape[:2], *sizes), data.dtype)

@@ -1,7 +1,7 @@
 """The ops that are sums of products: matrix products in all their forms, einsum, attention.
 
-Results are laid out row by row, whatever the operands' strides are; only einsum's and attention's are not told,
-because torch chooses between several ways of computing them.
+Results are row-major, whatever the operands' strides are. Only the strides of einsum's and attention's results are left unknown,
+because torch chooses between several implementations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _same_dtype(*tensors: TensorType | None) -> str | None:
 
 
 def _product(a: TensorType, b: TensorType, rank: int, op: str) -> TensorType:
-    """Matrices, or batches of them of rank 3."""
+    """Return the type of a product of two matrices, or of two batches of rank 3."""
     dtype = _same_dtype(a, b)
     if a.shape is None or b.shape is None:
         return TensorType(dtype)
@@ -148,8 +148,8 @@ def _attention(query: TensorType, key: TensorType, value: TensorType, **rest: Ab
     dtype = _same_dtype(query, key, value)
     if query.shape is None or key.shape is None or value.shape is None:
         return TensorType(dtype)
-    told = f"attention of query {query} over key {key}"
-    same_dim(query.shape[-1], key.shape[-1], what=f"{told}: features differ", rule="matmul-inner")
+    what = f"attention of query {query} over key {key}"
+    same_dim(query.shape[-1], key.shape[-1], what=f"{what}: features differ", rule="matmul-inner")
     same_dim(
         key.shape[-2],
         value.shape[-2],
@@ -167,7 +167,7 @@ def _flash_attention(
 
 
 def wide(array: Array) -> Array:
-    """The array in the type in which products are summed: halves in float32."""
+    """Return the array in the type in which products are summed: halves in float32."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
@@ -200,7 +200,7 @@ def _attention_arrays(
     enable_gqa: bool = False,
     **rest: Any,
 ) -> tuple[Array, Array]:
-    """The result and the logarithm of the sum of exponentials, as one formula: softmax(q kᵀ · scale + mask) v."""
+    """Compute softmax(q kᵀ · scale + mask) v, and the logarithm of the sum of exponentials."""
     if enable_gqa:
         key, value = (np.repeat(part, query.shape[-3] // part.shape[-3], axis=-3) for part in (key, value))
     scores = np.matmul(wide(query), np.swapaxes(wide(key), -1, -2)) * (scale or 1 / math.sqrt(query.shape[-1]))

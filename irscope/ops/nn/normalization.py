@@ -1,7 +1,7 @@
-"""The ops that rescale by statistics of their own input: softmax, and the norms of layers, groups and batches.
+"""The ops that rescale by statistics of their own input: softmax, and layer, group and batch normalization.
 
-Statistics are computed in float32 at least. `aten::batch_norm` stands with the pointwise ops, because in evaluation
-it is one.
+Statistics are computed in float32 at least. `aten::batch_norm` is defined in `batch_norm_eval`, because in evaluation
+it is pointwise.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def _check_normalized(input: TensorType, normalized_shape: Abstract) -> None:
     dims = as_dims(normalized_shape)
     if input.shape is None or dims is None:
         return
-    told = f"the last dimensions of {input} are not the normalized shape {dims}"
+    what = f"the last dimensions of {input} are not the normalized shape {dims}"
     if len(dims) > len(input.shape):
-        raise mismatch(told, rule="normalized-shape")
+        raise mismatch(what, rule="normalized-shape")
     for there, here in zip(dims, input.shape[len(input.shape) - len(dims) :], strict=True):
-        same_dim(there, here, what=told, rule="normalized-shape")
+        same_dim(there, here, what=what, rule="normalized-shape")
 
 
 def _native_layer_norm(
@@ -95,11 +95,11 @@ def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> Te
     if input.shape is not None and isinstance(num_groups, int) and len(input.shape) > 1:
         channels = input.shape[1]
         if isinstance(channels, int) and channels % num_groups:
-            raise mismatch(f"{channels} channels of {input} do not fall into {num_groups} groups", rule="group-norm")
+            raise mismatch(f"{channels} channels of {input} cannot be divided into {num_groups} groups", rule="group-norm")
     last, shape = type_suggests_channels_last(input), static_shape(input)
     if last is False:
         return fresh(input.dtype, input.shape)
-    keeps = last and shape is not None and input.device == "cpu"  # on a GPU it lies row by row
+    keeps = last and shape is not None and input.device == "cpu"  # on a GPU the result is row-major
     return refined(input.dtype, input.shape, channels_last_strides(shape) if keeps and shape is not None else None)
 
 
@@ -153,7 +153,7 @@ def _log_weights_along(data: Array, axes: Sequence[int]) -> Array:
 
 
 def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array]:
-    """The mean and the reciprocal of the standard deviation, with extents of 1 where they were taken."""
+    """Return the mean and the reciprocal of the standard deviation; the reduced axes keep extent 1."""
     mean = mean_of(data, tuple(axes), keepdims=True)
     variance = mean_of(np.square(data - mean), tuple(axes), keepdims=True)
     return mean, 1 / np.sqrt(variance + np.asarray(eps, data.dtype))
@@ -207,7 +207,7 @@ def _group_norm_array(input: Array, num_groups: int, weight: Any, bias: Any, eps
 
 
 def _rows(input: Expr, eps: Any = None, **rest: Any) -> Expr:
-    """An element of the input seen as (batch, part, rest), normalised along the rest."""
+    """Return an element of the input viewed as (batch, part, rest), normalised along the rest."""
     if not isinstance(eps, int | float):
         raise NoExpression("eps is not known before the program runs")
     return kernel.layer_norm(input, (0,), eps=eps)
@@ -217,7 +217,7 @@ def _groups(channels: int, num_groups: Any = None, **rest: Any) -> int:
     if not isinstance(num_groups, int):
         raise NoExpression("the number of groups is not known before the program runs")
     if num_groups < 1 or channels % num_groups:
-        raise NoExpression(f"{channels} channels do not fall into {num_groups} groups")
+        raise NoExpression(f"{channels} channels cannot be divided into {num_groups} groups")
     return num_groups
 
 
@@ -246,7 +246,7 @@ def normalize_batch(
     momentum: float,
     eps: float,
 ) -> tuple[Array, Array, Array]:
-    """The normalised batch, and the mean and reciprocal deviation used; training also moves the running statistics.
+    """Return the normalised batch, and the mean and reciprocal deviation used; training also updates the running statistics.
 
     >>> x = np.array([[1.0], [3.0]])
     >>> normalize_batch(x, None, None, None, None, training=True, momentum=0.1, eps=0.0)[0].ravel().tolist()

@@ -1,4 +1,4 @@
-"""The ops that change an image's resolution: pooling, adaptive pooling, upsampling.
+"""The pooling ops, with fixed or adaptive windows.
 
 All keep the input's memory format: channels-last in, channels-last out.
 """
@@ -38,7 +38,7 @@ __all__ = ["OPS", "in_format", "like_input"]
 def in_format(self: TensorType, sizes: Sequence[Dim]) -> TensorType:
     assert self.shape is not None
     shape = (*self.shape[: len(self.shape) - len(sizes)], *sizes)
-    if len(sizes) == 1 and not _is_laid_out_in_rows(self):  # torch adds a dimension, and then sees channels last
+    if len(sizes) == 1 and not _is_laid_out_in_rows(self):  # torch adds a dimension, and then takes the tensor for channels-last
         return refined(self.dtype, shape)
     last, known = type_suggests_channels_last(self), static_shape(refined(None, shape))
     if last is False or len(self.shape) == len(sizes) + 1:
@@ -123,7 +123,7 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
 def _windows(
     self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any
 ) -> Array:
-    """The input seen as one window per result element: the last `space` dimensions run inside the window."""
+    """Return the input as one window per result element: the last `space` dimensions run inside the window."""
     sizes = _pooled_sizes(self.shape[-space:], kernel, stride, padding, dilation, ceil_mode)
     kernels, gaps, margins = spread(kernel, space), spread(dilation, space), spread(padding, space)
     steps = spread(kernel if not isinstance(stride, int) and not stride else stride, space)
@@ -182,7 +182,7 @@ def _avg_pool(space: int) -> Callable[..., Array]:
         sums = _windows(self, space, kernel_size, stride, padding, 1, ceil_mode, 0).sum(axis=axes)
         ones = np.ones(self.shape[-space:], self.dtype)
         margin = spread(padding, space)
-        if count_include_pad:  # the margin counts, what ceil_mode adds beyond it does not
+        if count_include_pad:  # the margin counts, but not what ceil_mode adds beyond it
             ones = np.pad(ones, [(m, m) for m in margin], constant_values=1)
             margin = [0] * space
         steps = kernel_size if not isinstance(stride, int) and not stride else stride

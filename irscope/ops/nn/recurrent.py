@@ -1,6 +1,6 @@
 """Recurrent layers and their cells: LSTM and GRU over a sequence, in one or two directions.
 
-A layer is a loop in NumPy over the steps of its cell; the weights come as torch lists them, for each layer and
+A layer is a loop in NumPy over the steps of its cell. The weights are in torch's order: for each layer and
 direction `w_ih, w_hh` and, with biases, `b_ih, b_hh`.
 """
 
@@ -22,7 +22,7 @@ Cell = Callable[[Array, State, Sequence[Array]], State]
 
 
 def _layer_type(input: TensorType, first: TensorType, bidirectional: Abstract) -> TensorType:
-    """The sequence of hidden states: like the input, with the features of the hidden state, twice in two directions."""
+    """Return the type of the sequence of hidden states: the input's, with the features of the hidden state, doubled if bidirectional."""
     if input.shape is None or first.shape is None or isinstance(bidirectional, Unknown):
         return TensorType(input.dtype)
     width = first.shape[-1]
@@ -83,7 +83,7 @@ def _run(
     step: Cell, input: Array, states: Sequence[Array], params: Sequence[Array], has_biases: bool, num_layers: int,
     bidirectional: bool, batch_first: bool,
 ) -> tuple[Array, list[Array]]:  # fmt: skip
-    """All layers over the sequence; the states come and go with one row for each layer and direction."""
+    """Run all layers over the sequence; initial and final states have one row per layer and direction."""
     sequence = np.swapaxes(input, 0, 1) if batch_first and input.ndim == 3 else input
     each, directions = (4 if has_biases else 2), (2 if bidirectional else 1)
     ends: list[State] = []

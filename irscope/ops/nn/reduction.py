@@ -1,6 +1,6 @@
-"""The ops that make one element out of many along some dimensions: sum, mean, max, any, norm, and the running sums.
+"""The reductions: ops that combine the elements along some dimensions (sum, mean, max, any, norm), and running sums.
 
-Results are laid out row by row whatever the operand's strides are. Halves are summed in float32.
+Results are row-major, whatever the operand's strides are. Halves are summed in float32.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["OPS", "reduced_shape"]
 
 
 def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[Dim, ...] | None:
-    """The extents that are left; no dimension, or an empty list of them, means all."""
+    """Return the extents of the result; `dim` None, or an empty list, means all dimensions."""
     if self.shape is None or not is_known(dim) or isinstance(keepdim, Unknown):
         return None
     rank = len(self.shape)
@@ -74,7 +74,7 @@ def _magnitude(dtype: str | None) -> str | None:
 def _norm_type(
     self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract
 ) -> TensorType:
-    """A norm is real, in whatever type its operand is read."""
+    """Return the type of a norm, which is real even if its operand is complex."""
     return fresh(_magnitude(dtype_name(dtype, self.dtype)), reduced_shape(self, dim, keepdim))
 
 
@@ -98,7 +98,7 @@ def _truths_rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = Fal
 
 
 def _names_none(dim: Any) -> bool:
-    """Whether it is an empty list: `any` and `all` take it at its word, other reductions for all dimensions."""
+    """Whether `dim` is an empty list: `any` and `all` then reduce no dimension, other reductions reduce all."""
     return isinstance(dim, list | tuple) and not dim
 
 
@@ -138,7 +138,7 @@ def _running(self: TensorType, dim: Abstract, dtype: Abstract = None) -> TensorT
 
 
 def axes_of(array: Array, dim: Any) -> tuple[int, ...]:
-    """NumPy's axes for torch's dimensions; a tensor of rank 0 has none to name."""
+    """Return NumPy's axes for torch's dimensions; none for a tensor of rank 0."""
     if array.ndim == 0:
         return ()
     given: Sequence[int] = [dim] if isinstance(dim, int) else dim or ()

@@ -1,4 +1,4 @@
-"""The derivatives of softmax and of its logarithm, by what those gave."""
+"""The backward ops of softmax and log-softmax, computed from their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ops that make an image larger, or smaller, by picking or mixing neighbours."""
+"""The ops that resize an image by picking or interpolating neighbours."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _scales(arguments: dict[str, Any], space: int) -> list[float | None]:
 
 
 def _upsample(space: int, along: Callable[..., Array]) -> Callable[..., Array]:
-    """Upsampling one axis after the other: `along(array, axis, size, scale, align_corners)`."""
+    """Return a reference that upsamples one axis after the other by `along(array, axis, size, scale, align_corners)`."""
 
     def reference(
         self: Array | None = None,

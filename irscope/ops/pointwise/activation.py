@@ -1,4 +1,4 @@
-"""The activations of neural networks, and the derivatives of those that have an op of their own."""
+"""The activations of neural networks and some of their backward ops; `derivatives` has the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["OPS"]
 
 Array = np.ndarray[Any, Any]
 Number = Any
-"""A Python number, or the expression of one that is known when the kernel runs."""
+"""A Python number, or the expression of one known only when the kernel runs."""
 
 _SELU_ALPHA: Final = 1.6732632423543772848170429916717
 _SELU_SCALE: Final = 1.0507009873554804934193349852946

@@ -1,5 +1,4 @@
-"""Pointwise arithmetic: sums and products, quotients with their rounding modes, powers, and the functions of
-analysis."""
+"""Pointwise arithmetic: sums and products, quotients with their rounding modes, and powers."""
 
 from __future__ import annotations
 
@@ -38,9 +37,9 @@ def _scaled(b: Expr, alpha: Expr | float) -> Expr:
 
 
 def _divisor(b: Expr) -> float:
-    """The known divisor of an integer division; a machine stops at 0, and at the smallest integer by -1."""
+    """Return the known divisor of an integer division; a machine traps on 0, and on the smallest integer divided by -1."""
     if b.op != "const" or b.value == 0:
-        raise NoExpression("an integer is divided by what may be zero, which must raise")
+        raise NoExpression("an integer is divided by a value that may be zero, which must raise")
     return float(b.value)
 
 
@@ -70,7 +69,7 @@ def _floor_divide(a: Expr, b: Expr) -> Expr:
 
 
 def _whole_floor_divide(a: Expr, b: Expr) -> Expr:
-    """One less than the quotient cut off where that was cut up; `a` less its remainder need not fit into the type."""
+    """Return the truncated quotient, less one where truncation rounded up; `a` minus its remainder need not fit into the type."""
     divisor = _divisor(b)
     if abs(divisor) == 1:
         return a * int(divisor)
@@ -146,13 +145,13 @@ def _pow(base: Expr, exponent: Expr) -> Expr:
 
 
 def _c_root(base: Expr, power: float) -> Expr:
-    """C's power of 0.5 or -0.5, which differs from the root at -0 and -inf: what torch gives for float16, and only there."""
+    """Return C's power of 0.5 or -0.5, which differs from the root at -0 and -inf; torch uses it for float16 only."""
     root = call("sqrt" if power > 0 else "rsqrt", base + 0.0)
     return where(call("eq", base, -inf), inf if power > 0 else 0.0, root)
 
 
 def _whole_power(base: Expr, power: int) -> Expr:
-    """By squaring, which wraps around as repeated multiplication does."""
+    """Compute a power by squaring, which wraps around as repeated multiplication does."""
     if power < 0:
         raise NoExpression("an integer to a negative power must raise")
     if power == 0:

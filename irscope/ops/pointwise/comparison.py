@@ -1,4 +1,4 @@
-"""Pointwise questions: comparisons, logic on truth values, logic on bits, and the kinds of floating-point numbers."""
+"""Pointwise predicates and logic: comparisons, logical and bitwise ops, and tests for NaN, infinite and finite numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _whole(op: str) -> Callable[[Expr, Expr], Expr]:
 
 
 def _bitwise(name: str, numpy: Any) -> tuple[Op, ...]:
-    """Under two spellings: `torch.bitwise_and` and Python's `&`, which has no overload with the number first."""
+    """Define a bitwise op under two names: `torch.bitwise_and` and Python's `&`, which has no overload with the number first."""
     return (
         *elementwise(
             f"aten::bitwise_{name}.Tensor(Tensor self, Tensor other) -> Tensor",

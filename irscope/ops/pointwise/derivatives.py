@@ -1,6 +1,6 @@
-"""The derivatives of activations that a backward pass calls, as torch's processor computes them.
+"""The backward ops of activations, as torch computes them on the CPU.
 
-Where its vector kernels and their tails treat NaN differently (`elu`, `hardswish`), NaN stays NaN, as in the vectors.
+Where torch's vector kernels and their scalar tails treat NaN differently (`elu`, `hardswish`), NaN stays NaN, as in the vectors.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["OPS"]
 
 Array = np.ndarray[Any, Any]
 Number = Any
-"""A Python number, or the expression of one that is known when the kernel runs."""
+"""A Python number, or the expression of one known only when the kernel runs."""
 _SIXTH: Final = float(np.float32(1) / np.float32(6))
-"""Torch has it in float32, whatever the element type."""
+"""Torch rounds it to float32, whatever the element type."""
 
 
 def _elu(grad: Expr, y: Expr, alpha: Number, scale: Number, input_scale: Number, is_result: Any) -> Expr:
-    """`y` is what the activation was given, or with `is_result` what it gave: of `elu_` nothing else is left."""
+    """Return the backward op of elu; `y` is the activation's operand, or its result with `is_result`: `elu_` overwrites its operand."""
     if require_known(is_result, "what elu_backward is given"):
         left = grad * input_scale * (y + alpha * scale)
     else:

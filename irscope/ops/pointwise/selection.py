@@ -1,4 +1,4 @@
-"""Pointwise choices: the smaller or larger of two, limits, masks, and what to put for numbers that are none."""
+"""Pointwise selection: the smaller or larger of two, limits, masks, and replacements for NaN and infinities."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _LARGEST: Final = {
 
 
 def larger(a: Expr, b: Expr | float) -> Expr:
-    """The larger of two, NaN if either is."""
+    """Return the larger of two, NaN if either is."""
     return a | b if a.dtype == "bool" and isinstance(b, Expr) else call("maximum", a, b)
 
 
 def smaller(a: Expr, b: Expr | float) -> Expr:
-    """The smaller of two, NaN if either is."""
+    """Return the smaller of two, NaN if either is."""
     return a & b if a.dtype == "bool" and isinstance(b, Expr) else call("minimum", a, b)
 
 
 def at_least(x: Expr, low: Expr | float) -> Expr:
-    """`x`, or the limit if `x` is below it. A number that is zero keeps a negative zero, a tensor's zero does not."""
+    """Return `x`, or the limit if `x` is below it. A limit of zero keeps an `x` of -0.0 if it is a number, not if it is a tensor."""
     return larger(x, low) if _is_tensor(low) else larger(lift(low, x.dtype), x)
 
 
 def at_most(x: Expr, high: Expr | float) -> Expr:
-    """`x`, or the limit if `x` is above it. A number that is -0.0 keeps a zero, a tensor's does not."""
+    """Return `x`, or the limit if `x` is above it. A limit of -0.0 keeps an `x` of 0.0 if it is a number, not if it is a tensor."""
     return smaller(x, high) if _is_tensor(high) else smaller(lift(high, x.dtype), x)
 
 
@@ -48,7 +48,7 @@ def _is_tensor(limit: Expr | float) -> bool:
 
 
 def limited(x: Expr, low: Expr | float | None, high: Expr | float | None) -> Expr:
-    """`x` within limits; where they cross, the upper one wins."""
+    """Return `x` within limits; where they cross, the upper one wins."""
     x = x if low is None else at_least(x, low)
     return x if high is None else at_most(x, high)
 
@@ -82,7 +82,7 @@ def _nan_to_num(x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None
 
 
 def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:
-    """The choice of two, the other one if one is NaN, and the first of two zeros."""
+    """Return the choice of two, ignoring a NaN unless both are, and the first of two zeros."""
     if is_integral(a.dtype):
         return choice(a, b)  # type: ignore[no-any-return]
     return where(call("isnan", a), b, where(call("isnan", b), a, choice(b, a)))

@@ -1,4 +1,4 @@
-"""All pointwise ops: those of which each element of the result needs one element of each operand, at the same place."""
+"""The table of all pointwise ops: each element of a result depends on one element of each operand, at the same position."""
 
 from __future__ import annotations
 

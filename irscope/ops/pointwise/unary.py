@@ -1,4 +1,4 @@
-"""Pointwise functions of one number: signs, rounding, exponentials, logarithms, circular and hyperbolic functions."""
+"""Pointwise functions of one number: signs, rounding, exponentials, logarithms, trigonometric and hyperbolic functions."""
 
 from __future__ import annotations
 

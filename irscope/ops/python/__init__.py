@@ -1,1 +1,1 @@
-"""What does a Python program do beside its tensors: numbers, lists, control flow, questions about tensors?"""
+"""What does a Python program do besides its tensor ops: numbers, lists, control flow, queries of tensors?"""

@@ -1,7 +1,7 @@
-"""Lists, tuples and dictionaries: making them, taking them apart, reading and writing them.
+"""Lists, tuples and dictionaries: constructing, unpacking, reading and writing them.
 
-The reference works on Python's own containers, by identity, so that a write through one name is seen through all. The
-type rules are the same functions over lists of what is known of the elements; they apply where length and positions
+The reference works on Python's own containers, by identity, so that a write through one name is visible through all. The
+type rules are the same functions over lists of what is known about the elements; they apply where length and positions
 are known.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["OPS"]
 
 
 def tracked(function: Callable[..., Any], *positions: int) -> Callable[..., Abstract]:
-    """The rule that does to known elements what the op does to elements.
+    """Return the type rule that applies the op's function to what is known about the elements.
 
     The first operand must be a list or tuple of known length, and the operands at `positions` known.
     """
@@ -59,7 +59,7 @@ def _add_in_place_rule(*given: Abstract, **named: Abstract) -> Abstract:
 
 
 def _may_grow(a: Abstract, b: Abstract) -> bool:
-    """Whether a list is followed past another that is put behind it: put behind itself, it doubles each time."""
+    """Whether a list is still tracked when another is appended to it: one that is appended to itself doubles each time."""
     return isinstance(a, list) and isinstance(b, list | tuple) and len(a) + len(b) <= MOST_AHEAD
 
 
@@ -132,7 +132,7 @@ def _any(schema: OpSchema) -> bool:
 
 
 def _first_list(schema: OpSchema) -> bool:
-    """The overloads over lists and dictionaries; those over one tensor or string are elsewhere."""
+    """Whether an overload is one over containers; those over one tensor or string are defined elsewhere."""
     return bool(schema.arguments) and without_tensors(schema)
 
 
@@ -179,7 +179,7 @@ _LIST_OPS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Abstract]]]] 
 
 
 def _variadic(name: str, effect: Effect, reference: Callable[..., Any], rule: Callable[..., Abstract]) -> Op:
-    """An op that takes any operands, in order: there is no schema."""
+    """Return an op that takes any operands in order, without a schema."""
     category: Category = "container"
     return Op(name, (), category, effect, rule, reference)
 

@@ -1,7 +1,7 @@
-"""The ops that decide what runs, and those about a program's own values: branches, loops, constants, attributes, types.
+"""The control ops: constants, attributes, and checks and casts of types.
 
-What they mean depends on their blocks, attributes or number of results, so that an interpreter
-(`irscope.analysis.shapes`, `irscope.runtime.reference`) knows them by name; here stands what kind of thing each is.
+Their meaning depends on their blocks, attributes or number of results, so an interpreter
+(`irscope.analysis.shapes`, `irscope.runtime.reference`) handles them by name. This module defines their category and effect.
 """
 
 from __future__ import annotations

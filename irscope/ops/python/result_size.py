@@ -1,7 +1,7 @@
-"""How large the result of an op on numbers, strings and lists would be, before it is made.
+"""Bounds the size of the result of an op on numbers, strings and lists, before it is computed.
 
-`"ab" * 100_000_000_000` is one line of a program that may never run; a compiler that computes it ahead has no memory left. Sizes
-are characters, elements, or bytes of an int, and are never told too small.
+`"ab" * 100_000_000_000` is one line of a program that may never run; a compiler that folds it runs out of memory. Sizes
+are characters, elements, or bytes of an int, and are never underestimated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FACTORIAL: Final = 1000
 
 
 def size_of(value: Any) -> int:
-    """The characters of a string, the elements of a container at any depth, the bytes of an int; 1 for the rest.
+    """Return the characters of a string, the elements of a container at any depth, the bytes of an int; 1 for anything else.
 
     >>> size_of("abc"), size_of([1, ["ab"]]), size_of(2**80), size_of(0.5)
     (3, 5, 11, 1)
@@ -32,15 +32,15 @@ def size_of(value: Any) -> int:
 
 
 def too_much(size: int) -> str:
-    """Why a result of a size is not computed ahead; nothing if it is.
+    """Return why a result of this size is not computed before the run; empty if it is.
 
     >>> too_much(10), too_much(200_000)
     ('', 'it would have 200,000 parts, and at most 65,536 are computed before the program runs')
     """
     if size <= MOST_AHEAD:
         return ""
-    told = f"{size:,} parts" if size < 10**15 else "more parts than any memory"
-    return f"it would have {told}, and at most {MOST_AHEAD:,} are computed before the program runs"
+    amount = f"{size:,} parts" if size < 10**15 else "more parts than any memory"
+    return f"it would have {amount}, and at most {MOST_AHEAD:,} are computed before the program runs"
 
 
 def _sum(*operands: Any) -> int:
@@ -48,7 +48,7 @@ def _sum(*operands: Any) -> int:
 
 
 def _product(a: Any, b: Any) -> int:
-    """A string or a list so many times; of two numbers, as many digits as both have."""
+    """Return the size of a repeated string or list; for two numbers, the sum of their sizes."""
     for many, times in ((a, b), (b, a)):
         if isinstance(many, str | list | tuple):
             return size_of(many) * max(0, times) if isinstance(times, int) else size_of(many)
@@ -68,7 +68,7 @@ def _counted(n: Any) -> int:
 
 
 def _formatted(text: Any, *operands: Any) -> int:
-    """Every number in the text, and every int that is given, may be a width or a precision."""
+    """Return a bound for formatted text: every number in the text, and every int operand, may be a width or a precision."""
     widths = [int(digits[:18]) for digits in re.findall(r"\d+", text)] if isinstance(text, str) else []
     given = [abs(operand) for operand in operands if isinstance(operand, int)] if "*" in str(text)[:MOST_AHEAD] else []
     fields = 1 + max(str(text).count("{"), str(text).count("%"))
@@ -94,4 +94,4 @@ RESULT_SIZES: Final[Mapping[str, Callable[..., int]]] = {
     "aten::replace": _replaced,
     "prim::rangelist": _counted,
 }
-"""By op; the others give no more than they are given."""
+"""The size of an op's result, by op; the results of other ops are not larger than their operands."""

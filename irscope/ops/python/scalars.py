@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and conversions of numbers, bools and strings: what a Python program does beside its tensors.
+"""Arithmetic, comparisons and conversions of Python numbers, bools and strings.
 
 TorchScript has an overload for each pair of operand types; Python's own operators do the same for all of them. The type
 rule computes the value where the operands are known.
@@ -21,9 +21,9 @@ __all__ = ["OPS", "evaluated"]
 
 
 def evaluated(function: Callable[..., Any], size: Callable[..., int] | None = None) -> Callable[..., Abstract]:
-    """The type rule that computes: the value where every operand is known, otherwise unknown, of the declared type.
+    """Return a type rule that computes the value where every operand is known; otherwise its result is unknown, of the declared type.
 
-    `size` tells of operands how large the result would be; what is too large is not made.
+    `size` returns the size that the result would have; a result that is too large is not computed.
     """
 
     def rule(*given: Abstract, **named: Abstract) -> Abstract:
@@ -53,7 +53,7 @@ def _divide(a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
-    """TorchScript's `**` of two ints is a float; `pow.int_to_int`, which is not, comes from traced code only."""
+    """Compute TorchScript's `**`, which is a float for two ints; only traced code has `pow.int_to_int`, which is not."""
     return float(a) ** b if isinstance(a, int) and isinstance(b, int) else a**b
 
 
@@ -83,7 +83,7 @@ def _format(text: str, *operands: Any) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """As TorchScript prints it; what is no number or string prints as Python prints it."""
+    """Return a value as TorchScript formats it: a bool as a number, anything else as Python does."""
     return int(value) if isinstance(value, bool) else value
 
 
@@ -92,7 +92,7 @@ def _is(a: Any, b: Any) -> bool:
 
 
 def _none_or_not(a: Abstract, b: Abstract) -> bool | None:
-    """Whether `a is b` where one of them is None; not known when the other may be None."""
+    """Whether `a is b`; None where that is not known, for example when one is None and the other may be."""
     if a is not None and b is not None:
         return _is(a, b) if is_known(a) and is_known(b) else None
     other = b if a is None else a

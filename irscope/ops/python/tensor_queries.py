@@ -1,4 +1,4 @@
-"""The ops that ask a tensor for a number: size, rank, strides, element type, device, the value of a single element."""
+"""The ops that query a tensor: size, rank, strides, element type, device, the value of a single element."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _stride(self: TensorType, dim: Abstract = None) -> Abstract:
 
 
 def _fact(function: Callable[[TensorType], Abstract]) -> Callable[..., Abstract]:
-    """A rule over the one tensor that the op reads, whatever its name."""
+    """Return a rule over the only tensor that the op reads, whatever its name."""
 
     def rule(**arguments: Abstract) -> Abstract:
         found = function(next(iter(arguments.values())))
@@ -121,7 +121,7 @@ def _ask(*texts: str, rule: Callable[..., Abstract], reference: Callable[..., An
 
 
 def _fact_op(text: str, function: Callable[[TensorType], Abstract], reference: Callable[..., Any]) -> Op:
-    """Asks the one tensor that the op reads, whatever its name."""
+    """Return an op that queries the only tensor that it reads, whatever its name."""
     return _ask(text, rule=_fact(function), reference=lambda **arguments: reference(next(iter(arguments.values()))))
 
 

@@ -1,4 +1,4 @@
-"""The schemas that come with the package, one a line of `core_schemas.txt`: the core ops are known without torch."""
+"""The bundled schemas, one per line of `core_schemas.txt`, so that the core ops are known without torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["bundled_texts", "define_positional", "without_tensors"]
 
 @lru_cache(maxsize=1)
 def bundled_texts() -> Mapping[str, tuple[str, ...]]:
-    """The lines by op name, not yet parsed: a program uses few of them."""
+    """Return the lines by op name, not yet parsed, because a program uses few of them."""
     table: dict[str, list[str]] = {}
     for line in files("irscope.ops.schema").joinpath("core_schemas.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -44,9 +44,9 @@ def define_positional(
     type_rule: Callable[..., Any] | None,
     keep: Callable[[OpSchema], bool] = without_tensors,
 ) -> Op:
-    """The op of this name over the bundled overloads that `keep` allows; one Python function computes them all.
+    """Return the op of this name over the bundled overloads that `keep` allows; one Python function computes them all.
 
-    Overloads name their arguments differently (`a`, `self`, `l`), so that the function takes them by position.
+    Overloads name their arguments differently (`a`, `self`, `l`), so the function takes them by position.
 
     >>> define_positional("aten::neg", lambda a: -a, category="scalar", type_rule=None).reference(a=2)
     -2

@@ -1,13 +1,13 @@
-"""The schemas that lie, corrected: ops that give back an argument's memory, or write it, though torch declares neither.
+"""Corrections of wrong schemas: ops that return an argument's memory, or write it, though torch declares neither.
 
-Torch's registry says of most of these that their results are new tensors. Run, they may return the argument itself or
-a view of it; a pass that believes the schema then reorders a write past a read. What is written only under a flag (the
-statistics of a batch normalisation) is in `irscope.ops.schema.effects`. Each line was found by execution:
-`tests/ops/schema/test_corrections.py` runs every overload that it can make inputs for, compares storages, and fails for one
-that is neither honest nor here.
+Torch's registry declares the results of most of these as new tensors. In fact they may return the argument itself or
+a view of it, and a pass that believes the schema reorders a write past a read. Writes that happen only under a flag (to the
+statistics of a batch normalisation) are in `irscope.ops.schema.effects`. Each line was found by execution:
+`tests/ops/schema/test_corrections.py` runs every overload that it can create inputs for, compares storages, and fails for one
+whose schema is wrong and not corrected here.
 
-Only the annotations of a line are used, by argument name and result position, so that a torch with other arguments
-profits too.
+Only the annotations of a line are used, by argument name and result position, so that they also apply to a torch version with
+other arguments.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ aten::batch_norm_gather_stats_with_counts.out(Tensor input, Tensor mean, Tensor 
 
 
 def corrected(schema: OpSchema) -> OpSchema:
-    """The schema with the truth about memory: itself, unless a correction is known.
+    """Return the schema with correct alias annotations: itself, unless a correction is known.
 
     >>> from irscope.ops.schema.parser import parse_schema
     >>> str(corrected(parse_schema("aten::type_as(Tensor self, Tensor other) -> Tensor")).returns[0].alias)
@@ -112,7 +112,7 @@ def corrected(schema: OpSchema) -> OpSchema:
 
 
 def overlaid_names() -> tuple[str, ...]:
-    """The full names of the overloads that are corrected, sorted."""
+    """Return the full names of the overloads that are corrected, sorted."""
     return tuple(sorted(_corrections()))
 
 

@@ -1,4 +1,4 @@
-"""An op from the text of its schemas: the one constructor that every table of ops uses."""
+"""Builds an op from the text of its schemas: the one constructor that every table of ops uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def define(
     operand_axes: Mapping[str, int] = EMPTY,
     channel_parts: Callable[..., int] | None = None,
 ) -> Op:
-    """The op that these schemas declare, all of one name; its effect is read off their alias annotations.
+    """Return the op that these schemas declare, all of one name; its effect follows from their alias annotations.
 
     >>> op = define("aten::t(Tensor(a) self) -> Tensor(a)", category="view")
     >>> op.name, op.effect
@@ -38,7 +38,7 @@ def define(
 
 
 def effect_of_schemas(schemas: tuple[OpSchema, ...]) -> Effect:
-    """The strongest effect of all overloads; ask `irscope.ops.registry.effect_of` about one node."""
+    """Return the strongest effect of all overloads; `irscope.ops.registry.effect_of` returns that of one node."""
     effects = set(map(effect_of_schema, schemas))
     order: tuple[Effect, ...] = ("opaque", "in-place", "view")
     return next((effect for effect in order if effect in effects), "pure")

@@ -1,7 +1,7 @@
-"""What an op does to memory, as far as its schema tells, and which ops do something that no schema tells.
+"""The effect on memory that a schema declares, and the ops with side effects that no schema declares.
 
-A schema speaks of the memory of arguments and results. It is silent about printing, about the program that an op
-calls, about what another process sees, and about random numbers (`irscope.ops.schema.randomness`).
+A schema describes the memory of arguments and results. It does not describe printing, code that an op
+calls, effects visible to another process, or random numbers (`irscope.ops.schema.randomness`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _OPAQUE_NAMESPACES: Final = frozenset(
         "symm_mem",
     }
 )
-"""Their schemas carry no annotations though their ops communicate, time, or write."""
+"""Namespaces whose schemas have no annotations though their ops communicate, measure time, or write."""
 
 
 def statistics_flag(name: str) -> str | None:
-    """The argument unless which is known to be off the op writes its `running_mean` and `running_var`; None for other
-    ops.
+    """Return the flag argument of an op that writes its `running_mean` and `running_var` unless the flag is known to be off;
+    None for other ops.
 
     >>> statistics_flag("aten::batch_norm"), statistics_flag("aten::relu")
     ('training', None)
@@ -41,7 +41,7 @@ def statistics_flag(name: str) -> str | None:
 
 
 def has_side_effects(name: str) -> bool:
-    """Whether the op of this name does something that its schema does not tell; a call of Python (`^f`) always does.
+    """Whether the op of this name has side effects that its schema does not declare; a call of Python (`^f`) always has.
 
     >>> has_side_effects("prim::Print"), has_side_effects("^f"), has_side_effects("aten::add_")
     (True, True, False)
@@ -50,7 +50,7 @@ def has_side_effects(name: str) -> bool:
 
 
 def effect_of_schema(schema: OpSchema) -> Effect:
-    """The effect that a schema declares; an op that has others besides (`has_side_effects`) is opaque.
+    """Return the effect that a schema declares; `opaque` for an op with other side effects (`has_side_effects`).
 
     >>> from irscope.ops.schema.parser import parse_schema
     >>> effect_of_schema(parse_schema("aten::t(Tensor(a) self) -> Tensor(a)"))

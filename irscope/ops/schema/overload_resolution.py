@@ -1,9 +1,9 @@
-"""Which overload of an op a list of operand types means, by TorchScript's rules.
+"""Selects the overload of an op for a list of operand types, by TorchScript's rules.
 
-TorchScript writes every argument of a call into its IR, converted already, so that the first overload whose argument
-types are supertypes of the operands' is the one. Graphs from elsewhere are laxer: trailing arguments may be missing
-where there are defaults, and a number may stand for a list of equal numbers or a wider number. Hence three rounds,
-each over all overloads in the order in which torch declares them: as written; with defaults; with conversions.
+TorchScript writes every argument of a call into its IR, already converted, so the first overload whose argument
+types are supertypes of the operands' is the right one. Graphs from other sources are laxer: trailing arguments may be missing
+where there are defaults, and a number may stand for a list of equal numbers or a wider number. Hence there are three rounds,
+each over all overloads in the order in which torch declares them: as written, with defaults, with conversions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from irscope.ir import (
 __all__ = ["choose_overload"]
 
 _VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal"})
-"""The words that schemas use for "some type, the same at each place"."""
+"""The type variables of schemas: the same type wherever the name occurs."""
 
 _WIDER: Final[dict[Type, tuple[Type, ...]]] = {
     BOOL: (INT, FLOAT, COMPLEX, NUMBER),
@@ -49,13 +49,13 @@ _WIDER: Final[dict[Type, tuple[Type, ...]]] = {
     NUMBER: (INT, FLOAT, COMPLEX, BOOL),
     STR: (PrimitiveType("Device"),),
 }
-"""What each type also passes for when conversions are allowed."""
+"""The types that each type also matches when conversions are allowed."""
 
 _NUMBERS: Final = (BOOL, INT, FLOAT, COMPLEX, NUMBER)
 
 
 def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> OpSchema | None:
-    """The first schema that takes these operands, all of them positional; None when none does.
+    """Return the first schema that takes these operands, all of them positional; None when none does.
 
     >>> from irscope.ir.types import TENSOR
     >>> from irscope.ops.schema.parser import parse_schema

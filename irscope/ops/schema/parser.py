@@ -1,6 +1,6 @@
-"""How a schema reads as text: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
+"""Parses a schema from text: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
 
-The grammar is that of TorchScript's schema parser, whose registry of several thousand strings this reads without a
+The grammar is that of TorchScript's schema parser; all several thousand strings of its registry are parsed without
 loss:
 
     schema   = name ["." overload] "(" arguments ")" "->" results
@@ -64,7 +64,7 @@ _WORDS: Final[dict[str, Type]] = {
     "Scalar": NUMBER,
     "number": NUMBER,
 }
-"""The words that stand for another type than a primitive one of the same name."""
+"""The names that do not denote a primitive type of the same name."""
 
 _NAMED_DEFAULTS: Final = {
     "None": None,
@@ -94,7 +94,7 @@ _TOKEN: Final = re.compile(
 
 
 def parse_schema(text: str) -> OpSchema:
-    """The schema that a text declares.
+    """Return the schema that a text declares.
 
     >>> schema = parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
     >>> schema.full_name, [a.name for a in schema.arguments], schema.arguments[2].default
@@ -108,14 +108,14 @@ def parse_schema(text: str) -> OpSchema:
 
 
 def parse_schemas(text: str) -> Iterator[OpSchema]:
-    """The schemas of a text with one a line; empty lines and lines that start with `#` are skipped."""
+    """Yield the schemas of a text, one per line; empty lines and lines that start with `#` are skipped."""
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield parse_schema(line)
 
 
 class _Reader:
-    """Reads one schema from left to right, one token ahead."""
+    """A recursive-descent parser of one schema, with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -124,8 +124,8 @@ class _Reader:
         self.advance()
 
     def advance(self) -> str:
-        """Step over the token ahead, and give it."""
-        passed = self.token if self.end else ""
+        """Consume the next token and return it."""
+        consumed = self.token if self.end else ""
         self.start = self.end
         found = _TOKEN.match(self.text, self.end)
         if found is None:
@@ -138,13 +138,13 @@ class _Reader:
             self.kind = found.lastgroup or ""
             self.token = found.group(self.kind)
             self.start, self.end = found.start(self.kind), found.end()
-        return passed
+        return consumed
 
     def error(self, what: str) -> ParseError:
         return ParseError(what, line=1, column=self.start + 1, source_line=self.text)
 
     def take(self, token: str) -> bool:
-        """Step over this token if it is ahead."""
+        """Consume the next token if it is this one, and return whether it was."""
         if self.token != token or self.kind == "string":
             return False
         self.advance()
@@ -202,7 +202,7 @@ class _Reader:
         return tuple(found), is_varret
 
     def results_are_listed(self) -> bool:
-        """Whether the parenthesis ahead closes at the end of the text: `(int, t)[]` is one result, `(int, t)` are
+        """Whether the next parenthesis closes at the end of the text: `(int, t)[]` is one result, `(int, t)` are
         two."""
         depth = 0
         for index in range(self.start, len(self.text)):
@@ -227,7 +227,7 @@ class _Reader:
         return Argument(name, type, alias, default, keyword_only, length, word)
 
     def type(self) -> tuple[Type, AliasAnnotation | None, int | None]:
-        """A type with the annotation of the whole and, of a list, its fixed length."""
+        """Parse a type; return it with the annotation of the whole and, for a list, its fixed length."""
         type = self.base_type()
         alias = length = None
         while True:

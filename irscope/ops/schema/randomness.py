@@ -1,4 +1,4 @@
-"""Which ops draw random numbers: two calls with equal operands differ, and their order matters.
+"""The ops that draw random numbers: two calls with equal operands differ, and their order matters.
 
 The names are those that PyTorch tags as nondeterministic by seed. Some draw only when a flag is set: a dropout that is
 known not to be training draws nothing.
@@ -50,7 +50,7 @@ _WHEN_TRAINING: Final[Mapping[str, str]] = {
     "aten::rrelu_with_noise_": "training",
     "aten::rrelu_with_noise_functional": "training",
 }
-"""Op name to the flag that must be set."""
+"""The flag that must be set, by op name."""
 
 _WHEN_DROPPING: Final = frozenset({
     "aten::scaled_dot_product_attention",

@@ -1,7 +1,7 @@
 """The schemas of torch's own registry, for ops that irscope does not bundle; empty where torch is not installed.
 
-Loading torch takes seconds, so it is loaded only for a name that is torch's by its namespace. For other namespaces
-(operator libraries) the registry is asked only when the program has loaded torch already.
+Loading torch takes seconds, so it is loaded only for a name in one of torch's own namespaces. For other namespaces
+(operator libraries) the registry is consulted only when the program has loaded torch already.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAMESPACES: Final = frozenset({"aten", "prim", "prims", "quantized", "_quantize
 
 
 def torch_schemas(name: str) -> tuple[OpSchema, ...]:
-    """All overloads that torch has registered under a name, in its order, as it declares them (`corrections` corrects).
+    """Return all overloads that torch has registered under a name, in its order and not corrected (see `corrections`).
 
     >>> torch_schemas("nobody::knows")
     ()

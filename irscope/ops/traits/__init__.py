@@ -1,4 +1,4 @@
-"""What kind of op a name is: one set of names for each question that passes ask, with the reason for it."""
+"""What kind of op does a name denote? One set of names for each question that passes ask, with the reason for it."""
 
 import lazy_loader
 

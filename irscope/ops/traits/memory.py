@@ -1,6 +1,6 @@
-"""What ops do to memory that their schemas do not tell: who looks at shapes only, who may change them, and whose storage.
+"""Effects on memory that schemas do not declare: ops that read only shapes, may change them, or replace storage.
 
-A name that is in no set here is taken to read all of its operands, elements and shape, and to write what its schema says.
+An op in none of these sets is assumed to read all of its operands, elements and shape, and to write what its schema says.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 REBINDS_STORAGE: Final = frozenset({"aten::set_", "aten::set_data"})
-"""The first operand gets the storage of the second: what was a view of it is none any more."""
+"""The first operand gets the storage of the second: its views no longer share memory with it."""
 
 STORAGE_WRITERS: Final = REBINDS_STORAGE | {
     "aten::_resize_output_", "aten::resize_", "aten::resize_as_", "aten::resize_as_sparse_", "aten::sparse_resize_",
@@ -32,11 +32,11 @@ SHAPE_WRITERS: Final = STORAGE_WRITERS | {
     "aten::_coalesced_", "aten::as_strided_", "aten::copy_sparse_to_sparse_", "aten::squeeze_",
     "aten::swapaxes_", "aten::swapdims_", "aten::t_", "aten::transpose_", "aten::unsqueeze_",
 }  # fmt: skip
-"""The first operand may have another shape, other strides or other sparse parts afterwards, and so under all its names."""
+"""The first operand may have another shape, other strides or other sparse parts afterwards, under all its names."""
 
 OBJECT_WRITERS: Final = SHAPE_WRITERS | {"aten::detach_"}
-"""The first operand, the object, may have other properties than its elements afterwards, among them what autograd knows of
-it: what torch tags `inplace_view`, and more. What makes a view of it must not change places with them."""
+"""The first operand, as an object, may have properties other than its elements changed, including its autograd state: the ops
+that torch tags `inplace_view`, and more. An op that creates a view of that operand must not be reordered with them."""
 
 SHAPE_READERS: Final = frozenset(
     f"aten::{name}"
@@ -49,7 +49,7 @@ SHAPE_READERS: Final = frozenset(
     device dtype is_cpu is_ipu is_maia is_meta is_mtia is_vulkan is_xla is_xpu itemsize layout is_cuda is_mps requires_grad shape
     nbytes isinstance""".split()
 )
-"""They look at the shape and the type of a tensor, not at its elements, and give a number."""
+"""They read the shape and the type of a tensor, not its elements, and return a number."""
 
 LAYOUT_READERS: Final = frozenset(
     f"aten::{name}"
@@ -57,7 +57,7 @@ LAYOUT_READERS: Final = frozenset(
     as_strided as_strided_ as_strided_copy as_strided_scatter _reshape_alias is_contiguous storage_offset stride sym_storage_offset
     sym_stride""".split()
 )
-"""What they give depends on the strides of their operand, not on its elements and extents alone."""
+"""Their results depend on the strides of their operand, not only on its elements and extents."""
 
 OBJECT_READERS: Final = frozenset(
     f"aten::{name}"
@@ -65,14 +65,14 @@ OBJECT_READERS: Final = frozenset(
     __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
     list dict reverse slice select add_ mul_ add mul""".split()
 ) | {"prim::ListUnpack"}
-"""Of these, the overloads on lists and dicts look at which things a container holds, not at the things."""
+"""Their overloads on lists and dicts read which objects a container holds, not the objects themselves."""
 
 READ_NOTHING: Final = frozenset({
     "prim::If", "prim::Loop", "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::TupleUnpack",
     "prim::TupleIndex", "prim::TupleSlice", "prim::Constant", "prim::Uninitialized", "prim::unchecked_unwrap_optional",
     "prim::CreateObject", "aten::__is__", "aten::__isnot__", "aten::_unwrap_optional",
 })  # fmt: skip
-"""They pass on what they get, or ask which object it is."""
+"""They pass their operands on, or only compare object identity."""
 
 MOVES_STATISTICS: Final[Mapping[str, str]] = {
     "aten::batch_norm": "training",
@@ -82,5 +82,5 @@ MOVES_STATISTICS: Final[Mapping[str, str]] = {
     "aten::_batch_norm_impl_index": "training",
     "aten::instance_norm": "use_input_stats",
 }
-"""Normalisations that write their running statistics, operands 3 and 4, of which their schemas say nothing; and the flag for
-it, operand 5."""
+"""Normalisations that write their running statistics (operands 3 and 4), which their schemas do not declare, and the flag that
+enables it (operand 5)."""

@@ -1,10 +1,10 @@
-"""Which ops give views, of which kind, and what undoes them.
+"""The view ops by kind, and their inverses.
 
-Each view is in one kind, by what becomes of the elements: the kinds are disjoint. What passes ask is a union of kinds, or
-one less the exceptions that are named here. An op that is missing may be a view all the same, if its schema says so; then
-only the schema is believed: it may have to copy, it reads the elements, and it does not keep their order.
+Each view op has exactly one kind, by what happens to the elements. The sets that passes use are unions of kinds,
+minus the exceptions that are named here. An op that is missing may still be a view, if its schema says so. Then only the
+schema counts, with conservative assumptions: it may have to copy, it reads the elements, and it does not keep their order.
 
-Tried with torch 2.13, kind by kind and name by name: `tests/ops/traits/test_views.py`.
+Tested with torch 2.13, kind by kind and name by name: `tests/ops/traits/test_views.py`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def _aten(names: str) -> frozenset[str]:
 
 
 SAME_PLACE: Final = _aten("alias contiguous data detach lift lift_fresh positive")
-"""All elements at their places, in the operand's shape."""
+"""All elements in the same positions, in the operand's shape."""
 
 _UNIT_AXES: Final = _aten("squeeze unsqueeze")
-"""Axes of extent 1 are put in or taken out."""
+"""Axes of extent 1 are inserted or removed."""
 
 RESHAPES: Final = _aten("_unsafe_view flatten ravel reshape reshape_as unflatten view view_as")
-"""All elements in row-major order, with any extents: axes may be put together or taken apart."""
+"""All elements in row-major order, with any extents: axes may be merged or split."""
 
 _STRETCHES: Final = _aten("broadcast_to expand expand_as")
-"""Axes of extent 1, or new ones in front, repeat what they have."""
+"""Axes of extent 1, or new ones in front, are repeated."""
 
 _EXCHANGES: Final = _aten("mT moveaxis movedim numpy_T permute swapaxes swapdims t transpose")
 """All elements, with axes in another order."""
@@ -58,45 +58,45 @@ _PARTS: Final = _aten("diagonal linalg_diagonal narrow select slice")
 CUTS: Final = _aten(
     "chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit"
 )
-"""A list of parts. Torch calls some unsafe because it does not follow writes through them; they share all the same."""
+"""A list of parts. Torch calls some unsafe because it does not track writes through them; they share memory nevertheless."""
 
 _WINDOWS: Final = _aten("_reshape_alias as_strided unfold")
-"""Elements may be seen several times over."""
+"""Elements may occur several times."""
 
 _OF_ANOTHER_TYPE: Final = _aten("_conj _neg_view adjoint conj imag mH matrix_H real view_as_complex view_as_real")
-"""The bits mean something else: parts of complex numbers, conjugates, negatives. (`view` with an element type does so too.)"""
+"""The bits are reinterpreted: parts of complex numbers, conjugates, negatives. (`view` with an element type also does that.)"""
 
 VIEWS: Final = (
     SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES | _EXCHANGES | _PARTS | CUTS | _WINDOWS | _OF_ANOTHER_TYPE
 )
 
 _MAY_COPY: Final = _aten("contiguous flatten ravel reshape reshape_as")
-"""Views only where the strides allow it."""
+"""Views only where the strides allow it, otherwise copies."""
 
 _GIVES_BACK: Final = _aten("lift lift_fresh positive")
 """The result is the operand, as an object."""
 
 _MAY_GIVE_BACK: Final = _aten("adjoint conj contiguous flatten mH mT matrix_H real") | _GIVES_BACK
-"""The result may be the operand, as an object: a `real` of what is real, an `mT` without dimensions."""
+"""The result may be the operand, as an object: `real` of a real tensor, `mT` of a 0-d tensor."""
 
 LIKE_ANOTHER: Final = _aten("expand_as reshape_as view_as")
 """Views that take extents from a second tensor, whose elements they do not read."""
 
 ALWAYS_SHARES: Final = VIEWS - _MAY_COPY
-"""Every result is memory of the first operand, whatever that is."""
+"""Every result shares memory with the first operand, whatever that is."""
 
 READS_SHAPE: Final = ALWAYS_SHARES | {"prim::ConstantChunk", "prim::data", "prim::unchecked_cast"}
-"""Views that look at the shape of the operand, and not at its elements: they may cross a write of those. A second tensor
-is read as usual, but for `LIKE_ANOTHER`: `narrow` and `tensor_split` may take numbers out of one."""
+"""Views that read the shape of the operand, not its elements, and so may move across a write to them. A second tensor
+is read as usual, except by `LIKE_ANOTHER`: `narrow` and `tensor_split` may take numbers out of one."""
 
 ANOTHER_OBJECT: Final = ALWAYS_SHARES - _MAY_GIVE_BACK - CUTS
-"""The result is a tensor object of its own even where it shows all that there was: `t_` of one leaves the other alone."""
+"""The result is a separate tensor object even where it has all elements of the operand: `t_` on one does not affect the other."""
 
 MAYBE_ANOTHER_OBJECT: Final = VIEWS - _GIVES_BACK
-"""Somebody who holds two results of the same call may be able to tell them from one."""
+"""Two results of equal calls may be distinguishable from a single one, as objects."""
 
 KEEPS_ORDER: Final = SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES
-"""Axes of extent 1 are put in, taken out, or stretched, and all are regrouped, but none are exchanged or cut."""
+"""Axes of extent 1 are inserted, removed or repeated, and axes are merged or split, but none are exchanged or cut."""
 
 SEEN_THROUGH: Final = (
     (_UNIT_AXES | RESHAPES | _STRETCHES | _EXCHANGES | _PARTS | CUTS | {"aten::contiguous"})
@@ -104,8 +104,8 @@ SEEN_THROUGH: Final = (
     - _aten("diagonal linalg_diagonal dsplit hsplit moveaxis ravel vsplit")
     - _aten("unsafe_chunk unsafe_split unsafe_split_with_sizes")
 )
-"""Views that a kernel reads through: an element's place in the operand follows from its place in the result by adding,
-multiplying and leaving out. Those left out have no type rule, have a tensor beside the operand, or walk two axes at once."""
+"""Views that a kernel reads through: an element's position in the operand follows from its position in the result by adding,
+multiplying and dropping indices. The excluded ones have no type rule, take a second tensor, or move along two axes at once."""
 
 INVERSES: Final[Mapping[str, str]] = {
     "aten::alias": "aten::alias",
@@ -116,20 +116,20 @@ INVERSES: Final[Mapping[str, str]] = {
     "aten::unsqueeze": "aten::squeeze",
     "aten::view": "aten::view_as",
 }
-"""Views of all elements, and the view that undoes each: with the same operands, `view_as` with the tensor viewed."""
+"""Views of all elements, and the inverse of each: it takes the same operands, and `view_as` the viewed tensor."""
 
 PUTS_BACK: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "aten::slice": "aten::slice_scatter"}
-"""Views of a part, and the op that puts a part into a copy of the whole."""
+"""Views of a part, and the op that writes such a part into a copy of the whole."""
 
 LOGICAL: Final = VIEWS - _OF_ANOTHER_TYPE - _aten("_reshape_alias as_strided")
-"""An element's place in the operand follows from its place in the result and from the shapes: so a copy of the operand that
-lies otherwise shows the same. The two left out go by strides."""
+"""An element's position in the operand follows from its position in the result and from the shapes. So the view of a copy with
+another layout has the same elements. The two excluded ones depend on strides."""
 
 PATCHES: Final = frozenset(PUTS_BACK.values())
-"""Ops that give a tensor with a part of it replaced."""
+"""Ops that return a tensor with a part of it replaced."""
 
 JOINS: Final = _aten("cat concat stack")
-"""They put a list of tensors one behind the other."""
+"""They join a list of tensors along an axis."""
 
 MAX_POOLS: Final = _aten("max_pool1d max_pool2d max_pool3d")
 """Each element of the result is the largest one of a window of the operand."""

@@ -1,4 +1,4 @@
-"""Which type, shape and strides have an op's results?"""
+"""Which types, shapes and strides do an op's results have?"""
 
 import lazy_loader
 

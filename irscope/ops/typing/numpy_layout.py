@@ -1,4 +1,4 @@
-"""How the NumPy reference sees torch's tensors: element types, and the layout of an array as a `TensorType`.
+"""Maps torch's tensors to the arrays of the NumPy reference: element types, and the layout of an array as a `TensorType`.
 
 NumPy has no bfloat16: the reference holds such tensors as float32 values, which is at least as precise.
 """
@@ -26,18 +26,18 @@ _STAND_INS = {"bfloat16": "float32", "complex32": "complex64"}
 
 
 def array_type(array: Array) -> TensorType:
-    """What is known of a NumPy array: all of it.
+    """Return the type of a NumPy array, with shape and strides.
 
     >>> str(array_type(np.zeros((2, 3), np.float32).T))
     'Float(3, 2, strides=[1, 3])'
     """
-    if not array.size:  # NumPy's strides say nothing then
+    if not array.size:  # NumPy's strides are arbitrary then
         return TensorType(str(array.dtype), array.shape, contiguous_strides(array.shape))
     return TensorType(str(array.dtype), array.shape, tuple(step // array.itemsize for step in array.strides))
 
 
 def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
-    """NumPy's element type for a `dtype` argument; None means the default.
+    """Return NumPy's element type for a `dtype` argument; None means the default.
 
     >>> numpy_dtype(15, np.int64), numpy_dtype(None, np.int64)
     (dtype('float32'), dtype('int64'))
@@ -56,7 +56,7 @@ def numpy_dtype(argument: Any, default: Any) -> np.dtype[Any]:
 
 
 def at(array: Array, *index: Any) -> Array:
-    """The part at an index of as many entries as the rank happens to have.
+    """Return `array[index]`, for an index whose number of entries is not known statically.
 
     >>> at(np.arange(6).reshape(2, 3), *[slice(None)] * 1, 2).tolist()
     [2, 5]
@@ -66,7 +66,7 @@ def at(array: Array, *index: Any) -> Array:
 
 
 def laid_out_like(self: TensorType, dtype: str | None, memory_format: Abstract = None) -> TensorType:
-    """The type of `empty_like`: the argument's strides where it is dense, unless a memory format is asked for.
+    """Return the type of `empty_like`: the argument's strides where it is dense, unless a memory format is given.
 
     >>> str(laid_out_like(TensorType("float32", (2, 3), (1, 2)), "int64"))
     'Long(2, 3, strides=[1, 2])'
@@ -82,7 +82,7 @@ def laid_out_like(self: TensorType, dtype: str | None, memory_format: Abstract =
 
 
 def channels_last_copy(array: Array) -> Array:
-    """The same elements with channels (axis 1) side by side."""
+    """Return the same elements with channels (axis 1) innermost in memory."""
     back = (0, array.ndim - 1, *range(1, array.ndim - 1))
     return np.ascontiguousarray(np.moveaxis(array, 1, -1)).transpose(back)
 
@@ -98,7 +98,7 @@ def type_suggests_channels_last(type: TensorType) -> bool | None:
 
 
 def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:
-    """The mean along some axes; of no elements NaN, as in torch, and without NumPy's warning."""
+    """Return the mean along some axes; NaN for no elements, as in torch, and without NumPy's warning."""
     count = prod(array.shape[axis] for axis in axes)
     total = quietly(array.sum, axis=axes, keepdims=keepdims)
     return np.asarray(quietly(np.divide, total, np.asarray(count, array.dtype)))

@@ -1,4 +1,4 @@
-"""Which element type an op computes in and gives, from those of its operands: torch's promotion rules.
+"""Torch's type promotion: the element type that an op computes in and returns, from those of its operands.
 
 Operands come in three strengths. Tensors with dimensions decide; tensors without dimensions count only when they are
 of a higher kind (bool < integer < float < complex); plain numbers count only when they are of a higher kind than both.
@@ -37,7 +37,7 @@ ZERO_DIM: Final = 1
 DIMENSIONED: Final = 2
 
 DEFAULT_FLOAT: Final = "float32"
-"""What a Python float, or an integer that must become one, is."""
+"""The element type of a Python float, or of an integer that must become a float."""
 
 _UNSIGNED: Final = ("uint8", "uint16", "uint32", "uint64")
 _SIGNED: Final = ("int8", "int16", "int32", "int64")
@@ -47,14 +47,14 @@ _COMPLEX_OF: Final = {"float16": "complex32", "bfloat16": "complex64", "float32"
 
 
 class Operand(NamedTuple):
-    """What promotion looks at in an operand; None where it is not known."""
+    """The properties of an operand that promotion depends on; None where not known."""
 
     dtype: str | None
     strength: int | None
 
 
 def kind_of(dtype: str) -> int:
-    """0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
+    """Return 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
     if dtype == "bool":
         return 0
     if dtype in _UNSIGNED or dtype in _SIGNED:
@@ -72,17 +72,17 @@ def is_integral(dtype: str) -> bool:
 
 
 def to_float(dtype: str) -> str:
-    """The type of `sin` of such elements: floats stay, whole numbers become the default float."""
+    """Return the result type of ops such as `sin`: floats stay, whole numbers become the default float."""
     return DEFAULT_FLOAT if is_integral(dtype) else dtype
 
 
 def opmath(dtype: str) -> str:
-    """The type in which torch computes on such elements: halves compute in float32."""
+    """Return the type in which torch computes on such elements: float32 for halves."""
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
 def promote_types(a: str, b: str) -> str | None:
-    """The smallest type that holds both, as torch sees it; None where torch refuses.
+    """Return the type that two types promote to by torch's rules; None where torch refuses.
 
     >>> promote_types("uint8", "int8"), promote_types("int64", "float16"), promote_types("float16", "bfloat16")
     ('int16', 'float16', 'float32')
@@ -106,7 +106,7 @@ def promote_types(a: str, b: str) -> str | None:
 
 
 def _promote_up(low: str, high: str) -> str | None:
-    """Two types of different kinds: the higher wins, and a complex type grows with the float that joins it."""
+    """Promote types of different kinds: the higher wins, and a complex type becomes wide enough for the float."""
     if kind_of(high) < 3 or kind_of(low) < 2:
         return high
     wanted = _COMPLEX_OF.get(low)
@@ -121,12 +121,12 @@ def _promote_integers(a: str, b: str) -> str | None:
 
 
 def operand_of(value: Any) -> Operand:
-    """How a value takes part in promotion: a NumPy array, a `TensorType`, an `Expr`, a number, or an `Unknown` number.
+    """Return how a value takes part in promotion: a NumPy array, a `TensorType`, an `Expr`, a number, or an `Unknown` number.
 
     >>> operand_of(2.5), operand_of(TensorType("int64", ()))
     (Operand(dtype='float32', strength=0), Operand(dtype='int64', strength=1))
     """
-    np = sys.modules.get("numpy")  # without it there are no values of its types
+    np = sys.modules.get("numpy")  # if NumPy is not imported, no value has its types
     if isinstance(value, bool) or (np is not None and isinstance(value, np.bool_)):
         return Operand("bool", NUMBER_STRENGTH)
     if isinstance(value, int):
@@ -147,7 +147,7 @@ def operand_of(value: Any) -> Operand:
 
 
 def result_dtype(operands: Iterable[Operand]) -> str | None:
-    """The type that operands promote to; None when it depends on what is not known, or torch refuses.
+    """Return the type that operands promote to; None when it depends on something unknown, or torch refuses.
 
     >>> result_dtype([Operand("int64", DIMENSIONED), Operand("float32", NUMBER_STRENGTH)])
     'float32'
@@ -156,7 +156,7 @@ def result_dtype(operands: Iterable[Operand]) -> str | None:
     """
     given = list(operands)
     if any(operand.dtype is None for operand in given):
-        return _whatever_it_is(given)
+        return _with_unknowns(given)
     choices = [(operand.strength,) if operand.strength is not None else (ZERO_DIM, DIMENSIONED) for operand in given]
     if sum(len(choice) > 1 for choice in choices) > 4:
         return None
@@ -167,8 +167,8 @@ def result_dtype(operands: Iterable[Operand]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _whatever_it_is(operands: list[Operand]) -> str | None:
-    """The result where some type is unknown: a number of unknown kind cannot change a float tensor, unless it is
+def _with_unknowns(operands: list[Operand]) -> str | None:
+    """Return the result where some type is unknown: a number of unknown kind does not change a float tensor's type, unless it is
     complex."""
     known = [operand for operand in operands if operand.dtype is not None]
     if any(o.dtype is None and o.strength != NUMBER_STRENGTH for o in operands) or not known:
@@ -191,7 +191,7 @@ def _combined(operands: list[tuple[str, int]]) -> str | None:
 
 
 def _outranked(stronger: str, weaker: str) -> str | None:
-    """What a stronger operand makes of a weaker one: only a higher kind of the weaker counts."""
+    """Combine the type of a stronger operand with that of a weaker one, which counts only if its kind is higher."""
     if not stronger or not weaker:
         return stronger or weaker
     if kind_of(stronger) == 3:

@@ -1,8 +1,8 @@
-"""Where a tensor's elements lie: which strides torch gives the result of an op, from the strides of what it reads.
+"""Torch's rules for strides: the layout of an op's result, from the strides of its operands.
 
 Strides count elements. The rules are those of torch 2.13: `TensorIterator` for elementwise ops
 (aten/src/ATen/TensorIterator.cpp), `computeStride` for views (TensorUtils.cpp), `is_channels_last_strides` for memory
-formats (c10/core/MemoryFormat.h). What they say for extents 0 and 1 is odd, and followed to the letter.
+formats (c10/core/MemoryFormat.h). For extents 0 and 1 they are odd, and are followed to the letter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Sizes = Sequence[int]
 
 
 def contiguous_strides(shape: Sizes) -> tuple[int, ...]:
-    """The strides of a tensor laid out row by row; an empty extent counts as 1.
+    """Return the strides of a row-major tensor; an empty extent counts as 1.
 
     >>> contiguous_strides((2, 3, 4))
     (12, 4, 1)
@@ -39,7 +39,7 @@ def contiguous_strides(shape: Sizes) -> tuple[int, ...]:
 
 
 def channels_last_strides(shape: Sizes) -> tuple[int, ...]:
-    """The strides of a batch of images, or volumes, whose channels lie side by side.
+    """Return the strides of a batch of images, or volumes, whose channels are innermost in memory.
 
     >>> channels_last_strides((2, 3, 4, 5))
     (60, 1, 15, 3)
@@ -53,7 +53,7 @@ def channels_last_strides(shape: Sizes) -> tuple[int, ...]:
 
 
 def is_contiguous(shape: Sizes, strides: Sizes) -> bool:
-    """Whether elements lie row by row without gaps; extents of 1 may have any stride.
+    """Whether elements are in row-major order without gaps; extents of 1 may have any stride.
 
     >>> is_contiguous((2, 1, 3), (3, 7, 1)), is_contiguous((2, 3), (1, 2))
     (True, False)
@@ -89,7 +89,7 @@ def suggests_channels_last(shape: Sizes, strides: Sizes) -> bool:
 
 
 def is_dense(shape: Sizes, strides: Sizes) -> bool:
-    """Whether elements fill their span without gap or overlap, in some order of the dimensions; where there are none, they do.
+    """Whether elements fill their span without gap or overlap, in some order of the dimensions; true for an empty tensor.
 
     >>> is_dense((2, 3), (1, 2)), is_dense((2, 3), (6, 1)), is_dense((2, 3), (0, 1))
     (True, False, False)
@@ -109,7 +109,7 @@ def is_dense(shape: Sizes, strides: Sizes) -> bool:
 
 
 def like_strides(shape: Sizes, strides: Sizes) -> tuple[int, ...]:
-    """The strides of `empty_like` and `clone`: kept when the tensor is dense, otherwise in the same order without gaps.
+    """Return the strides of `empty_like` and `clone`: kept when the tensor is dense, otherwise in the same order without gaps.
 
     >>> like_strides((2, 3), (1, 2)), like_strides((2, 3), (8, 1)), like_strides((2, 3), (0, 1))
     ((1, 2), (3, 1), (3, 1))
@@ -120,7 +120,7 @@ def like_strides(shape: Sizes, strides: Sizes) -> tuple[int, ...]:
 
 
 def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> tuple[int, ...]:
-    """The strides of an elementwise op's fresh result of this shape, from the shape and strides of each operand.
+    """Return the strides of an elementwise op's fresh result of this shape, from the shape and strides of each operand.
 
     Numbers are operands too, of shape `()`.
 
@@ -150,7 +150,7 @@ def iterator_strides(shape: Sizes, operands: Sequence[tuple[Sizes, Sizes]]) -> t
 
 
 def is_channels_last(shape: Sizes, strides: Sizes) -> bool:
-    """Whether channels lie side by side, then columns, rows and images, without gaps; extents of 1 may have any stride.
+    """Whether channels are innermost in memory, then columns, rows and images, without gaps; extents of 1 may have any stride.
 
     >>> is_channels_last((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last((2, 3, 2, 5), (60, 1, 30, 3))
     (True, False)
@@ -165,7 +165,7 @@ def is_channels_last(shape: Sizes, strides: Sizes) -> bool:
 
 
 def _expanded(shape: Sizes, sizes: Sizes, strides: Sizes) -> list[int]:
-    """An operand's strides over the result's dimensions, 0 where it is repeated."""
+    """Return an operand's strides over the result's dimensions, 0 where it is repeated."""
     offset = len(shape) - len(sizes)
     column = [0] * len(shape)
     for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True), offset):
@@ -174,7 +174,7 @@ def _expanded(shape: Sizes, sizes: Sizes, strides: Sizes) -> list[int]:
 
 
 def _iterator_order(shape: Sizes, columns: Sequence[Sequence[int]]) -> list[int]:
-    """The dimensions, fastest first: an insertion sort, because "undecided" is not transitive."""
+    """Return the dimensions, fastest first, by insertion sort, because "undecided" is not transitive."""
 
     def compare(a: int, b: int) -> int:
         for column in columns:
@@ -200,7 +200,7 @@ def _iterator_order(shape: Sizes, columns: Sequence[Sequence[int]]) -> list[int]
 
 
 def view_strides(shape: Sizes, strides: Sizes, new_shape: Sizes) -> tuple[int, ...] | None:
-    """The strides of the same memory seen with other extents, or None when that needs a copy.
+    """Return the strides of the same memory viewed with other extents, or None when that needs a copy.
 
     >>> view_strides((2, 3, 4), (12, 4, 1), (6, 4)), view_strides((2, 3), (1, 2), (6,))
     ((4, 1), None)

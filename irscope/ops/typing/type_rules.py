@@ -1,13 +1,13 @@
-"""What a type rule is given and what it gives: the protocol between an op and `irscope.analysis.shapes`.
+"""The arguments and results of type rules: the protocol between an op and `irscope.analysis.shapes`.
 
-A rule is called with its schema's arguments by name, like the op itself, on what is known of them:
+A rule is called with its schema's arguments by name, like the op itself, as abstract values:
 
 * a tensor is a `TensorType`, refined as far as is known;
 * a number, string, device or `None` that is known is itself, otherwise `Unknown(type)`;
-* a tuple or list whose length is known is a Python tuple or list of such things, otherwise `Unknown(type)`.
+* a tuple or list whose length is known is a Python tuple or list of abstract values, otherwise `Unknown(type)`.
 
-It gives the same kind of thing: one for an op with one result, a tuple of them for several. A rule never guesses:
-a field that it cannot tell stays `None`. It raises `ArgumentError` only when *every* run with such arguments must fail.
+It returns abstract values too: one for an op with one result, a tuple of them for several. A rule never guesses:
+a field that it cannot infer stays `None`. It raises `ArgumentError` only when *every* run with such arguments must fail.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 Abstract = Any
-"""What a rule is given and gives, as told above; Python has no type for it that would say more."""
+"""An abstract value, as described above; Python's type system has no more precise type for it."""
 
 DTYPE_CODES: dict[int, str] = dict(
     enumerate(
@@ -78,10 +78,10 @@ DTYPE_CODES: dict[int, str] = dict(
         )
     )
 )
-"""The integer by which TorchScript writes each element type."""
+"""The element type for each integer that TorchScript writes for one."""
 
 FLOAT_DTYPES = frozenset(name for name in DTYPES if name.startswith(("float", "bfloat")))
-"""The element types that are real and not whole."""
+"""The real floating-point element types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ class Unknown:
 
     type: Type
     because: str = ""
-    """Why nothing more is known; empty when that goes without saying."""
+    """Why nothing more is known; empty when that is obvious."""
 
 
 def is_known(value: Abstract) -> bool:
-    """Whether a value is known to the last part, so that Python can compute with it.
+    """Whether a value and all its parts are known, so that Python can compute with it.
 
     >>> is_known([1, (2.0, None)]), is_known([1, Unknown(INT)]), is_known(TensorType("float32", (2,)))
     (True, False, False)
@@ -109,12 +109,12 @@ def is_known(value: Abstract) -> bool:
 
 
 def mismatch(what: str, *, rule: str = "") -> ArgumentError:
-    """The error of a rule whose op must fail; `irscope.analysis.shapes` adds where."""
+    """Return the error of a rule whose op must fail; `irscope.analysis.shapes` adds the location."""
     return ArgumentError(what, rule=rule)
 
 
 def dtype_name(argument: Abstract, default: str | None) -> str | None:
-    """The element type that a `dtype` argument means: `None` means the default, an unknown number means unknown.
+    """Return the element type of a `dtype` argument: the default for `None`, unknown for an unknown number.
 
     >>> dtype_name(6, "int64"), dtype_name(None, "int64"), dtype_name(Unknown(INT), "int64")
     ('float32', 'int64', None)
@@ -128,7 +128,7 @@ def dtype_name(argument: Abstract, default: str | None) -> str | None:
 
 
 def as_dims(value: Abstract) -> list[Dim] | None:
-    """A list of extents as dimensions, unknown ones `None`; None when even their number is unknown.
+    """Return a list of extents as dimensions, unknown ones as `None`; None when even their number is unknown.
 
     >>> as_dims([2, Unknown(INT)]), as_dims(7), as_dims(Unknown(INT))
     ([2, None], [7], [None])
@@ -141,12 +141,12 @@ def as_dims(value: Abstract) -> list[Dim] | None:
 
 
 def dim_value(value: Abstract) -> Dim:
-    """One extent."""
+    """Return an extent as a dimension, None if it is unknown."""
     return int(value) if isinstance(value, int) else None
 
 
 def known_ints(value: Abstract) -> list[int] | None:
-    """A list of integers all of which are known, otherwise None; one integer counts as a list of one."""
+    """Return a list of integers if all are known, otherwise None; one integer counts as a list of one."""
     dims = as_dims(value)
     if dims is None or not all(isinstance(dim, int) for dim in dims):
         return None
@@ -154,7 +154,7 @@ def known_ints(value: Abstract) -> list[int] | None:
 
 
 def wrap_dim(dim: int, rank: int, *, op: str = "this op") -> int:
-    """A dimension number counted from the front; a tensor of rank 0 has one for this purpose, as in torch.
+    """Return a dimension number counted from the front; a tensor of rank 0 counts as one of rank 1, as in torch.
 
     >>> wrap_dim(-1, 3)
     2
@@ -166,14 +166,14 @@ def wrap_dim(dim: int, rank: int, *, op: str = "this op") -> int:
 
 
 def static_shape(type: TensorType) -> tuple[int, ...] | None:
-    """The extents when all are known numbers."""
+    """Return the extents if all are known numbers, otherwise None."""
     if type.shape is None or not all(isinstance(dim, int) for dim in type.shape):
         return None
     return tuple(dim for dim in type.shape if isinstance(dim, int))
 
 
 def fresh(dtype: str | None, shape: Sequence[Dim] | None) -> TensorType:
-    """A tensor that the op allocates row by row.
+    """Return the type of a row-major tensor that the op allocates.
 
     >>> str(fresh("float32", (2, 3)))
     'Float(2, 3, strides=[3, 1])'
@@ -187,19 +187,19 @@ def fresh(dtype: str | None, shape: Sequence[Dim] | None) -> TensorType:
 
 
 def refined(dtype: str | None, shape: Sequence[Dim] | None, strides: Sequence[int] | None = None) -> TensorType:
-    """A tensor whose strides are the op's own; unknown ones are left out."""
+    """Return the type of a tensor with explicit strides; None for unknown ones."""
     return TensorType(dtype, None if shape is None else tuple(shape), None if strides is None else tuple(strides))
 
 
 def same_dim(a: Dim, b: Dim, *, what: str, rule: str) -> Dim:
-    """The extent that two must share; a number wins over a symbol, and two different numbers must fail."""
+    """Return the extent that two must share: a number wins over a symbol. Raises ArgumentError for two different numbers."""
     if isinstance(a, int) and isinstance(b, int) and a != b:
         raise mismatch(f"{what}: {a} against {b}", rule=rule)
     return a if isinstance(a, int) or b is None else b
 
 
 def broadcast(*shapes: Sequence[Dim] | None) -> tuple[Dim, ...] | None:
-    """The shape that tensors share by broadcasting, or None when some rank is unknown.
+    """Return the shape that tensors broadcast to, or None when some rank is unknown.
 
     >>> broadcast((2, 1, 4), (3, 1)), broadcast((None, 4), (1, 4)), broadcast((None,), (5,))
     ((2, 3, 4), (None, 4), (5,))
@@ -221,10 +221,10 @@ def _broadcast_dim(a: Dim, b: Dim, shapes: Sequence[tuple[Dim, ...]]) -> Dim:
     if b == 1:
         return a
     if isinstance(a, int) and isinstance(b, int):
-        told = " and ".join(
+        text = " and ".join(
             "(" + ", ".join("*" if dim is None else str(dim) for dim in shape) + ")" for shape in shapes
         )
-        raise mismatch(f"shapes {told} do not broadcast: {a} against {b}", rule="broadcast")
+        raise mismatch(f"shapes {text} do not broadcast: {a} against {b}", rule="broadcast")
     if isinstance(a, int):  # the other is unknown: 1 or this one
         return a
     return b if isinstance(b, int) else None

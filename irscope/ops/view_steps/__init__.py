@@ -1,4 +1,4 @@
-"""What does each view op do to the places of the elements?"""
+"""What does each view op do to the positions of the elements?"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""View ops that give the same tensor with other axes: permuted, dropped, inserted."""
+"""View ops that return the same tensor with other axes: permuted, dropped, inserted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _same(self: Operand) -> Steps:
 
 
 def same_if_real(self: Operand) -> Steps:
-    """The tensor itself, unless it may be marked as a conjugate."""
+    """Return no steps (the tensor itself), unless it may be marked as a conjugate."""
     if self.dtype is None or self.dtype.startswith("complex"):
         raise NotKnown
     return ()
@@ -56,7 +56,7 @@ def _matrix(self: Operand) -> Steps:
 
 
 def _movedim(self: Operand) -> Steps:
-    if not self.rank:  # one axis is named, of a number, which stays as it is
+    if not self.rank:  # a 0-d tensor has one nominal axis, and stays as it is
         return (Permute(()),)
     sources, targets = self.axes("source"), self.axes("destination")
     axes = [axis for axis in range(self.rank) if axis not in sources]

@@ -1,7 +1,7 @@
-"""Numbers that are not known before the run, as sums of products: `s0*768 + 64`.
+"""Symbolic numbers that are not known before the run, as sums of products: `s0*768 + 64`.
 
-Two are the same number on every run if they are the same sum; nothing is concluded from their being different, unless one
-is the larger by what is known of the names. So an answer that rests on equality here is right for all sizes.
+Two are the same number on every run if they are the same sum. Nothing is concluded from different sums, unless one
+is larger by what is known about the names. So an answer that relies on equality here is right for all sizes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Extent:
 
     def __init__(self, terms: dict[tuple[str, ...], int]) -> None:
         self.terms = terms
-        """The factor of each product of names; names sorted, a square named twice, no factor 0."""
+        """The factor of each product of names; names are sorted, a square repeats the name, no factor is 0."""
         self._hash = 0
 
     @staticmethod
     def of(name: str) -> Extent:
-        """The number of this name."""
+        """Return the number of this name."""
         return Extent({(name,): 1})
 
     @property
@@ -82,7 +82,7 @@ class Extent:
 
 
 Num = int | Extent
-"""A number, or what stands for one."""
+"""A number, known or symbolic."""
 
 
 def _terms(number: Num) -> dict[tuple[str, ...], int]:
@@ -97,7 +97,7 @@ def _number(terms: dict[tuple[str, ...], int]) -> Num:
 
 
 def product(numbers: Iterable[Num]) -> Num:
-    """The product of all.
+    """Return the product of all.
 
     >>> product([2, Extent.of("n"), 3])
     6*n
@@ -109,7 +109,7 @@ def product(numbers: Iterable[Num]) -> Num:
 
 
 def content(number: Num) -> int:
-    """The largest number that divides it whatever its names stand for; 0 divides only 0.
+    """Return the largest number that divides it for all values of its names; 0 divides only 0.
 
     >>> content(Extent.of("n") * 12 + 8)
     4
@@ -118,7 +118,7 @@ def content(number: Num) -> int:
 
 
 def quotient(number: Num, by: Num) -> Num | None:
-    """What times `by` gives the number, on every run; None where there is no such sum of products.
+    """Return the sum of products whose product with `by` is the number on every run; None if there is none.
 
     >>> n = Extent.of("n")
     >>> quotient(n * n * 6 + n * 4, n * 2), quotient(n + 1, 2), quotient(n * n - 1, n + 1), quotient(12, 3)
@@ -156,8 +156,8 @@ def _without(names: tuple[str, ...], taken: tuple[str, ...]) -> tuple[str, ...] 
 
 
 def is_at_least(a: Num, b: Num, least: Any = None) -> bool:
-    """Whether a is known to be no smaller than b, where each name stands for at least `least(name)`, otherwise 0; of a name
-    that begins with `~` nothing is known.
+    """Whether a is known to be at least b, where each name stands for at least `least(name)`, or 0 without `least`; about a name
+    that starts with `~` nothing is known.
 
     >>> n = Extent.of("n")
     >>> is_at_least(n * 2, n), is_at_least(n * n, 4), is_at_least(n * n, 4, lambda name: 2)
@@ -170,7 +170,7 @@ def is_at_least(a: Num, b: Num, least: Any = None) -> bool:
 
 
 def _shifted(terms: dict[tuple[str, ...], int], least: Any) -> Num:
-    """The sum over names that count from their least number on."""
+    """Return the sum after replacing each name by itself plus its least value."""
     total: Num = 0
     for names, factor in terms.items():
         total = total + product([Extent.of(name) + least(name) for name in names]) * factor

@@ -1,4 +1,4 @@
-"""Ops that give the tensor itself if it is of the type, in the format and on the device that is asked for."""
+"""Ops that return the tensor itself if it has the requested type, memory format and device, and views between complex and real."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Each view op as steps: what `aten::flatten` or `aten::movedim` come to for a tensor of given extents.
+"""Lowers each view op to steps: what `aten::flatten` or `aten::movedim` do to a tensor of given extents.
 
-Extents and numbers among the arguments may be `Extent`s; tensors among them stand for themselves by their `shape`, `dtype`
-and `device`. What follows from no argument at hand gets a name of its own, the same for the same question. The table is torch's of
-2.13, op by op: `tests/analysis/views/test_storages.py` runs each against storages.
+Extents and numbers among the arguments may be `Extent`s; tensor arguments are represented by their `shape`, `dtype`
+and `device`. A number that cannot be derived from the arguments gets a fresh name, the same for the same expression. The table
+follows torch 2.13, op by op: `tests/analysis/views/test_storages.py` checks each against storages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from irscope.ops.view_steps.steps import Cut, Step
 __all__ = ["Lowered", "could_be_steps", "is_lowered", "lower"]
 
 Lowered = tuple[Steps, ...] | str | None
-"""The steps to each result; `FRESH` for memory of their own; None if that depends on what is not known."""
+"""The steps to each result; `FRESH` if the results have memory of their own; None if that depends on something unknown."""
 
 _RULES: Final[Rules] = {**axes.RULES, **regrouping.RULES, **parts.RULES, **formats.RULES}
 
@@ -27,9 +27,9 @@ _RULES: Final[Rules] = {**axes.RULES, **regrouping.RULES, **parts.RULES, **forma
 def lower(
     op: str, shape: tuple[Num, ...], dtype: str | None, device: str | None, arguments: Mapping[str, Any]
 ) -> Lowered:
-    """The steps of a view op on a tensor of this shape and type; None also for an op that is not in the table.
+    """Return the steps of a view op on a tensor of this shape and type; None also for an op that is not in the table.
 
-    `arguments` has what the op takes beside the tensor, by name, defaults included.
+    `arguments` has the op's other arguments by name, including defaults.
 
     >>> lower("aten::flatten", (2, 3, 4), "float32", None, {"start_dim": 1, "end_dim": -1})
     ((Regroup(shape=(2, 12), may_copy=True),),)
@@ -49,12 +49,12 @@ def lower(
 
 
 def is_lowered(op: str) -> bool:
-    """Whether the table has an op."""
+    """Whether the table contains an op."""
     return op in _RULES
 
 
 def could_be_steps(op: str, shape: tuple[Num, ...], arguments: Mapping[str, Any]) -> Steps | None:
-    """The steps of a view that would do where torch makes a copy: a padding by nothing and by less.
+    """Return the steps of a view that could replace a copy by torch: a padding whose margins are all zero or negative.
 
     >>> could_be_steps("aten::constant_pad_nd", (4, 6), {"pad": (-1, -2)})
     (Cut(axis=1, start=1, length=3, step=1),)

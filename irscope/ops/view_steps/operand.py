@@ -1,4 +1,4 @@
-"""The operand of one view op and what is given beside it, as the rules of this room ask for them."""
+"""The operand and the arguments of one view op, with the accessors that the rules of this room use."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from irscope.ops.view_steps.steps import Step
 __all__ = ["FRESH", "NotKnown", "Operand", "Rules", "Steps", "aten", "whole"]
 
 Steps = tuple[Step, ...]
-"""What one result is of the operand."""
+"""The steps from the operand to one result."""
 
 FRESH: Final = "fresh"
-"""What a rule gives where the result has memory of its own."""
+"""Returned by a rule when the result has memory of its own."""
 
 Rules = Mapping[str, Callable[["Operand"], Any]]
-"""For each op what makes steps of its operand: those of its result, a list of them for each result, or `FRESH`."""
+"""The rule of each op: returns the steps of its result, a list of steps for several results, or `FRESH`."""
 
 
 class NotKnown(Exception):
-    """The steps depend on an argument that is not known."""
+    """Raised when the steps depend on something that is not known."""
 
 
 class Operand:
@@ -44,7 +44,7 @@ class Operand:
         return wrap_dim(self.whole(name), self.rank if rank is None else rank)
 
     def own_axis(self, name: str) -> int:
-        """An axis that has an extent, which that of a number has not; where a wrong type hid that, nothing is known."""
+        """Return an axis that has an extent. Raises NotKnown for the nominal axis of a 0-d tensor, which a wrong type may have hidden."""
         found = self.axis(name)
         if found >= self.rank:
             raise NotKnown
@@ -58,7 +58,7 @@ class Operand:
         return tuple(wrap_dim(whole(item), self.rank) for item in (given if isinstance(given, list | tuple) else [given]))
 
     def num(self, name: str) -> Num | None:
-        """A number; None if all that is known is that there is one."""
+        """Return a number, or None if its value is not known."""
         given = self.given[name]
         return given if isinstance(given, int | Extent) else None
 
@@ -80,5 +80,5 @@ def whole(given: Any) -> int:
 
 
 def aten(rules: Rules) -> Rules:
-    """The same rules for ops of torch; several names of one rule stand side by side."""
+    """Return the rules under qualified `aten::` names; a key may list several names."""
     return {f"aten::{name}": rule for names, rule in rules.items() for name in names.split()}

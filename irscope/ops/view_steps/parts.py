@@ -1,4 +1,4 @@
-"""View ops that give parts of a tensor: slices, diagonals, windows, pieces."""
+"""View ops that return parts of a tensor: slices, diagonals, windows, pieces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _slice(self: Operand) -> Steps:
 
 
 def _bound(bound: Num | None, extent: Num) -> Num | None:
-    """Where a slice begins or ends: counted from the end if negative, and never outside; None where not known."""
+    """Return where a slice starts or ends: counted from the end if negative, and clamped to the extent; None where not known."""
     if isinstance(bound, int) and bound < 0:
         if isinstance(extent, int):
             return max(extent + bound, 0)
@@ -135,7 +135,8 @@ def _split(self: Operand) -> list[Steps]:
 
 
 def _unless_conjugate(rule: Callable[[Operand], list[Steps]]) -> Callable[[Operand], list[Steps]]:
-    """Torch computes a conjugate, which is only a mark, before an op that declares no view: then the parts are of a copy."""
+    """Restrict a rule to tensors that are not lazily conjugated: torch materializes a conjugate before an op that declares no view,
+    and then the parts are views of a copy."""
 
     def pieces(self: Operand) -> list[Steps]:
         same_if_real(self)
@@ -150,7 +151,7 @@ def _unbind(self: Operand) -> list[Steps]:
 
 
 def _cut_at(self: Operand, axis: int, name: str, sections: str) -> list[Steps]:
-    """`tensor_split`: into so many parts, the first ones larger by one; or at these places."""
+    """Return the steps of `tensor_split`: into a number of parts, the first ones larger by one, or at given indices."""
     extent = self.extent(axis)
     if self.given.get(sections) is not None:
         count = self.whole(sections)
@@ -165,7 +166,7 @@ def _tensor_split(self: Operand) -> list[Steps]:
 
 
 def _cut_along(first: int) -> Callable[[Operand], list[Steps]]:
-    """`hsplit`, `vsplit`, `dsplit`: along this axis."""
+    """Return the rule of `hsplit`, `vsplit` or `dsplit`, which split along a fixed axis."""
     return lambda self: _cut_at(self, 0 if first == 1 and self.rank == 1 else first, "indices", "sections")
 
 

@@ -1,4 +1,4 @@
-"""View ops that give all elements under other extents: regrouped, repeated, or seen as another type."""
+"""View ops that return all elements with other extents: regrouped, repeated, or reinterpreted as another type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RULES"]
 
 
 def _target(self: Operand, sizes: Sequence[Num], count: Num | None = None) -> tuple[Num, ...]:
-    """The extents with -1 worked out."""
+    """Return the extents with -1 resolved."""
     if -1 not in sizes:
         return tuple(sizes)
     count = product(self.shape) if count is None else count

@@ -1,6 +1,6 @@
-"""The few things that views do: each view op is a short list of these.
+"""The primitive steps of views: each view op is a short list of these.
 
-A step speaks of axes by number, in the tensor that it is applied to; numbers may be `Extent`s, and None where not known.
+Axes are numbered in the tensor that a step is applied to; numbers may be `Extent`s, and None where not known.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ __all__ = [
 
 
 class Permute(NamedTuple):
-    """Axes in another order."""
+    """Reorders the axes."""
 
     axes: tuple[int, ...]
 
 
 class Insert(NamedTuple):
-    """A new axis of extent 1."""
+    """Inserts an axis of extent 1."""
 
     axis: int
 
 
 class Drop(NamedTuple):
-    """Axes of extent 1 go."""
+    """Removes axes of extent 1."""
 
     axes: tuple[int, ...]
 
 
 class Pick(NamedTuple):
-    """One index of an axis, which goes."""
+    """Selects one index of an axis and removes the axis."""
 
     axis: int
     place: Num | None
 
 
 class Cut(NamedTuple):
-    """Some indices of an axis, evenly apart."""
+    """Selects evenly spaced indices of an axis."""
 
     axis: int
     start: Num | None
@@ -50,20 +50,20 @@ class Cut(NamedTuple):
 
 
 class Expand(NamedTuple):
-    """Axes of extent 1 repeat, and new ones stand in front."""
+    """Repeats axes of extent 1, and adds new ones in front."""
 
     shape: tuple[Num, ...]
 
 
 class Regroup(NamedTuple):
-    """All elements in row-major order under other extents."""
+    """Takes all elements in row-major order with other extents."""
 
     shape: tuple[Num, ...]
     may_copy: bool
 
 
 class Diagonal(NamedTuple):
-    """Two axes are walked at once, along a new last one."""
+    """Replaces two axes by a new last one along which both advance."""
 
     offset: int
     rows: int
@@ -72,7 +72,7 @@ class Diagonal(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An axis in windows: as many as fit, `step` apart, their elements along a new last axis."""
+    """Cuts an axis into as many windows as fit, `step` apart, with their elements along a new last axis."""
 
     axis: int
     size: int
@@ -81,7 +81,7 @@ class Window(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Extents and strides given outright; the offset counts from the start of the storage, None is the tensor's own."""
+    """Sets extents and strides explicitly; the offset counts from the start of the storage, None keeps the tensor's own."""
 
     shape: tuple[Num, ...]
     strides: tuple[Num, ...]
@@ -89,30 +89,30 @@ class Place(NamedTuple):
 
 
 class Retyped(NamedTuple):
-    """The same bytes as elements of another type."""
+    """Reinterprets the same bytes as elements of another type."""
 
     dtype: str
 
 
 class Paired(NamedTuple):
-    """Complex numbers as pairs along a new last axis, or one part of them."""
+    """Views complex numbers as pairs along a new last axis, or takes one part of them."""
 
     part: int | None
     dtype: str
 
 
 class Joined(NamedTuple):
-    """Pairs along the last axis as complex numbers."""
+    """Views pairs along the last axis as complex numbers."""
 
     dtype: str
 
 
 class Dense(NamedTuple):
-    """The tensor itself if it lies in this memory format, otherwise a copy that does: 0 row by row, 2 and 3 channels last."""
+    """Returns the tensor itself if it has this memory format, otherwise a copy that has: 0 row-major, 2 and 3 channels-last."""
 
     memory_format: int
     suggested: bool = False
-    """Whether it is enough that torch would suggest the format for it; gaps do not matter then."""
+    """Whether it is enough that torch would suggest the format; gaps do not matter then."""
 
 
 Step = (

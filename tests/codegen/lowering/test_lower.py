@@ -193,7 +193,7 @@ def test_an_op_without_expression_is_refused_by_name() -> None:
 
 def test_a_batch_norm_of_a_vector_is_left_to_the_library() -> None:
     made = group(lambda b, x, w: call(b, "batch_norm", x, None, None, w, w, False, 0.1, 1e-5, True), [TENSOR, TENSOR])
-    with pytest.raises(CodegenError, match="axis 1 of a result that has 1"):
+    with pytest.raises(CodegenError, match="axis 1 of a result with 1"):
         spec_of_group(made, [type_of(normal(3)), type_of(normal(3))])
 
 

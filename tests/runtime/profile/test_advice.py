@@ -160,7 +160,7 @@ def test_a_copy_that_is_the_result_is_the_caller_s_affair() -> None:
         return torch.softmax(x, -1).transpose(0, 1).contiguous()
 
     told = {last: str(on_the_machine(function, torch.ones(300, 300)).remarks) for last, function in {
-        "only the caller reads it": turned, "the ops that read it": lambda x: turned(x).cumsum(0),
+        "only the caller reads it": turned, "its users can read": lambda x: turned(x).cumsum(0),
     }.items()}  # fmt: skip
     for words, remarks in told.items():
         assert words in remarks

@@ -185,7 +185,7 @@ class ObjectStore:
         try:
             return self._opened().load(_name(key, kernel))
         except OSError as error:
-            self._refusal = _told(error)
+            self._refusal = _reason(error)
             return None
 
     def count(self, *, found: bool) -> None:
@@ -199,7 +199,7 @@ class ObjectStore:
             self._opened().save(_name(key, kernel), payload)
         except OSError as error:
             self.refused += 1
-            self._refusal = _told(error)
+            self._refusal = _reason(error)
             return False
         self._refusal = ""
         self._room -= len(payload)
@@ -239,7 +239,7 @@ class ObjectStore:
         try:
             self._opened().try_out()
         except OSError as error:
-            return _told(error)
+            return _reason(error)
         return self._refusal
 
     @property
@@ -387,7 +387,7 @@ def user_stores() -> dict[str, ObjectStore]:
     return {device: user_store(device) for device in ("cpu", "cuda")}
 
 
-def _told(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     if isinstance(error, Distrusted):
         return str(error.strerror)
     return f"it cannot be written: {error.strerror or error}"

@@ -85,7 +85,8 @@ def compile_graph(
     is_torchs = is_exact(exact)
     if is_torchs and device == "reference":
         raise ArgumentError(
-            'the device "reference" computes with NumPy, which rounds differently', hint='use device="cpu" with exact="torch"'
+            'the device "reference" computes with NumPy, which rounds differently',
+            hint='use device="cpu" with exact="torch"',
         )
     if memory not in (None, "planned"):
         raise ArgumentError(f"memory is None or 'planned', not {memory!r}")
@@ -97,9 +98,11 @@ def compile_graph(
     if memory == "planned" and use_kernels:
         graph, lean = without_workspaces(graph, exact=is_torchs)
     devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
-    told = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
+    inexact = (
+        tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
+    )
     pool = BufferPool() if pooled else None
-    made = Executable(graph, device, devices, pool, exact=is_torchs, told=(*told, *lean), memory=memory)
+    made = Executable(graph, device, devices, pool, exact=is_torchs, told=(*inexact, *lean), memory=memory)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -378,7 +381,8 @@ class Executable:
             return made
         if self.exact and library != "torch":
             raise ArgumentError(
-                'a program compiled with exact="torch" takes torch tensors', hint="pass torch.from_numpy(array) for an array"
+                'a program compiled with exact="torch" takes torch tensors',
+                hint="pass torch.from_numpy(array) for an array",
             )
         if self.device == "cuda":
             here = shared_device("cuda").availability()

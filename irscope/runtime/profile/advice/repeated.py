@@ -26,7 +26,7 @@ def repeated_remarks(evidence: Evidence) -> Iterator[Remark]:
     known = _same_in_every_call(evidence)
     yield from _rebuilt(evidence, known)
     yield from _twice(evidence, known)
-    yield from _for_nobody(evidence)
+    yield from _unused(evidence)
     yield from _in_every_turn(evidence)
 
 
@@ -91,7 +91,7 @@ def _stretches(evidence: Evidence, known: set[Node]) -> list[list[Node]]:
     return list(found.values())
 
 
-# --- twice, or for nobody -------------------------------------------------------------------------------------------
+# --- twice, or unused -----------------------------------------------------------------------------------------------
 
 
 def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
@@ -129,7 +129,7 @@ def _operand_key(evidence: Evidence, value: Value) -> object:
     return value if held is NOT_CONSTANT else repr(held)
 
 
-def _for_nobody(evidence: Evidence) -> Iterator[Remark]:
+def _unused(evidence: Evidence) -> Iterator[Remark]:
     kept = {node.id for node in remove_dead_nodes(evidence.graph).after.nodes()}
     dead = [row.node for row in evidence.rows if row.node.id not in kept and row.launches]
     by_line: dict[object, list[Node]] = {}

@@ -68,7 +68,7 @@ def survey(
         write_atomically(folder / MANIFEST, json.dumps(manifest).encode())
     except OSError as error:
         what = f"nothing can be written to {str(folder)!r}: {error.strerror}"
-        raise ArgumentError(what, hint="give a folder of yours: out=…") from None
+        raise ArgumentError(what, hint="pass a folder that you can write to: out=…") from None
     left = longest_first([source for source in listed if not has_record(folder, source, settings)], _seconds(folder))
     with progress(len(left), "surveying") as step, closing(workers.examine(left, folder, settings)) as done:
         for _ in done:

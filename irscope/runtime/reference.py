@@ -130,7 +130,7 @@ class _Interpreter:
         """Runs a fusion group, or another node whose block's parameters stand for its inputs."""
         (body,) = node.blocks
         if len(body.params) != len(node.inputs) or len(body.returns) != len(node.outputs):
-            raise self._error(node, f"the reference does not know how {node.op} runs its block")
+            raise self._error(node, f"the reference interpreter cannot run the block of {node.op}")
         self.assign(body.params, [self.values[value] for value in node.inputs])
         yield self.block(body)
         self.assign(node.outputs, [self.values[value] for value in body.returns])

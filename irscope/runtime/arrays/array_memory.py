@@ -211,10 +211,10 @@ def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] 
         same = made([like])
         others = [like.t(), like[:1], like.double(), torch._neg_view(like), torch.empty(2, 3, device="meta")]
         others.append(torch.nn.Parameter(like, requires_grad=False))
-        tells = same(torch.empty(2, 3)) is True and not any(map(same, others))
+        is_right = same(torch.empty(2, 3)) is True and not any(map(same, others))
     except Exception:  # private API of torch
         return None
-    return made if tells else None
+    return made if is_right else None
 
 
 def _without_gradient(torch: Any, tensor: Any) -> Any:

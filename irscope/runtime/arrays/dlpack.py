@@ -62,7 +62,7 @@ def borrow(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
     if array.dtype.kind not in "biufc" and not is_small_float(array.dtype):
         raise ArgumentError(
             f"an argument, a {type(value).__name__}, has elements of type {array.dtype}, which NumPy does not compute with",
-            hint="convert it to float32, or pass a tensor of torch's",
+            hint="convert it to float32, or pass a torch tensor",
         )
     return array.copy() if may_write and not array.flags.writeable else array
 

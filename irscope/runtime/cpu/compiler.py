@@ -206,7 +206,7 @@ def _reserve(size: int) -> None:
         mmap.mmap(-1, size).close()
     except (MemoryError, OSError) as error:
         raise CodegenError(
-            f"there is no memory to compile a kernel in: {size >> 20} MiB are wanted ({error})", rule="no-memory",
+            f"there is no memory to compile a kernel in: {size >> 20} MiB are needed ({error})", rule="no-memory",
             hint="free some, or raise the limit (ulimit -v)",
         ) from None  # fmt: skip
 

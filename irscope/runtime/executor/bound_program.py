@@ -210,7 +210,7 @@ def _adopted(array: Any) -> Any:
         return as_torch(array if array.flags.writeable else np.asarray(_Unlocked(array)))
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"torch cannot use an argument, an array of {array.dtype} with strides {array.strides}, where it lies: {error}",
+            f"torch cannot share the memory of an argument, an array of {array.dtype} with strides {array.strides}: {error}",
             hint="pass a copy that is an ordinary array: numpy.array(x, dtype=..., order='C')",
         ) from None
 

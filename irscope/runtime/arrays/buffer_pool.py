@@ -69,7 +69,7 @@ class BufferPool:
         return np.ndarray(tuple(shape), _NUMPY_TYPE[dtype], np.asarray(lease), 0, steps)
 
     def clear(self) -> None:
-        """Return all free blocks to the system."""
+        """Returns all free blocks to the system."""
         with self._lock:
             self._free.clear()
             self._free_bytes = 0

@@ -108,7 +108,7 @@ class StallBackoff:
         self._process = os.getpid()
 
     def is_over(self) -> bool:
-        """Whether the next call should avoid the team; a forked process has no team."""
+        """Checks whether the next call should avoid the team; a forked process has no team."""
         if self._alone > 0:
             self._alone -= 1
             return True

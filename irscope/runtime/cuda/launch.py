@@ -149,7 +149,7 @@ class CudaPlan:
         self._leases: dict[int, Lease] = {}
         self._of_graphs: list[Lease] = []
         """Memory of graphs that another library recorded, never freed: their end of life is not observable."""
-        self._one_after_another = threading.Lock()
+        self._launch_lock = threading.Lock()
         """Threads share a stream, and with it the temporary memory: the launches of one call must stay together."""
 
     def on(self, owner: Owner) -> CudaPlan:
@@ -180,7 +180,7 @@ class CudaPlan:
         if len(self.starts) == 1:
             self._launch(gpu, stream, outputs, inputs)
             return
-        with self._one_after_another:
+        with self._launch_lock:
             lease = self._memory(gpu, stream)
             own = [lease.ptr + start for start in self.starts[:-1]]
             self._launch(gpu, stream, [*outputs, *own], [*inputs, *own])

@@ -234,12 +234,12 @@ class _Planner:
             self.emit(called, node, [node])
             return
         (body,) = node.blocks
-        taken = self.slots(self.only_taken(node, body))
+        taken = self.slots(self.released(node, body))
         self.move(node, self.slots(node.inputs), self.slots(body.params), (), taken)
         yield body
         self.move(node, self.slots(body.returns), self.slots(node.outputs), [body, node])
 
-    def only_taken(self, node: Node, body: Block) -> list[Value]:
+    def released(self, node: Node, body: Block) -> list[Value]:
         """Returns a group's operands that are dead once its block has them, so that the block may release them early."""
         ending = set(self.dying.get(node, ()))
         if any(inner.blocks for inner in body.nodes):

@@ -229,12 +229,12 @@ class GroupCall:
         memory, writes = self.memory, self.writes
         operands = [slots[slot] for slot in self.reads]
         key = memory.key(operands)
-        met = self.last = self.known.get(key) or self._met(key, operands)
-        if met is None:
+        specialized = self.last = self.known.get(key) or self._specialize(key, operands)
+        if specialized is None:
             for slot, result in zip(writes, self._by_library(operands), strict=True):
                 slots[slot] = result
             return
-        found = met.ready
+        found = specialized.ready
         if len(writes) == 1 and found.make is not None:
             output = slots[writes[0]] = found.make()
             found.plan((memory.address(output),), memory.addresses(operands))
@@ -245,7 +245,7 @@ class GroupCall:
         for slot, result in zip(writes, results, strict=True):
             slots[slot] = result
 
-    def _met(self, key: Hashable, operands: Sequence[Any]) -> Specialization | None:
+    def _specialize(self, key: Hashable, operands: Sequence[Any]) -> Specialization | None:
         """Returns the specialisation for operands whose layout may be new."""
         if key not in self.known:
             if len(self.known) >= _MOST:

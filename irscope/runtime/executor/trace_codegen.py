@@ -132,7 +132,7 @@ class _Writer:
             for slot in code.writes[position]:
                 if slot not in dying:
                     self.line(position, f"slots[{slot}] = v{slot}")
-            self.bury(position, dead)
+            self.clear_dead(position, dead)
             if self.stamp is not None:
                 self.line(position, "mark(clock())")
         self.line(self.stop - 1, f"return {self.stop}")
@@ -174,22 +174,22 @@ class _Writer:
         if writes or unpacks:
             self.line(position, f"{left} = {text}" if writes else text)
 
-    def group(self, position: int, call: GroupCall, met: Specialization) -> None:
-        memory, names, key, mark = call.memory, self.names, met.key, f"_{position}"
+    def group(self, position: int, call: GroupCall, layout: Specialization) -> None:
+        memory, names, key, mark = call.memory, self.names, layout.key, f"_{position}"
         reads = [self.read(position, slot) for slot in call.reads]
-        names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, met.same, memory.key
+        names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, layout.same, memory.key
         given = "".join([f"{name}, " for name in reads])
         strange = f"key_of(({given})) != key{mark}"
         assert isinstance(key, tuple), "a key has one entry per operand"
         tensors = [name for name, kind in zip(reads, key, strict=True) if isinstance(kind, tuple)]
         numbers = [slot for slot, kind in zip(call.reads, key, strict=True) if not isinstance(kind, tuple)]
-        if met.same is not None and self.constant.issuperset(numbers):  # constant numbers need no check
+        if layout.same is not None and self.constant.issuperset(numbers):  # constant numbers need no check
             nested = "".join([f"{name}.is_nested or " for name in tensors])  # torch's comparison crashes the process on one
             strange = f"{nested}not same{mark}({', '.join(tensors)}) and {strange}"
         self.line(position, f"if {strange}:")
         self.line(position, f"return spill(slots, locals(), {position})", 1)
-        taken = met.ready.in_place
-        for place, (slot, make) in enumerate(zip(call.writes, met.ready.makers, strict=True)):
+        taken = layout.ready.in_place
+        for place, (slot, make) in enumerate(zip(call.writes, layout.ready.makers, strict=True)):
             if place in taken:
                 self.line(position, f"v{slot} = {reads[taken[place]]}")
                 continue
@@ -202,9 +202,9 @@ class _Writer:
             memory.address_text.format(name) if isinstance(kind, tuple) else name
             for name, kind in zip(reads, key, strict=True)
         ]
-        self.line(position, launch_text(met.ready.plan, outputs, inputs, names, mark))
+        self.line(position, launch_text(layout.ready.plan, outputs, inputs, names, mark))
 
-    def bury(self, position: int, dead: tuple[int, ...]) -> None:
+    def clear_dead(self, position: int, dead: tuple[int, ...]) -> None:
         held = [slot for slot in dead if slot in self.local]
         for slot in dead:
             if slot in self.kept or slot not in self.local:

@@ -129,11 +129,11 @@ class _Builder:
         schema = schema_of(node)
         space, _, name = node.op.partition("::")
         if schema is None or schema.is_vararg or node.blocks or space == "prim":
-            raise self.stranger(node)
+            raise self.unsupported(node)
         try:
             overload = getattr(getattr(getattr(self.torch.ops, space), name), schema.overload or "default")
         except AttributeError:
-            raise self.stranger(node) from None
+            raise self.unsupported(node) from None
         args, named = [], {}
         for argument, given in zip(schema.arguments, operands, strict=False):
             if isinstance(given, int) and argument.name in _NAMES:
@@ -152,7 +152,7 @@ class _Builder:
         self.held[name] = held
         return self.made.get_attr(name)
 
-    def stranger(self, node: Node) -> ArgumentError:
+    def unsupported(self, node: Node) -> ArgumentError:
         return ArgumentError(
             f"{node.op} cannot be expressed in torch.fx", where=repr(node), hint="pass the model itself: eager=model"
         )

@@ -68,7 +68,7 @@ def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
     pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
 ) -> Executable:  # fmt: skip
-    """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
+    """Compiles a graph, or the graph of a fusion, to run on `"cpu"`, `"cuda"` or `"reference"`.
 
     Groups whose shapes are known are compiled now, the others when they first run; inputs of unknown strides are assumed
     row-major until a call has others. With `share_kernels=False` every group gets its own kernel; with `disk_cache=False`
@@ -151,9 +151,9 @@ class Executable:
         """Checks the addresses of arguments, if they make a difference."""
         self._calls = KnownCalls()
         """The fast path, for arguments like earlier ones."""
-        self._said = ""
+        self._last_warning = ""
         """The last warning about a model whose modes changed after capture; empty while they are unchanged."""
-        self._long_ways = 0
+        self._slow_calls = 0
         """The number of calls that took the slow path."""
         self._turn = Turn(Rank.PROGRAM)
         self._is_torchs = are_torchs(list(graph.bound.values()))
@@ -242,23 +242,23 @@ class Executable:
 
         Raises ArgumentError for arguments that the program was not loaded for, and RunError when an op fails."""
         if self.graph.modes is not None:
-            self._say_modes(self.graph.modes)
+            self._warn_of_modes(self.graph.modes)
         result = self._calls.quick(args)
         if result is MISSED:
             result = self._calls.like(args)(args)
-        return self._long_way(args) if result is MISSED else result
+        return self._slow_path(args) if result is MISSED else result
 
-    def _say_modes(self, modes: Callable[[], str]) -> None:
+    def _warn_of_modes(self, modes: Callable[[], str]) -> None:
         """Warns, once per change, when a model is in other modes than those it was captured in."""
         text = modes()
-        if text and text != self._said:
+        if text and text != self._last_warning:
             warn_caller(text)
-        self._said = text
+        self._last_warning = text
 
-    def _long_way(self, args: Sequence[Any]) -> Any:
+    def _slow_path(self, args: Sequence[Any]) -> Any:
         """Runs, and compiles a fast path for arguments like these; ever more rarely where they differ from call to call."""
-        self._long_ways += 1
-        rare = self._long_ways & (self._long_ways - 1) == 0
+        self._slow_calls += 1
+        rare = self._slow_calls & (self._slow_calls - 1) == 0
         program = self._programs.get(self._library_of(args))
         converted = len(args) != len(self._free) or any(type(args[index]) is not float for index in self._floats)
         writes = rare and program is not None and not converted
@@ -279,7 +279,7 @@ class Executable:
         return "torch" if self._is_torchs or are_torchs(args) or self._is_lent(args) else "numpy"
 
     def _is_lent(self, args: Sequence[Any]) -> bool:
-        """Whether torch computes on arrays that are not torch's, because NumPy cannot compute in their element type."""
+        """Checks whether torch computes on arrays that are not torch's, because NumPy cannot compute in their element type."""
         if self.device != "cpu" or self._is_torchs or are_torchs(args):
             return False
         small = self._has_small_floats or any(is_small_float(getattr(leaf, "dtype", None)) for leaf in leaves(args))

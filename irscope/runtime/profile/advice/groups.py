@@ -73,7 +73,7 @@ def _described(nodes: list[Node]) -> str:
 
 
 def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
-    """Yields nodes that are in no kernel but beside one, with the cost of passing their operands and results through memory."""
+    """Yields remarks on nodes beside a kernel but in none, with the cost of passing their values through memory."""
     rows = evidence.readings.rows("fused")
     graph = fusion.graph
     found = []

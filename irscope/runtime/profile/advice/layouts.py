@@ -81,7 +81,7 @@ def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
 
 
 def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
-    """Yields operands whose order of dimensions differs from the others', where the op is far below the speed of a copy."""
+    """Yields a remark on operands transposed against the others, where the op is far below the speed of a copy."""
     given = [facts for facts in row.cost.operands if facts is not None and facts.bytes * _EXPANDS >= _largest(row)]
     made = evidence.result(row.node)
     every = [*given, made] if made is not None and made.bytes * _EXPANDS >= _largest(row) else given

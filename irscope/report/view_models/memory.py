@@ -113,7 +113,7 @@ class LayoutView(TypedDict):
     """In words; empty where not even the number of axes is known."""
     axes: list[AxisView]
     root: int
-    """The value whose buffer it lies in; 0 where that is only known at the run."""
+    """The value whose buffer it lies in; 0 where that is known only at run time."""
     buffer: BufferView | None
     """The map of that buffer, if views lie in it; a stored layout has it in `buffers` of the view."""
     others: list[str]
@@ -127,7 +127,7 @@ class CopyView(TypedDict):
     value: int
     label: str
     bytes: int
-    """-1 where they are only known at the run."""
+    """-1 where they are known only at run time."""
     because: str
     """Which step failed, and what would make it a view."""
 

@@ -85,7 +85,7 @@ def compile_graph(
     is_torchs = is_exact(exact)
     if is_torchs and device == "reference":
         raise ArgumentError(
-            'the device "reference" computes with NumPy, which rounds differently',
+            'the device "reference" computes with NumPy, which rounds differently from torch',
             hint='use device="cpu" with exact="torch"',
         )
     if memory not in (None, "planned"):

@@ -49,7 +49,7 @@ def _extent(views: ViewAliases, root: Value) -> int:
 
 
 def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
-    """The map of one buffer; values whose bytes are only known at the run are left out."""
+    """The map of one buffer; values whose bytes are known only at run time are left out."""
     root = views.graph.value(root)
     names = views.graph.names
     sets = {

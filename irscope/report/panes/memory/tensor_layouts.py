@@ -91,7 +91,7 @@ class LayoutViews:
         open_ = sum(id not in then_copied and not is_view.get(id) for id in now_copied)
         would, do = _amount(then_copied.values(), "would copy"), _amount(now_copied.values(), "copying")
         told = (
-            f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){f', and of {open_} it is only known at the run' if open_ else ''}; "
+            f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){f', and of {open_} it is known only at run time' if open_ else ''}; "
             f"the peak by plan would be {byte_count(memory_plan(then.graph).peak)} (now {byte_count(memory_plan(graph).peak)})"
         )
         return AssumedLayout(told=told, views=views[:_MOST_COPIES], copies=copies[:_MOST_COPIES])

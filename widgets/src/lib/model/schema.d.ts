@@ -442,7 +442,7 @@ export interface LayoutView {
   /** In words; empty where not even the number of axes is known. */
   layout: string;
   axes: AxisView[];
-  /** The value whose buffer it lies in; 0 where that is only known at the run. */
+  /** The value whose buffer it lies in; 0 where that is known only at run time. */
   root: number;
   /** The map of that buffer, if views lie in it; a stored layout has it in `buffers` of the view. */
   buffer: BufferView | null;
@@ -455,7 +455,7 @@ export interface CopyView {
   id: number;
   value: number;
   label: string;
-  /** -1 where they are only known at the run. */
+  /** -1 where they are known only at run time. */
   bytes: number;
   /** Which step failed, and what would make it a view. */
   because: string;

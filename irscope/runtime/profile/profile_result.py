@@ -163,7 +163,7 @@ class Profile(Readings):
             return ""
         most = max((step.threads for way in self.ways.values() for step in way.timeline()), default=1)
         ours = f"Kernels run on up to {plural(most, 'thread')}" if most > 1 else "Kernels run on one thread"
-        return f"{ours}; how the library splits its own ops is unknown.  "
+        return f"{ours}; how the library splits its own ops is unknown. "
 
     def __repr__(self) -> str:
         lines = [f"{self.name} on {self.device}: {self.verdict()}"]

@@ -1,1 +1,1 @@
-"""Benchmarks as a user runs them: `irscope bench --suite kernels|models|gpu`. See `irscope.bench.suite`."""
+"""Benchmarks for users: `irscope bench --suite kernels|models|gpu`. See `irscope.bench.suite`."""

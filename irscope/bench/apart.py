@@ -1,7 +1,7 @@
-"""Jobs in a process of their own, whose results are there at once: one that crashes, hangs or spoils the GPU costs itself.
+"""Jobs in a separate process, whose results arrive as they finish: a job that crashes, hangs or breaks the GPU fails alone.
 
 The process appends a line of JSON to a file when a job begins and when it ends. If the process dies, or is silent for too
-long, the job that had begun is the one to blame; another process goes on with the rest.
+long, the running job is blamed, and another process continues with the rest.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from irscope._base.concurrency.temporary import temporary_folder
 __all__ = ["Job", "apart", "work"]
 
 _LOOK: Final = 0.1
-"""Seconds between looks at the file."""
+"""Seconds between reads of the file."""
 _FAILURES: Final = 3
-"""Processes in a row that may die before their first job: then all would."""
+"""The consecutive processes that may die before their first job; further ones would die too."""
 
 Job = dict[str, Any]
 
@@ -29,9 +29,9 @@ Job = dict[str, Any]
 def apart(
     jobs: Sequence[Job], code: str, *, until: float, patience: float = 120.0,
 ) -> Iterator[tuple[Job, dict[str, Any]]]:  # fmt: skip
-    """Each job with its result, or with `{"error": …}`; those that have not begun `until` then are left out.
+    """Yields each job with its result, or with `{"error": …}`; jobs that have not begun by `until` are left out.
 
-    `code` is a program for Python that calls `work`: `sys.argv` has the file of jobs and that of results. `until` is on the
+    `code` is a Python program that calls `work`: `sys.argv` has the file of jobs and that of results. `until` is on the
     clock of `time.monotonic`; `patience` is the longest silence of a process, in seconds.
     """
     left, failures = list(jobs), 0
@@ -56,13 +56,13 @@ def _one_process(jobs: Sequence[Job], code: str, until: float, patience: float) 
         try:
             with results.open() as lines:
                 while True:
-                    ended = process.poll() is not None  # before the last look
+                    ended = process.poll() is not None  # checked before the last read
                     for line in _whole_lines(lines):
-                        heard, said = time.monotonic(), json.loads(line)
-                        job = jobs[said["job"]]
-                        running = None if "result" in said else job
-                        if "result" in said:
-                            yield job, said["result"]
+                        heard, message = time.monotonic(), json.loads(line)
+                        job = jobs[message["job"]]
+                        running = None if "result" in message else job
+                        if "result" in message:
+                            yield job, message["result"]
                     if ended or time.monotonic() - heard > patience:
                         break
                     time.sleep(_LOOK)
@@ -76,7 +76,7 @@ def _one_process(jobs: Sequence[Job], code: str, until: float, patience: float) 
 
 
 def _whole_lines(file: Any) -> Iterator[str]:
-    """The lines that are complete by now."""
+    """Yields the lines that are complete by now."""
     while True:
         place = file.tell()
         line = file.readline()
@@ -87,7 +87,7 @@ def _whole_lines(file: Any) -> Iterator[str]:
 
 
 def work(run: Callable[[Job], dict[str, Any]], is_sound: Callable[[], bool], tasks: str, results: str) -> None:
-    """What the process does: run the jobs in order, until the time is up or an error has spoiled it."""
+    """Runs the jobs in order, in the separate process, until the time is up or an error has broken it."""
     given = json.loads(Path(tasks).read_text())
     until = time.monotonic() + given["seconds"]
     with Path(results).open("a") as file:

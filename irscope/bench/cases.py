@@ -1,7 +1,7 @@
-"""The kernels of the suite: each as a program, and as what other libraries are given to compute the same.
+"""The kernels of the suite, each as a program and as the equivalent functions of other libraries.
 
-k1 is an LSTM's gates, k2 a bias and an erf-GELU, k3 twelve mixed ops; softmax, layernorm and rmsnorm go over rows of 1024;
-the sums gather rows, columns, and everything. All are in float32 unless the suite says otherwise.
+k1 is an LSTM's gates, k2 a bias and an erf-GELU, k3 twelve mixed ops; softmax, layernorm and rmsnorm work on rows of 1024;
+the sums reduce rows, columns, and everything. All are in float32 unless the suite says otherwise.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ class Case:
     text: str
     """The program."""
     vectors: int
-    """How many operands have the full size; those after them are rows of `COLUMNS`, or a bias along the columns."""
+    """The number of operands of full size; those after them are rows of `COLUMNS`, or a bias along the columns."""
     rows: int = 0
-    """How many operands are one row."""
+    """The number of operands that are one row."""
     is_matrix: bool = False
     torch: Callable[[Any], Callable[..., Any]] | None = None
-    """Given the module torch, a function of the operands."""
+    """Takes the module torch and returns a function of the operands."""
     jax: Callable[[Any, Any], Callable[..., Any]] | None = None
-    """Given jax and jax.numpy."""
+    """Takes jax and jax.numpy and returns a function of the operands."""
     numexpr: str = ""
-    """The expression over `x0`, `x1`, …; empty if numexpr has not all of its functions."""
+    """The expression over `x0`, `x1`, …; empty if numexpr lacks one of its functions."""
     cupy: Callable[[Any], Callable[..., Any]] | None = None
-    """Given cupy, a function that `cupy.fuse` takes, or runs op by op."""
+    """Takes cupy and returns a function for `cupy.fuse`, or to run op by op."""
     memory_bound: bool = True
-    """Whether a large one is expected to be as fast as memory."""
+    """Whether large sizes are expected to run at memory speed."""
 
     @property
     def group_text(self) -> str:
-        """The program as one fusion group: fusion itself leaves an op alone that has no neighbours."""
+        """The program as one fusion group: fusion itself does not group a single op."""
         head, *body, last = self.text.strip().splitlines()
         operands = re.findall(r"%\w+(?= : Tensor)", head)
         kind = "reduction" if self.is_reduction else "pointwise"
@@ -55,11 +55,11 @@ class Case:
 
     @property
     def is_reduction(self) -> bool:
-        """Whether an element of the result needs more than its own place in the operands."""
+        """Whether an element of the result depends on other places in the operands than its own."""
         return self.is_matrix and self.memory_bound
 
     def shapes(self, size: int) -> list[tuple[int, ...]]:
-        """The shapes of the operands, for about so many elements."""
+        """Returns the shapes of the operands, for about `size` elements."""
         full: tuple[int, ...] = (max(1, round(size / COLUMNS)), COLUMNS) if self.is_matrix else (size,)
         return [full] * self.vectors + [(COLUMNS,)] * self.rows
 

@@ -1,9 +1,9 @@
 """The suite on a GPU: every case at sizes from 2^14 to 2^28 in float32 and bfloat16, beside torch, torch.compile and CuPy.
 
-One command, at most eight minutes: the sizes that the targets are about come first, and what there is no time for is
-named. Measuring is left to a process of its own (`apart`), so that a kernel that crashes or hangs costs its own figures.
-The results are written after every run, under the device's name, with the targets judged at the end. Without a GPU it
-says what is missing; `dry` then still generates every kernel, and compiles it where NVRTC is there, which needs no GPU.
+It is one command of at most eight minutes: the sizes of the targets come first, and cases without time left are named.
+Measuring runs in a separate process (`apart`), so a kernel that crashes or hangs loses only its own figures. The results
+are written after every run, under the device's name, with the targets judged at the end. Without a GPU it reports what is
+missing; `dry` then still generates every kernel, and compiles it where NVRTC is available, which needs no GPU.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from irscope.runtime.machine import describe
 __all__ = ["gpu_suite", "jobs_of", "measure", "run_jobs"]
 
 _SIZES: Final = tuple(1 << power for power in (26, 16, 28, 20, 14, 24, 18, 22))
-"""In the order in which they are measured: a large and a small one first, between them last."""
+"""In the order of measurement: a large and a small one first, intermediate ones last."""
 _QUICK_SIZES: Final = tuple(1 << power for power in (26, 16, 22))
 _SECONDS: Final = 440.0
-"""After which no run begins: with the last run, and what begins before the first, eight minutes."""
+"""The time after which no run begins: with the last run, and the setup before the first, eight minutes."""
 _CODE: Final = "import sys; from irscope.bench.gpu import measure; measure(*sys.argv[1:])"
 
 
 def gpu_suite(
     *, quick: bool, names: Sequence[str], peers: Sequence[str] | None, dry: bool, say: Callable[[str], object]
 ) -> dict[str, Any]:
-    """Run it, or with `dry` only compile. Raises DeviceUnavailable with what is missing."""
+    """Runs the suite, or with `dry` only compiles it. Raises DeviceUnavailable with what is missing."""
     if dry:
         return dry_run(names, say)
     here = device_named("cuda").availability()
@@ -69,13 +69,13 @@ def _torch_trouble() -> str:
 
 
 def _folder() -> Path:
-    """Where results are kept: with the benchmarks of a checkout, otherwise here."""
+    """Returns the folder of results: with the benchmarks of a checkout, otherwise the current one."""
     folder = Path(__file__).parents[2] / "tests" / "benchmarks" / "results"
     return folder if folder.exists() else Path.cwd()
 
 
 def jobs_of(names: Sequence[str], peers: Sequence[str], *, quick: bool) -> list[Job]:
-    """Every case in every element type at every size, as plain data; the most telling sizes first."""
+    """Returns every case in every element type at every size, as plain data; the most informative sizes first."""
     return [
         {"case": case.name, "dtype": dtype, "size": size, "peers": list(peers), "rounds": 5 if quick else 7}
         for size in (_QUICK_SIZES if quick else _SIZES) for case in CASES if not names or case.name in names
@@ -86,9 +86,9 @@ def jobs_of(names: Sequence[str], peers: Sequence[str], *, quick: bool) -> list[
 def run_jobs(
     jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callable[[str], object], *, until: float
 ) -> dict[str, Any]:
-    """Measure all, and put runs, targets and what was left out into `found`, which is in the file after every run.
+    """Measures all jobs; adds runs, targets and what was left out to `found`, which is written to the file after every run.
 
-    Ctrl-C ends the measuring and not the report.
+    Ctrl-C ends the measuring but not the report.
     """
     runs: list[dict[str, Any]] = []
     found |= {"runs": runs, "file": file.name, "interrupted": False}
@@ -102,13 +102,13 @@ def run_jobs(
     _write(found, jobs, file)
     say(table_of(found["targets"]))
     failed = sum("error" in run for run in runs)
-    say(f"{len(runs)} measured, {failed} of them failed; {len(found['left_out'])} left out for want of time")
+    say(f"{len(runs)} measured, {failed} of them failed; {len(found['left_out'])} left out for lack of time")
     say(f"wrote {file}")
     return found
 
 
 def _write(found: dict[str, Any], jobs: Sequence[Job], file: Path) -> None:
-    """The file as a whole, or not at all."""
+    """Writes the whole file, or nothing."""
     done = {(run["case"], run["dtype"], run["size"]) for run in found["runs"]}
     asked = ((job["case"], job["dtype"], job["size"]) for job in jobs)
     found["left_out"] = [list(each) for each in asked if each not in done]
@@ -119,7 +119,7 @@ def _write(found: dict[str, Any], jobs: Sequence[Job], file: Path) -> None:
 
 
 def measure(tasks: str, results: str) -> None:
-    """What the measuring process does."""
+    """Runs in the measuring process."""
     torch = import_module("torch")
     cases = {case.name: case for case in CASES}
 
@@ -142,7 +142,7 @@ def measure(tasks: str, results: str) -> None:
 
 
 def line_of(run: dict[str, Any]) -> str:
-    """One run in one line."""
+    """Returns one run in one line."""
     cells = [f"{run['case']:<12} {run['dtype']:<9} 2^{run['size'].bit_length() - 1}"]
     if "error" in run:
         return f"{cells[0]} failed: {run['error']}"

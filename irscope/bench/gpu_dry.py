@@ -1,4 +1,4 @@
-"""The kernels of the suite `gpu` without a GPU: every text generated, and compiled where NVRTC is there."""
+"""The kernels of the suite `gpu` without a GPU: every text is generated, and compiled where NVRTC is available."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ARCHITECTURES: Final = ("80", "90", "100")
 
 
 def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> dict[str, Any]:
-    """Generate the text of every kernel of the suite; compile each for three architectures where NVRTC is there."""
+    """Generates the text of every kernel of the suite; compiles each for three architectures where NVRTC is available."""
     device = CudaDevice()
     runs: list[dict[str, Any]] = []
     nvrtc = ""
@@ -52,7 +52,7 @@ def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> 
 
 
 def programs(names: Sequence[str], size: int = 1 << 20) -> Iterator[tuple[Case, str, Graph]]:
-    """Every case in every element type, for about so many elements: large ones load and store past the caches."""
+    """Yields every case in every element type, for about `size` elements: large ones bypass the caches."""
     from irscope.analysis.shapes import infer, refine
     from irscope.ir.text import parse
 
@@ -73,7 +73,7 @@ def plans_of(graph: Graph) -> Iterator[LaunchPlan]:
 
 
 def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
-    """One kernel, compiled for each architecture if it could be."""
+    """Returns the record of one kernel, compiled for each architecture if possible."""
     found: dict[str, Any] = {"kernel": kernels[0].name, "lines": kernels[0].source.text.count("\n")}
     if all(kernel.resources for kernel in kernels):
         found["registers"] = {kernel.architecture: kernel.registers for kernel in kernels}
@@ -83,7 +83,7 @@ def _looked_at(kernels: Sequence[CudaKernel]) -> dict[str, Any]:
 
 
 def _nvrtc_trouble(device: CudaDevice) -> str:
-    """Why nothing can be compiled."""
+    """Returns the reason why nothing can be compiled."""
     try:
         device.compiler.version()
     except IrscopeError as error:

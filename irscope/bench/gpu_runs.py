@@ -1,9 +1,9 @@
 """One case at one size on the GPU: ours, eager torch, torch.compile and CuPy in turns, and the copy that is the limit.
 
-Times are the device's own: events around a batch of calls that go through sets of operands larger than the level-two cache
-together. Small sizes are also timed as one CUDA graph of such a batch, which leaves the host's part out; CuPy takes no part
-in that, whose memory torch's recordings do not know. The limit is the fastest copy of as many bytes. A competitor that
-fails is named with the reason, and the others go on.
+Times are the device's own: events around a batch of calls that cycle through sets of operands that together exceed the
+level-two cache. Small sizes are also timed as one CUDA graph of such a batch, which excludes the host's part; CuPy does not
+take part in that, since torch's graph capture does not know its memory. The limit is the fastest copy of as many bytes. A
+competitor that fails is named with the reason, and the others continue.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ OURS: Final = "irscope"
 PEERS: Final = ("eager", "torch.compile", "cupy.fuse")
 _GRAPHED: Final = (OURS, "eager", "torch.compile")
 _GRAPH_SIZES: Final = 1 << 20
-"""Elements up to which a CUDA graph is timed too."""
+"""The most elements for which a CUDA graph is timed too."""
 _MOST_SETS: Final = 64
 _TURN: Final = 15e-3
-"""Seconds that a turn of one competitor should take."""
+"""The intended seconds of one competitor's turn."""
 
 
 @dataclass
@@ -40,11 +40,11 @@ class Contest:
     sets: list[list[Any]]
     rivals: dict[str, Callable[..., Any]] = field(default_factory=dict)
     firsts: dict[str, float] = field(default_factory=dict)
-    """Seconds until a competitor's first result: compiling, mostly."""
+    """Seconds until a competitor's first result, mostly compiling."""
     missing: list[tuple[str, str]] = field(default_factory=list)
 
     def enter(self, label: str, make: Callable[[], Callable[..., Any]]) -> None:
-        """Add a competitor that can be made and runs once."""
+        """Adds a competitor if it can be built and run once."""
         start = time.perf_counter()
         try:
             rival = make()
@@ -52,12 +52,12 @@ class Contest:
             self.torch.cuda.synchronize()
         except Exception as error:
             self.missing.append((label, told(error)))
-            self.torch.cuda.synchronize()  # what it left behind may be an error of the GPU, which ends the process
+            self.torch.cuda.synchronize()  # a pending GPU error ends the process here
             return
         self.rivals[label], self.firsts[label] = rival, time.perf_counter() - start
 
     def times(self, rounds: int) -> dict[str, Measurement]:
-        """Seconds of a call by the device's events, all in turn."""
+        """Returns the seconds of a call by the device's events, all in turn."""
         calls = {label: self._calls(rival) for label, rival in self.rivals.items()}
         taken: dict[str, list[float]] = {label: [] for label in self.rivals}
         for turn in range(rounds):
@@ -67,7 +67,7 @@ class Contest:
         return {label: Measurement(label, tuple(seconds)) for label, seconds in taken.items()}
 
     def graph_times(self, rounds: int) -> dict[str, float]:
-        """Median seconds of a call inside a CUDA graph; nothing for what cannot be captured."""
+        """Returns the median seconds of a call inside a CUDA graph, for the competitors that can be captured."""
         found: dict[str, float] = {}
         for label in _GRAPHED:
             if label not in self.rivals:
@@ -120,13 +120,13 @@ class Contest:
 
 
 def told(error: BaseException) -> str:
-    """An error in one line."""
+    """Returns an error in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:300]
 
 
 def measured(torch: Any, case: Case, dtype: str, size: int, peers: Sequence[str], rounds: int) -> dict[str, Any]:
-    """Every competitor's times, errors and first results, as plain data."""
+    """Returns every competitor's times, errors and first results, as plain data."""
     kind = getattr(torch, dtype)
     generator = torch.Generator(device="cuda").manual_seed(0)
 
@@ -177,7 +177,7 @@ def _compiled(torch: Any, eager: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _copy_time(torch: Any, moved: int, count: int, rounds: int) -> float:
-    """Seconds of a copy that moves as many bytes, of operands as many as the competitors had."""
+    """Returns the seconds of a copy that moves as many bytes, through as many sets of operands as the competitors had."""
     half = max(moved // 2 // 4, 1)
     target = torch.empty(half, device="cuda")
     copying = Contest(torch, [[torch.ones(half, device="cuda")] for _ in range(count)])
@@ -186,7 +186,7 @@ def _copy_time(torch: Any, moved: int, count: int, rounds: int) -> float:
 
 
 def _errors(torch: Any, contest: Contest, eager: Callable[..., Any]) -> dict[str, float]:
-    """The largest difference from the exact result, as a part of the largest element; where there is room for it."""
+    """Returns the largest difference from the exact result relative to the largest element, if the memory suffices."""
     try:
         exact = eager(*[tensor.double() for tensor in contest.sets[0]])
         scale = exact.abs().max()
@@ -201,7 +201,7 @@ def _errors(torch: Any, contest: Contest, eager: Callable[..., Any]) -> dict[str
 
 
 def _cupy_rival(torch: Any, case: Case) -> Callable[..., Any]:
-    """CuPy on torch's memory: fused if `cupy.fuse` can, which it cannot with reductions, and then op by op.
+    """Returns CuPy's function on torch's memory: fused if `cupy.fuse` can, which excludes reductions, otherwise op by op.
 
     Both work on the default stream here.
     """

@@ -1,4 +1,4 @@
-"""What the suite `gpu` is meant to reach, and what it did: share of copy at large sizes, and time against the others."""
+"""The targets of the suite `gpu` and their verdicts: share of copy at large sizes, and time against the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from irscope.bench.gpu_runs import OURS
 __all__ = ["judged", "table_of"]
 
 _LARGE: Final = 1 << 26
-"""Elements from which a kernel that is bound by memory should be as fast as a copy."""
+"""The least elements at which a memory-bound kernel should be as fast as a copy."""
 _COPY: Final = 0.92
 
 Run = Mapping[str, Any]
 
 
 def judged(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """One record for each target: what is wanted, what was reached on the whole and at worst, and by how many cases."""
+    """Returns one record for each target: the wanted figure, the mean and the worst one reached, and the number of cases."""
     bound = {case.name for case in CASES if case.memory_bound}
     large = [run for run in runs if run["size"] >= _LARGE and run["case"] in bound]
     return [
@@ -39,12 +39,12 @@ def _times(peer: str, kind: str) -> Callable[[Mapping[str, Any]], float]:
 def _verdict(
     what: str, runs: Iterable[Run], of: Callable[[Mapping[str, Any]], float], wanted: float, every: bool
 ) -> dict[str, Any]:
-    """Of the runs that have the figure. With `every`, the worst must reach what is wanted, otherwise the mean."""
+    """Judges the runs that have the figure. With `every`, the worst must reach what is wanted, otherwise the mean."""
     found: list[tuple[float, Run]] = []
     for run in runs:
         try:
             found.append((of({row["label"]: row for row in run.get("rows", ())}), run))
-        except (KeyError, TypeError):  # a competitor that took no part, or a time that there is not
+        except (KeyError, TypeError):  # a competitor that took no part, or a missing time
             continue
     if not found:
         return {"target": what, "wanted": wanted, "by": "worst" if every else "mean", "cases": 0, "met": None}
@@ -58,7 +58,7 @@ def _verdict(
 
 
 def table_of(targets: Iterable[Mapping[str, Any]]) -> str:
-    """The verdicts as lines to print."""
+    """Returns the verdicts as lines to print."""
     lines = []
     for each in targets:
         if each["met"] is None:

@@ -1,8 +1,8 @@
-"""The suite of kernels: every case at every size on a number of threads, ours beside what is installed.
+"""The suite of kernels: every case at every size on a number of threads, ours beside the installed competitors.
 
-Thread counts run in processes of their own that may use only as many processors: some libraries decide at their import.
-Within a process one comparison follows another (see `irscope.runtime.measure.benchmark` for what is fair in it). Ours is the
-compiled program, called with tensors like the others; what calling its kernel alone takes is said for the smallest size.
+Each thread count runs in a separate process restricted to as many processors: some libraries decide at import time. Within
+a process one comparison follows another (see `irscope.runtime.measure.benchmark` for what makes it fair). Ours is the
+compiled program, called with tensors like the others; for the smallest size the time of its kernel alone is added.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class KernelRun:
     threads: int
     comparison: Comparison
     kernel_call_us: float | None = None
-    """Microseconds that one call of the kernel takes with memory for its result at hand, where the program is one."""
+    """Microseconds of one call of the kernel with memory for its result allocated, where the program is one kernel."""
 
 
 def kernel_runs(
     threads: int, sizes: Sequence[int] = SIZES, *, names: Sequence[str] = (), peers: Sequence[str] = PEERS,
     rounds: int = 9, rotate: bool = False, step: Callable[[str], object] = str,
 ) -> Iterator[KernelRun]:  # fmt: skip
-    """Measure in this process. `step` hears what comes next; `names` chooses cases."""
+    """Measures in this process. `step` is called with the name of the next case; `names` chooses cases."""
     _use(threads)
     for case in CASES:
         if names and case.name not in names:
@@ -62,7 +62,7 @@ def kernel_runs(
 
 
 def _use(threads: int) -> None:
-    """Let this process use so many processors, and torch as many threads."""
+    """Restricts this process to this many processors, and torch to as many threads."""
     if hasattr(os, "sched_setaffinity"):
         mine = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, mine[:threads])
@@ -89,7 +89,7 @@ def _with_missing(found: Comparison, missing: Sequence[tuple[str, str]]) -> Comp
 
 
 def _kernel_call(program: Any, operands: Sequence[Any]) -> float | None:
-    """Microseconds of one call of a program's only kernel: the best of turns."""
+    """Returns the microseconds of one call of a program's only kernel: the best of several turns."""
     made = compile_graph(program)
     output = made(*operands)
     groups = [node for node in made.graph.nodes() if node.op == "prim::FusionGroup"]

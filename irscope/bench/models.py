@@ -1,4 +1,4 @@
-"""The suite of whole models: what fusion and shared kernels buy beside torch op by op, the model itself and torch.compile.
+"""The suite of whole models: the effect of fusion and shared kernels beside torch op by op, the model itself and torch.compile.
 
 The models are those of the examples (YOLOv3 with Darknet-53 at a small image, a hand-written LSTM over 100 steps, a
 BERT encoder of four layers) and a tiny vision transformer of the transformers package; all with random weights.
@@ -24,9 +24,9 @@ __all__ = ["MODELS", "model_runs"]
 @dataclass(frozen=True)
 class _Model:
     source: Any
-    """What is loaded."""
+    """The program that `load` reads."""
     eager: Any
-    """The model itself, which torch.compile takes."""
+    """The model itself, which torch.compile compiles."""
     args: tuple[Any, ...]
 
 
@@ -81,7 +81,7 @@ def model_runs(
     threads: int, *, names: Sequence[str] = (), peers: Sequence[str] = ("eager", "torch.compile"), rounds: int = 7,
     step: Callable[[str], object] = str,
 ) -> Iterator[Comparison | tuple[str, str]]:  # fmt: skip
-    """Measure in this process; gives a name and a reason for a model that cannot be made here."""
+    """Measures in this process; yields a name and a reason for a model that cannot be built here."""
     try:
         import torch
     except ImportError:
@@ -104,7 +104,7 @@ def model_runs(
 
 
 def _find_examples() -> None:
-    """Make the examples importable: the checkout's, or the installed ones."""
+    """Makes the examples importable: the checkout's, or the installed ones."""
     package = Path(__file__).parents[1]
     for folder in (package.parent / "examples", package / "share" / "examples"):
         if (folder / "yolov3.py").exists():

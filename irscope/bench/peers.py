@@ -1,7 +1,7 @@
-"""The competitors of a case, as functions of its operands; each that is not here is named with the reason.
+"""The competitors of a case, as functions of its operands; each unavailable one is named with the reason.
 
 Operands are torch tensors on the processor (or arrays, without torch). JAX and numexpr get their own copies once, before
-anything is timed, and a call waits until the result is there.
+anything is timed, and a call waits until the result is available.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PEERS: Final = ("eager", "torch.compile", "jax.jit", "numexpr")
 def peers_of(
     case: Case, operands: Sequence[Any], wanted: Sequence[str], threads: int
 ) -> tuple[dict[str, Function], list[tuple[str, str]]]:
-    """Functions by name, and those that cannot take part with the reason."""
+    """Returns functions by name, and the competitors that cannot take part with the reason."""
     found: dict[str, Function] = {}
     missing: list[tuple[str, str]] = []
     for name in wanted:
@@ -39,7 +39,7 @@ def peers_of(
 
 
 class _Missing(Exception):
-    """Why a competitor does not take part."""
+    """The reason why a competitor does not take part."""
 
 
 def _needs(package: str) -> None:
@@ -77,7 +77,7 @@ def _numexpr(case: Case, operands: Sequence[Any], threads: int) -> Function:
     _needs("numexpr")
     numexpr = import_module("numexpr")
     if not case.numexpr:
-        raise _Missing("numexpr has not all of its functions")
+        raise _Missing("numexpr lacks one of its functions")
     numexpr.set_num_threads(threads)
     own = {f"x{index}": np.asarray(operand) for index, operand in enumerate(operands)}
     return lambda *_: numexpr.evaluate(case.numexpr, local_dict=own)

@@ -1,9 +1,9 @@
-"""Suites run from the command line: progress on the way, tables at the end, and all of it as JSON.
+"""Suites run from the command line: progress on the way, tables at the end, and all results as JSON.
 
 The first line of a suite of kernels is the machine; each table has a line for each case and size with every competitor's
 time, ours as a fraction of the machine's copy, and ours against the best of the others. Summaries are geometric means of
-the others' times over ours: above one, ours is faster. On a busy machine the medians say how busy it is; the JSON has the
-quickest turns too, and a second summary is made of them.
+the others' times over ours: above one, ours is faster. On a busy machine the medians reflect the load; the JSON also has
+the fastest turns, and a second summary uses them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def run_suite(
     suite: str, *, quick: bool = False, threads: Sequence[int] = (1, 2), peers: Sequence[str] | None = None,
     names: Sequence[str] = (), dry: bool = False, rotate: bool = False, say: Callable[[str], object] = print,
 ) -> dict[str, Any]:  # fmt: skip
-    """Run a suite; `say` gets the tables. Gives everything as plain data.
+    """Runs a suite; `say` gets the tables. Returns everything as plain data.
 
-    Raises ArgumentError for a suite, a case or a competitor that there is not, DeviceUnavailable for the suite `gpu` where
-    there is none.
+    Raises ArgumentError for an unknown suite, case or competitor, and DeviceUnavailable for the suite `gpu` where there is
+    no GPU.
     """
     if suite not in SUITES:
         raise ArgumentError(f"there is no suite {suite!r}", hint=f"the suites are {', '.join(SUITES)}")
@@ -72,7 +72,7 @@ def _known(suite: str, names: Sequence[str], peers: Sequence[str] | None) -> Non
 def _in_a_process(
     suite: str, threads: int, quick: bool, peers: Sequence[str] | None, names: Sequence[str], rotate: bool
 ) -> list[dict[str, Any]]:
-    """The runs of one thread count, measured by a process of its own, whose progress passes through."""
+    """Returns the runs of one thread count, measured in a separate process, whose progress is shown."""
     with temporary_folder() as folder:
         output = folder / "runs.json"
         options = {"threads": threads, "quick": quick, "peers": peers, "names": list(names), "rotate": rotate}
@@ -88,7 +88,7 @@ def _in_a_process(
 
 
 def _measure(suite: str, options_text: str, output: str) -> None:
-    """What the process of one thread count does."""
+    """Runs in the process of one thread count."""
     options = json.loads(options_text)
     threads, quick, peers, names = options["threads"], options["quick"], options["peers"], options["names"]
     runs: list[dict[str, Any]] = []
@@ -117,7 +117,7 @@ def _measure(suite: str, options_text: str, output: str) -> None:
 
 
 def _step(what: str) -> None:
-    """Say what is measured now, over what was said before."""
+    """Shows what is measured now, in place of the previous line."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{what}")
     elif what:
@@ -155,7 +155,7 @@ def _kernel_table(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _own_table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Of our runs all that was measured: times in µs, compiling in ms, cold and from the disk cache."""
+    """Returns all measurements of our runs: times in µs, compiling in ms, cold and from the disk cache."""
     lines = [
         ["case", "size", "threads", "median", "quartiles", "GB/s", "of copy", "GFLOP/s", "cold ms", "warm ms", "launched", "error"]
     ]  # fmt: skip
@@ -187,7 +187,7 @@ def _model_table(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _means(runs: Sequence[Mapping[str, Any]], kind: str) -> dict[str, dict[str, float]]:
-    """For each competitor: the geometric mean of its time over ours, and the worst case."""
+    """Returns for each competitor the geometric mean of its time over ours, and the worst case."""
     found: dict[str, dict[str, float]] = {}
     for peer in _labels(runs):
         ratios = []
@@ -214,7 +214,7 @@ def _summary(means: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
 
 
 def _labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The competitors other than ours, in the order in which they come."""
+    """Returns the competitors other than ours, in order of appearance."""
     return [label for label in dict.fromkeys(row["label"] for run in runs for row in run["rows"]) if label != _OURS]
 
 

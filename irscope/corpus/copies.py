@@ -1,13 +1,13 @@
-"""A process that looks at models, each in a copy of itself that it can do without.
+"""The process that examines models, each in an expendable fork of itself.
 
-`python -m irscope.corpus.copies` reads jobs from its input, as many at once as it is given, and answers each with its number when it is
-done. For each it forks: the copy begins with everything imported, has limits of processor time and memory, and gives all memory back
-when it ends; a crash, a hang or a leak costs that model alone. What a model made its copy import (torch, mostly) the process imports
-too, as soon as the model is loaded and while it is looked at, so that later copies find it there, and all of them share the memory that
-it takes. It computes nothing itself and has one thread, which is what makes forking safe: another fork between it and the copy waits for
-the copy's end.
+`python -m irscope.corpus.copies` reads jobs from its input, runs them concurrently, and answers each with its number when it is
+done. For each it forks: the copy starts with everything imported, has limits of processor time and memory, and frees all memory when
+it ends; a crash, a hang or a leak affects that model alone. Packages that a model made its copy import (mostly torch) are imported by
+the process too, as soon as the model is loaded and while it is examined, so that later copies find them there, and all of them share
+that memory. The process computes nothing itself and has one thread, which makes forking safe: another fork between it and the copy
+waits for the copy's end.
 
-It works for whoever started it and ends, with its copies, when they are gone.
+It serves the process that started it and ends, with its copies, when that is gone.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ from irscope.errors import IrscopeError, MissingExtra
 __all__ = ["LENGTH", "PATIENCE"]
 
 LENGTH: Final = struct.Struct(">Q")
-"""How long a job is, before it."""
+"""The length of a job, which precedes it."""
 PATIENCE: Final = 4
-"""How many times its processor time a model may take on the clock."""
+"""The factor from a model's processor time to its limit on the clock."""
 _HEAVY: Final = frozenset({
     "irscope", "iree", "jax", "jaxlib", "mpmath", "networkx", "numpy", "onnx", "onnxscript", "pandas", "scipy", "sympy", "torch",
     "transformers",
 })  # fmt: skip
 """Packages that are worth importing once; importing them starts no threads."""
 _LINE: Final = b"\n"
-"""What ends the names that a copy tells at once."""
+"""The end of a batch of names from a copy."""
 _END: Final = b"\0"
-"""What a watcher says last."""
+"""The last byte from a watcher."""
 
 
 @dataclass
 class _Watcher:
-    """The fork that waits for a copy, and what came of it that is not yet a whole line: names of modules."""
+    """The fork that waits for a copy, and its unfinished line of module names."""
 
     process: int
     number: int
-    told: bytes = b""
+    unread: bytes = b""
 
 
 def main() -> None:
-    """Serve jobs until there is nobody left to give any."""
+    """Serves jobs until the input ends."""
     jobs, answers = 0, os.dup(1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _warm_up()
     watchers: dict[int, _Watcher] = {}
@@ -83,7 +83,7 @@ def main() -> None:
                 watchers[here] = watcher
                 continue
             watcher, more = watchers[place], os.read(place, 1 << 16)
-            names, _, watcher.told = (watcher.told + more).rpartition(_LINE)
+            names, _, watcher.unread = (watcher.unread + more).rpartition(_LINE)
             if not more or more.endswith(_END):
                 del watchers[place]
                 os.close(place)
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def _end_all() -> None:
-    """End the copies that are at work, and this process, if it leads a group of its own."""
+    """Ends the running copies, and this process, if it leads its own process group."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
 
@@ -108,7 +108,7 @@ def _next(jobs: int) -> tuple[int, Path, Source, Settings] | None:
 
 
 def _exactly(place: int, size: int) -> bytes:
-    """So many bytes, or none where there are fewer."""
+    """Reads exactly `size` bytes, or none if there are fewer."""
     found = bytearray()
     while len(found) < size:
         more = os.read(place, size - len(found))
@@ -119,7 +119,7 @@ def _exactly(place: int, size: int) -> bytes:
 
 
 def _watched(number: int, out: Path, source: Source, settings: Settings, ours: Iterable[int]) -> tuple[int, _Watcher]:
-    """Have a fork look at a model in a copy; gives where it tells what it imported."""
+    """Forks a watcher that examines a model in a copy; returns the pipe on which it reports imported modules."""
     here, there = os.pipe()
     process = os.fork()
     if not process:
@@ -130,25 +130,25 @@ def _watched(number: int, out: Path, source: Source, settings: Settings, ours: I
             os.set_blocking(there, True)
             os.write(there, _END)
         finally:
-            os._exit(0)  # an error here is ours to mend, and the one who asked finds no record
+            os._exit(0)  # an error here is our bug, and the requester finds no record
     os.close(there)
     return here, _Watcher(process, number)
 
 
 def _examine_apart(out: Path, source: Source, settings: Settings, there: int) -> None:
-    """Look at a model in a copy; the record is written here if the copy could not."""
-    told = set(sys.modules)
+    """Examines a model in a copy; the record is written here if the copy could not."""
+    known = set(sys.modules)
 
-    def tell() -> None:
-        names = [name for name in sys.modules if name not in told and name.partition(".")[0] in _HEAVY]
-        told.update(names)
-        _tell(there, names)
+    def send() -> None:
+        names = [name for name in sys.modules if name not in known and name.partition(".")[0] in _HEAVY]
+        known.update(names)
+        _send(there, names)
 
     def work() -> None:
         gc.freeze()
-        gc.enable()  # a large model leaves much to collect, and a copy begins without
-        _examine(out, source, settings, tell)
-        tell()
+        gc.enable()  # a large model leaves garbage, and a copy starts with the collector off
+        _examine(out, source, settings, send)
+        send()
 
     limits = (settings.seconds, settings.memory)
     try:
@@ -159,18 +159,18 @@ def _examine_apart(out: Path, source: Source, settings: Settings, there: int) ->
 
 
 class _NeverError(Exception):
-    """What no work raises."""
+    """An error that is never raised."""
 
 
-def _tell(there: int, names: list[str]) -> None:
-    """As many names as a pipe takes at once; the rest comes along with them."""
+def _send(there: int, names: list[str]) -> None:
+    """Writes as many names as a pipe takes at once; the rest is dropped, and imported along with them."""
     os.set_blocking(there, False)
     with suppress(BlockingIOError):
         os.write(there, " ".join(names).encode()[: (1 << 16) - len(_LINE)] + _LINE)
 
 
 _NO_MEMORY: Final = "can't allocate memory"
-"""What a RuntimeError of torch says where its allocator gets none."""
+"""The text of torch's RuntimeError when its allocator runs out of memory."""
 
 
 def _examine(out: Path, source: Source, settings: Settings, loaded: Callable[[], object]) -> None:
@@ -194,7 +194,7 @@ def _examine(out: Path, source: Source, settings: Settings, loaded: Callable[[],
 
 
 def _peak_bytes() -> int:
-    """The most memory that this copy held at once, what it began with included."""
+    """Returns the peak memory of this copy, including what it started with."""
     status = Path("/proc/self/status")
     if status.exists():
         for line in status.read_text(encoding="ascii").splitlines():
@@ -204,7 +204,7 @@ def _peak_bytes() -> int:
 
 
 def _warm_up() -> None:
-    """Look at a program of two nodes, which imports what every model needs."""
+    """Examines a program of two nodes, which imports what every model needs."""
     from irscope.corpus.examine import examined
 
     text = "graph(%x : Float(4)):\n  %y : Float(4) = aten::relu(%x)\n  %z : Float(4) = aten::tanh(%y)\n  return (%z)"

@@ -1,8 +1,8 @@
-"""One model: load, alias, fuse, views, fingerprints; and what a survey keeps of it, as plain JSON.
+"""The examination of one model: load, alias, fuse, views, fingerprints; and the record that a survey keeps, as plain JSON.
 
-A group is kept with two digests. By `alpha` equal digests are equal kernels (`irscope.transforms.dedup.canonical` says why), whatever
-model they are of; by `dtype`, the coarsest relation, equal digests say which kernels are worth comparing. A group that holds something
-of which only the identity is known equals none of another model: its digest has the model's key in it.
+A group is kept with two digests. Equal digests by `alpha` are equal kernels (`irscope.transforms.dedup.canonical` says why), whatever
+their models; equal digests by `dtype`, the coarsest relation, mark kernels that are worth comparing. A group that holds an object known
+only by identity equals no group of another model: its digest includes the model's key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_OPS: Final = 8
 
 
 def examined(source: Source, settings: Settings, loaded: Callable[[], object] = lambda: None) -> Record:
-    """What a survey keeps of a model; calls `loaded` when it is there. Raises whatever loading and analysing it raises."""
+    """Returns a model's record for a survey; calls `loaded` once it is loaded. Raises any error of loading and analysing it."""
     started = time.process_time()
     program = program_of(source, settings)
     loaded()
@@ -57,7 +57,7 @@ def examined(source: Source, settings: Settings, loaded: Callable[[], object] = 
 
 
 def program_of(source: Source, settings: Settings) -> Graph | Module:
-    """A source's program: one graph, or a module of executables."""
+    """Returns a source's program: one graph, or a module of executables."""
     made: Any = Path(source.path) if source.path else pickle.loads(source.pickled)
     arguments: tuple[Any, ...] = ()
     if callable(made) and not _is_model(made):
@@ -70,7 +70,7 @@ def program_of(source: Source, settings: Settings) -> Graph | Module:
 
 
 def _is_model(made: Any) -> bool:
-    """Whether a callable is itself a program: a TorchScript function, or a model of torch's."""
+    """Checks whether a callable is itself a program: a TorchScript function, or a torch module."""
     return any(kind.__module__.partition(".")[0] == "torch" for kind in type(made).__mro__[:-1])
 
 
@@ -91,7 +91,7 @@ def _facts(graph: Graph, fusion: Fusion) -> Record:
 
 
 def _classes(found: Dedup, key: str, fusion: Fusion | None) -> Record:
-    """The groups of a model, and each distinct one of them once."""
+    """Returns the groups of a model, and each distinct one once."""
     rows: list[Record] = []
     bodies: list[Record] = []
     place = {member: number for number, member in enumerate(pieces_of(found.source)[0])}
@@ -116,7 +116,7 @@ def _body(piece: Piece, own: str) -> Record:
     runs = isinstance(node, str) or has_kernel(node)
     return {
         "fingerprint": _mark(piece, "alpha", own), "coarse": _mark(piece, "dtype", own), "nodes": len(piece.nodes),
-        "ops": _told_ops(piece.nodes), "kind": "executable" if isinstance(node, str) else str(piece.attrs.get("kind", "group")),
+        "ops": _listed_ops(piece.nodes), "kind": "executable" if isinstance(node, str) else str(piece.attrs.get("kind", "group")),
         "compile_s": compile_seconds(piece, {}) if runs else 0.0,
         "kernels": _kernels(node) if isinstance(node, Node) and runs else [],
         "text": "" if own or isinstance(node, str) else _text(node),
@@ -128,13 +128,13 @@ def _mark(piece: Piece, relation: Relation, own: str) -> str:
     return blake2b(own.encode(), digest_size=16).hexdigest() if own else mark.hex()
 
 
-def _told_ops(nodes: Sequence[Node]) -> str:
+def _listed_ops(nodes: Sequence[Node]) -> str:
     counts = Counter(node.op.partition("::")[2] or node.op for node in nodes).most_common(_MOST_OPS)
     return ", ".join(op + (f" ×{count}" if count > 1 else "") for op, count in counts)
 
 
 def _kernels(group: Node) -> list[str]:
-    """The names of the kernels that would be compiled for a group; none where that depends on what it is called with."""
+    """Returns the names of the kernels that would be compiled for a group; none where that depends on the arguments."""
     try:
         plan = spec_of_group(group, [value.type for value in group.inputs])
     except CodegenError:
@@ -143,7 +143,7 @@ def _kernels(group: Node) -> list[str]:
 
 
 def _text(group: Node) -> str:
-    """A program that holds nothing but a group, if it is small."""
+    """Returns the text of a program with only this group, if it is small."""
     outer = free_values(group)
     block = make_block(new_id(), (*dict.fromkeys((*group.inputs, *outer)),), (group,), group.outputs)
     text = print_graph(Graph(block, "group"), locations=False)
@@ -151,7 +151,7 @@ def _text(group: Node) -> str:
 
 
 def _remarks(fusion: Fusion) -> list[Record]:
-    """How often each rule decided, for which op, and the first decision in words."""
+    """Returns how often each rule decided, for which op, and the first decision in words."""
     found: dict[tuple[str, str, str], Record] = {}
     for record in fusion.history.records:
         for remark in record.remarks:
@@ -165,7 +165,7 @@ def _remarks(fusion: Fusion) -> list[Record]:
 
 
 def _ops(fusion: Fusion) -> list[Record]:
-    """How many nodes of each op are in groups and how many are not, and why the first of these is not."""
+    """Returns how many nodes of each op are in groups and how many are not, and why the first of the latter is not."""
     inside, outside = Counter[str](), Counter[str]()
     first: dict[str, Node] = {}
     for node in fusion.graph.nodes():
@@ -186,6 +186,6 @@ def _body_ops(group: Node) -> Iterator[str]:
 
 
 def _is_inside(graph: Graph, node: Node) -> bool:
-    """Whether the block of a node is a group's."""
+    """Checks whether a node is inside a group."""
     owner = graph.owner.get(graph.block_of[node])
     return owner is not None and owner.op in GROUPS

@@ -1,4 +1,4 @@
-"""What a survey found: tables that are read when they are asked for, and the way back into each model."""
+"""The findings of a survey: tables that are read on demand, and the way back into each model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TABLES: Final = "tables"
 
 
 class Survey:
-    """What many models have in common. `Survey(folder)` reads one that was made before.
+    """The commonalities of many models. `Survey(folder)` reads an earlier survey.
 
-    Sizes are in bytes, times in seconds; those to compile are estimates (`irs.dedup(f).ladder()` says of what).
+    Sizes are in bytes, times in seconds; compile times are estimates (see `irs.dedup(f).ladder()`).
     """
 
     def __init__(self, out: str | Path, sources: Mapping[str, tuple[Source, Settings]] | None = None) -> None:
         self.out = Path(out)
-        """The folder that holds it."""
+        """The folder of the survey."""
         self._sources = sources or {}
         try:
             done = json.loads((self.out / MANIFEST).read_bytes())["done"]
@@ -43,15 +43,15 @@ class Survey:
             raise LoadError(what, hint="irs.corpus.survey(sources, out=folder) makes one") from None
         if not done and not (self.out / TABLES).exists():
             what = f"the survey in {str(out)!r} was interrupted before its tables were written"
-            raise LoadError(what, hint="start it again with the same sources: what is done is not done again")
+            raise LoadError(what, hint="run it again with the same sources: finished models are not repeated")
 
     @cached_property
     def classes(self) -> pd.DataFrame:
-        """One row for each class of equal groups, whatever models they are in; the one with the most members first.
+        """One row for each class of equal groups, whatever their models; the class with the most members first.
 
-        `members` is how many groups there are of it, `models` in how many models, `bytes_before` and `bytes_after` what all its members
-        move op by op and fused, `compile_s` how long one takes to compile, `saved_s` what is saved by compiling it once and not once
-        in each model, `first` a model that has it, `kernels` what is compiled for it, `text` a program with only this group.
+        `members` is the number of its groups, `models` the number of models with it, `bytes_before` and `bytes_after` the traffic of
+        all members op by op and fused, `compile_s` the time to compile one, `saved_s` the time saved by compiling it once instead of
+        once in each model, `first` a model that has it, `kernels` its compiled kernels, `text` a program with only this group.
         """
         frame = self._table("classes")
         frame["saved_s"] = frame["compile_s"] * (frame["models"] - 1)
@@ -62,7 +62,7 @@ class Survey:
 
     @cached_property
     def kernels(self) -> pd.DataFrame:
-        """One row for each kernel that `irs.compile` would build: in how many models and groups it runs, and for how many classes.
+        """One row for each kernel that `irs.compile` would build: the number of models, groups and classes that it serves.
 
         Kernels take sizes as arguments, so several classes may share one.
         """
@@ -73,7 +73,7 @@ class Survey:
 
     @cached_property
     def models(self) -> pd.DataFrame:
-        """One row for each model that could be looked at, in the order of the sources."""
+        """One row for each model that could be examined, in the order of the sources."""
         return self._table("models")
 
     @cached_property
@@ -86,8 +86,8 @@ class Survey:
 
     @cached_property
     def near(self) -> pd.DataFrame:
-        """One row for each family of classes that are the same but for one hole: where it is, what stands there, which classes they are,
-        and what one body for all of them would save."""
+        """One row for each family of classes that are equal except for one hole: its place, its values, the classes, and the saving
+        of one body for all of them."""
         frame = self._table("near")
         number = dict(zip(self.classes["fingerprint"], self.classes.index, strict=True))
         frame["members of"] = [[number[mark] for mark in marks.split()] for marks in frame.pop("fingerprints")]
@@ -96,13 +96,13 @@ class Survey:
 
     @cached_property
     def remarks(self) -> pd.DataFrame:
-        """What was fused and what was not, counted by rule and op over all models, with the first in words."""
+        """Fused and missed decisions, counted by rule and op over all models, with the first in words."""
         return _counted(self._table("remarks"), ["kind", "rule", "op"], {"count": "sum"}, "example")
 
     @cached_property
     def ops(self) -> pd.DataFrame:
-        """Each op: how often it stands in a group and how often alone, and why the first of these does."""
-        frame = self._table("ops").sort_values("because", key=lambda said: said == "", kind="stable")
+        """One row for each op: how often it is in a group and how often alone, and why the first one alone is."""
+        frame = self._table("ops").sort_values("because", key=lambda text: text == "", kind="stable")
         return _counted(frame, ["op"], {"in_groups": "sum", "alone": "sum"}, "because")
 
     @cached_property
@@ -111,9 +111,9 @@ class Survey:
         return self._table("failures")
 
     def ladder(self) -> pd.DataFrame:
-        """How many classes there are by each relation of `irs.dedup`, and how long one body for each takes to compile.
+        """Returns how many classes there are by each relation of `irs.dedup`, and the time to compile one body for each.
 
-        By `arguments` and finer ones classes are interchangeable; by coarser ones they differ in holes. Every merge is proven.
+        By `arguments` and finer relations classes are interchangeable; by coarser ones they differ in holes. Every merge is proven.
         """
         from irscope.transforms.dedup import RELATIONS
         from irscope.transforms.dedup.steps import GIVES_UP
@@ -124,7 +124,7 @@ class Survey:
         return frame
 
     def fusion(self, model: str) -> Fusion:
-        """A model, loaded and fused again. Raises UnknownName, or what loading it raises."""
+        """Loads and fuses a model again. Raises UnknownName, or any error of loading it."""
         from irscope.corpus.examine import program_of
         from irscope.errors import IrscopeError
         from irscope.ir import Graph
@@ -137,7 +137,7 @@ class Survey:
         return fuse(program, policy=settings.policy)
 
     def explore(self, model: str | int, group: int | None = None) -> Explorer:
-        """The explorer of a model, with one of its groups selected; of a class, by its number, of the first model that has it."""
+        """Opens the explorer of a model with one of its groups selected; for a class number, of the first model that has it."""
         from irscope.ir import GROUPS
         from irscope.session import explore
 
@@ -154,7 +154,7 @@ class Survey:
         return shown
 
     def write(self, output: str | Path) -> Path:
-        """Write the page that shows all this, which needs no script and no network; gives its path. Raises ArgumentError."""
+        """Writes the page of this survey, which needs no script and no network; returns its path. Raises ArgumentError."""
         from irscope.corpus.view import survey_view
         from irscope.display.survey_page import survey_html
 
@@ -167,7 +167,7 @@ class Survey:
         return path
 
     def program(self, cls: int) -> Graph:
-        """A graph that holds nothing but a group of a class: to be shown, compiled, or compared. Raises UnknownNumber."""
+        """Returns a graph with only a group of a class: to show, compile, or compare. Raises UnknownNumber."""
         from irscope.frontends.text import parse
 
         self._members(cls)
@@ -203,7 +203,7 @@ class Survey:
         return survey_cell(survey_view(self))
 
     def _explored_(self) -> Any:
-        """What `irs.explore` shows of it: its classes, and the explorer of the one that is chosen."""
+        """Returns the widget that `irs.explore` shows: its classes, and the explorer of the chosen one."""
         from irscope.widgets.survey_box import survey_box
 
         return survey_box(self, self._repr_html_())
@@ -214,7 +214,7 @@ class Survey:
 
     @property
     def summary(self) -> str:
-        """The numbers that matter, in a line."""
+        """The main numbers, in a line."""
         classes = self.classes
         once, each = classes["compile_s"].sum(), (classes["compile_s"] * classes["models"]).sum()
         moved = f"{byte_count(classes['bytes_before'].sum())} → {byte_count(classes['bytes_after'].sum())} moved"

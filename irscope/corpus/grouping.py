@@ -1,12 +1,12 @@
-"""Classes across models: one partition of the shuffled bodies becomes classes, their ladder, and near-misses.
+"""Classes across models: the shuffled bodies of one partition become classes, their ladder, and near-misses.
 
-Equal fingerprints by `alpha` are one class. Of classes with equal coarse fingerprints, which alone can be the same by any other
-relation, the representatives are read back from their text and sorted by dedup's own ladder: each merge is proven by a bijection. What
-cannot be read back, or has another fingerprint then, stays alone.
+Equal fingerprints by `alpha` are one class. Only classes with equal coarse fingerprints can be the same by any other relation; their
+representatives are read back from their text and sorted by dedup's own ladder: each merge is proven by a bijection. A representative
+that cannot be read back, or then has another fingerprint, stays alone.
 
-*A near-miss* is a family of classes that are the same but for one hole: all other parameters of their common form have the same value.
-They are found by leaving each parameter out in turn and grouping by the values of the rest: linear in the classes, and quadratic in the
-parameters, of which kernels that are built alike have few.
+*A near-miss* is a family of classes that are equal except for one hole: all other parameters of their common form have the same value.
+They are found by leaving out each parameter in turn and grouping by the values of the rest: linear in the classes, and quadratic in the
+parameters, of which similar kernels have few.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["classes_of", "grouped"]
 
 
 def grouped(job: tuple[str, int]) -> int:
-    """Write the classes, near-misses and ladder of one partition; gives the number of classes."""
+    """Writes the classes, near-misses and ladder of one partition; returns the number of classes."""
     tables, partition = Path(job[0]), job[1]
     rows = classes_of(read_rows(tables / "bodies" / f"{partition:04d}", "bodies"))
     near: list[Row] = []
@@ -47,7 +47,7 @@ def grouped(job: tuple[str, int]) -> int:
 
 
 def classes_of(bodies: Any) -> list[Row]:
-    """Bodies of one fingerprint as one row, by coarse fingerprint and then by fingerprint."""
+    """Merges bodies with equal fingerprints into rows, ordered by coarse fingerprint and then by fingerprint."""
     if not len(bodies):
         return []
     pyarrow = arrow()
@@ -64,7 +64,7 @@ def classes_of(bodies: Any) -> list[Row]:
 
 
 def _compare(alike: Sequence[Row], near: list[Row], steps: dict[str, Row]) -> None:
-    """Add what classes of one coarse fingerprint have in common."""
+    """Adds the near-misses and ladder steps of classes with one coarse fingerprint."""
     row_of: dict[Any, Row] = {row["fingerprint"]: row for row in alike}
     pieces: dict[Node | str, Piece] = dict(_read_back(alike)) if len(alike) > 1 else {}
     alone = [(mark,) for mark in row_of if mark not in pieces]
@@ -95,7 +95,7 @@ def _read_back(rows: Sequence[Row]) -> Iterator[tuple[str, Piece]]:
 
 
 def _families(holes: ClassHoles, marks: Sequence[str], row_of: dict[str, Row]) -> Iterator[Row]:
-    """The near-misses among classes that are the same but for holes."""
+    """Yields the near-misses among classes that are equal except for holes."""
     parameters = holes.parameters
     columns = list(zip(*([told(value) for value in row.values] for row in parameters), strict=True))
     for place, row in enumerate(parameters):

@@ -1,9 +1,9 @@
-"""In which order models are looked at: those that take long first, so that the last to end is a short one.
+"""The order in which models are examined: slow ones first, so that the last one to end is a short one.
 
-Nobody knows how long a model takes before it was looked at. What is known: how long it took in an earlier survey of the same folder, and
-of models of one kind (files of one suffix, one function with several arguments) that the larger one hardly takes less. So those with a time
-go by it, after those without one; these take turns, each kind giving its largest. A kind with few models is then done early, and of one
-with many the smallest are left for the end. A wrong guess costs time, and changes no result.
+A model's time is unknown before it is examined. What is known is its time in an earlier survey of the same folder, and that among
+models of one kind (files of one suffix, one function with several arguments) the larger one is rarely faster. So models with a known
+time come last, ordered by it; those without one come first, in turns in which each kind contributes its largest. A kind with few models
+is then done early, and the smallest of a kind with many are left for the end. A wrong guess costs time, but changes no result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["longest_first"]
 
 
 def longest_first(sources: Sequence[Source], seconds: Mapping[str, float]) -> list[Source]:
-    """The sources, in the order in which to begin them; `seconds` are those of an earlier survey, by name.
+    """Returns the sources in the order in which to start them; `seconds` are those of an earlier survey, by name.
 
     >>> sources = [Source("small", "", family=".onnx", size=10), Source("large", "", family=".onnx", size=20)]
     >>> sources += [Source("short", ""), Source("long", ""), Source("net", "", family="net", size=3)]

@@ -1,7 +1,7 @@
-"""What a survey keeps of each model, one file a model, there as a whole or not at all.
+"""The records of a survey, one file per model, written as a whole or not at all.
 
-A worker writes a record under a name of its own and renames it: that is the moment at which the model is done. Whoever does it again,
-because a worker was thought dead, writes the same file. So nothing is counted twice, and what is done stays done.
+A worker writes a record under a temporary name and renames it: at that moment the model is done. A worker that repeats it, because
+another was thought dead, writes the same file. So nothing is counted twice, and what is done stays done.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FOLDER: Final = "models"
 
 
 def record_path(out: Path, key: str) -> Path:
-    """Where the record of a source is. A folder holds one part of 256: some systems are slow with many files in one."""
+    """Returns the file of a source's record. A subfolder holds one part of 256: some systems are slow with many files in one."""
     return out / _FOLDER / key[:2] / f"{key}.json"
 
 
 def read_record(out: Path, source: Source) -> dict[str, Any] | None:
-    """The record of a source; None if it is not done, or if what stands there cannot be read."""
+    """Returns the record of a source; None if it is not done, or its file cannot be read."""
     with suppress(OSError, ValueError):
         record: dict[str, Any] = json.loads(record_path(out, source.key).read_bytes())
         return record
@@ -34,7 +34,7 @@ def read_record(out: Path, source: Source) -> dict[str, Any] | None:
 
 
 def has_record(out: Path, source: Source, settings: Settings) -> bool:
-    """Whether a source is done. One that failed for want of time or memory is not, if it gets more now."""
+    """Checks whether a source is done. One that ran out of time or memory is not, if its limits are higher now."""
     record = read_record(out, source)
     if record is None:
         return False
@@ -43,18 +43,18 @@ def has_record(out: Path, source: Source, settings: Settings) -> bool:
 
 
 def write_record(out: Path, source: Source, record: dict[str, Any]) -> None:
-    """Put a record in its place."""
+    """Writes the record of a source."""
     data = json.dumps({"key": source.key, "name": source.name, "source": source.path, **record}, separators=(",", ":"))
     write_atomically(record_path(out, source.key), data.encode())
 
 
 def failure(kind: str, what: str, *, limits: Sequence[int] | None = None) -> dict[str, Any]:
-    """The record of a source that is left out: why, in words, and the limits if another one might do."""
+    """Returns the record of a source that is left out: the reason, and the limits if higher ones might suffice."""
     return {"failure": {"kind": kind, "what": what, "limits": None if limits is None else list(limits)}}
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that others see all of it or nothing."""
+    """Writes a file so that readers see all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ours = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:

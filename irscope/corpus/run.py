@@ -1,4 +1,4 @@
-"""Surveying: which models are left to do, doing them, and putting together what all of them have in common."""
+"""Surveys: which models remain, examining them, and combining the results."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ __all__ = ["survey"]
 _BATCH: Final = 256
 """Models whose records are merged at once."""
 _PARTITION: Final = 1 << 14
-"""Models for each partition of their fingerprints; there are never fewer than one, nor more than 4,096."""
+"""Models per partition of their fingerprints; there are between 1 and 4,096 partitions."""
 
 
 def survey(
     sources: Any, client: Any = None, out: str | Path = "survey/", *, processes: int | None = None, seconds: int = 300,
     memory: int | None = None, policy: str = "greedy", trust: bool = False,
 ) -> Survey:  # fmt: skip
-    """Load, fuse and fingerprint many models, and say what they have in common.
+    """Loads, fuses and fingerprints many models, and reports what they have in common.
 
-    `sources` is a folder, a file that `irs.load` reads, a function without arguments that gives what `irs.load` takes (a program, or a
-    tuple of a model and its example arguments), a list of these, or a dictionary of them by name. What is found out is written below the
-    folder `out`, model by model: called again, interrupted or not, only what is new or has changed is looked at.
+    `sources` is a folder, a file that `irs.load` reads, a function without arguments that returns what `irs.load` takes (a program, or a
+    tuple of a model and its example arguments), a list of these, or a dictionary of them by name. Results are written below the folder
+    `out`, model by model: a repeated call, after an interrupt or not, examines only new and changed models.
 
-    Without a `client`, `processes` of this machine work (one per core). A `distributed.Client`, or a scheduler's address, has the workers
-    of a Dask cluster do it; they must see `out` and the files under the same paths.
+    Without a `client`, `processes` of this machine work (one per core). A `distributed.Client`, or a scheduler's address, uses the workers
+    of a Dask cluster; they must see `out` and the files under the same paths.
 
-    Each model may take so many `seconds` of processor time (four times that on the clock) and bytes of `memory` (its share of the
-    machine's); one that takes more, crashes or cannot be read is a row of `.failures`, and the others go on. `policy` is that of
+    Each model may take `seconds` of processor time (four times that on the clock) and `memory` bytes (by default its share of the
+    machine's); one that takes more, crashes or cannot be read is a row of `.failures`, and the others continue. `policy` is that of
     `irs.fuse`, `trust` that of `irs.load`.
 
-    Gives a Survey, which shows itself in a cell, as `index.html` in the folder, and in `irs.explore`: `.classes`, `.kernels`, `.near`,
+    Returns a Survey, which shows itself in a cell, as `index.html` in the folder, and in `irs.explore`: `.classes`, `.kernels`, `.near`,
     `.models`, `.groups`, `.remarks`, `.ops`, `.failures` are tables. Ctrl-C ends it and keeps what is done.
 
     Raises LoadError, ArgumentError, or MissingExtra where pyarrow or Dask is missing.
@@ -68,7 +68,7 @@ def survey(
         write_atomically(folder / MANIFEST, json.dumps(manifest).encode())
     except OSError as error:
         what = f"nothing can be written to {str(folder)!r}: {error.strerror}"
-        raise ArgumentError(what, hint="give a folder of yours: out=…") from None
+        raise ArgumentError(what, hint="pass a folder that you can write to: out=…") from None
     left = longest_first([source for source in listed if not has_record(folder, source, settings)], _seconds(folder))
     with progress(len(left), "surveying") as step, closing(workers.examine(left, folder, settings)) as done:
         for _ in done:
@@ -81,7 +81,7 @@ def survey(
 
 
 def _seconds(out: Path) -> dict[str, float]:
-    """How long models took when the folder was surveyed before."""
+    """Returns the seconds of models in an earlier survey of the folder."""
     with suppress(IrscopeError, OSError, KeyError):
         frame = Survey(out).models
         return dict(zip(frame["model"], frame["seconds"], strict=True))
@@ -89,7 +89,7 @@ def _seconds(out: Path) -> dict[str, float]:
 
 
 def _put_together(sources: Sequence[Source], out: Path, workers: Workers) -> None:
-    """Make the tables beside those that are there, and exchange them when they are whole."""
+    """Builds the tables beside the existing ones, and replaces those when the new ones are complete."""
     ours = out / f".tables.{os.getpid()}.{os.urandom(4).hex()}"
     partitions = min(max(1, len(sources) // _PARTITION * 16), 4096)
     batches = [sources[start : start + _BATCH] for start in range(0, len(sources), _BATCH)]
@@ -117,7 +117,7 @@ def _checked(number: float, name: str) -> int:
 
 
 def _share(processes: int | None) -> int:
-    """The memory of the machine for each of the processes, and a little less."""
+    """Returns the machine's memory per process, less a reserve."""
     try:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

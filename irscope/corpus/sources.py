@@ -1,7 +1,7 @@
-"""Which programs a survey looks at, what each is called, and by what it is known again.
+"""The programs that a survey examines, their names, and the keys that identify their results.
 
-A source's key is a digest of what it is (a file's place, size and time; a function's name, arguments and code) and of what is done
-with it. A file that changes, another policy or another irscope make another key: a result is never taken for that of something else.
+A source's key is a digest of the source (a file's place, size and time; a function's name, arguments and code) and of the settings.
+A changed file, another policy or another version of irscope have another key: a result is never taken for that of another source.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from irscope.ir import Graph, Module
 __all__ = ["Settings", "Source", "sources_of"]
 
 _NOT_LOOKED_FOR: Final = (".txt",)
-"""What a folder holds besides programs; such a file is read where it is named."""
+"""Suffixes that a folder search skips, as other files have them too; such a file is read if it is named."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is done with each model, and with how much."""
+    """The treatment and the limits of each model."""
 
     policy: str = "greedy"
     trust: bool = False
     seconds: int = 300
-    """Of processor time, for each model."""
+    """Seconds of processor time for each model."""
     memory: int = 8 << 30
-    """Bytes, for each model."""
+    """Bytes for each model."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One model that is to be looked at."""
+    """One model to examine."""
 
     name: str
     key: str
     """Thirty-two hexadecimal digits; the name of its result's file."""
     path: str = ""
-    """Of a file; empty for what is called."""
+    """The path of a file; empty for a function or program."""
     pickled: bytes = field(default=b"", repr=False)
     """The function that builds it, or the program itself."""
     family: str = ""
-    """What it is of: files of one suffix, calls of one function, programs of one type."""
+    """Its kind: files of one suffix, calls of one function, or programs of one type."""
     size: float = 0
-    """What its time may grow with, within its family: the bytes of a file or a program, the product of a function's numbers."""
+    """A measure that its time may grow with, within its family: the bytes of a file or a program, the product of a function's numbers."""
 
 
 def sources_of(sources: Any, settings: Settings) -> list[Source]:
-    """What a user means: a folder, a file, a function without arguments that gives what `irs.load` takes, a program, several of
-    these in a list, or by name in a dictionary. Names are made distinct. Raises LoadError or ArgumentError."""
+    """Returns the sources that a user names: a folder, a file, a function without arguments that returns what `irs.load` takes, a
+    program, a list of these, or a dictionary by name. Names are made distinct. Raises LoadError or ArgumentError."""
     found: list[Source] = []
     taken: dict[str, int] = {}
     listed = list(_named(sources))
@@ -106,12 +106,12 @@ def _made(name: str, source: Any, settings: Settings) -> Iterator[Source]:
 
 
 def _size(source: Any, name: str, pickled: bytes) -> tuple[str, float]:
-    """What family something is of that is no file, and how large it may be there."""
+    """Returns the family of a source that is not a file, and its size within the family."""
     if isinstance(source, partial):
         given = (*source.args, *source.keywords.values())
         return _called(source.func), math.prod(abs(value) for value in given if type(value) in (int, float) and value)
     if inspect.isfunction(source):
-        return name, 0  # what stands in it says nothing of what it builds
+        return name, 0  # its code says nothing about the size of the model
     return type(source).__qualname__, len(pickled)
 
 
@@ -123,7 +123,7 @@ def _file(name: str, path: Path, settings: Settings) -> Source:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The programs below a folder, by their suffixes, in order of their names."""
+    """Returns the programs below a folder, by their suffixes, sorted by name."""
     suffixes = {suffix for home in FRONTENDS for suffix in import_module(home).suffixes} - {*_NOT_LOOKED_FOR}
     found = [path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file()]
     if not found:
@@ -134,7 +134,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _called(source: Any) -> str:
-    """A name for something that is no file: a function's, with its arguments."""
+    """Returns a name for a source that is not a file: a function's, with its arguments."""
     if isinstance(source, partial):
         given = [*map(_short, source.args), *(f"{name}={_short(value)}" for name, value in source.keywords.items())]
         return f"{_called(source.func)}({', '.join(given)})"
@@ -150,7 +150,7 @@ def _short(value: Any) -> str:
 
 
 def _code(source: Any) -> str:
-    """What tells a function from another of its name, as far as that can be read."""
+    """Returns the text that distinguishes a function from others of its name, if it can be read."""
     if isinstance(source, partial):
         return f"{_code(source.func)}{source.args!r}{source.keywords!r}"
     if isinstance(source, Graph | Module | str):

@@ -1,13 +1,13 @@
-"""The tables of a survey: how records become Parquet files, a batch of models at a time.
+"""The tables of a survey: records become Parquet files, a batch of models at a time.
 
-    models    one row for each model that could be looked at
+    models    one row for each model that could be examined
     groups    one row for each fusion group of a model, with its class's fingerprint
-    launches  one row for each kernel that a model needs, with how many of its groups run it
+    launches  one row for each kernel that a model needs, with the number of its groups that run it
     remarks   one row for each rule, kind and op of a model
     ops       one row for each op of a model: how often in a group, how often alone, and why the first of these is
     failures  one row for each model that was left out
 
-and, shuffled by the coarsest fingerprint, so that whatever may have something in common lies in one partition,
+and, shuffled by the coarsest fingerprint, so that bodies that may be alike are in one partition,
 
     bodies    one row for each distinct group of a model
 """
@@ -56,11 +56,11 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
     "ladder": {"relation": "string", "classes": "int64", "largest": "int64", "compile_s": "float64"},
 }  # fmt: skip
-"""The columns of each table, with their types in Arrow's words. A list in a cell is text with blanks, or with ` | ` between."""
+"""The columns of each table, with their Arrow types. A list in a cell is text separated by blanks, or by ` | `."""
 
 
 def arrow() -> Any:
-    """pyarrow. Raises MissingExtra."""
+    """Imports pyarrow. Raises MissingExtra."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -69,7 +69,7 @@ def arrow() -> Any:
 
 
 def write_rows(path: Path, table: str, rows: Iterable[Row]) -> None:
-    """Write rows as one Parquet file; nothing if there are none."""
+    """Writes rows as one Parquet file; writes nothing if there are none."""
     pyarrow = arrow()
     listed = list(rows)
     if not listed:
@@ -81,7 +81,7 @@ def write_rows(path: Path, table: str, rows: Iterable[Row]) -> None:
 
 
 def read_rows(folder: Path, table: str) -> Any:
-    """All rows of a table, as pyarrow has them; an empty table if there are none."""
+    """Returns all rows of a table as a pyarrow table, which may be empty."""
     pyarrow = arrow()
     files = sorted(folder.rglob("*.parquet"))
     if files:
@@ -90,7 +90,7 @@ def read_rows(folder: Path, table: str) -> Any:
 
 
 def merged(job: tuple[str, str, int, Sequence[Source], int]) -> int:
-    """Write the tables of a batch of models, their bodies by partition. Gives how many models were looked at."""
+    """Writes the tables of a batch of models, their bodies by partition. Returns how many models were examined."""
     out, tables, number, sources, partitions = Path(job[0]), Path(job[1]), job[2], job[3], job[4]
     rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
     for source in sources:

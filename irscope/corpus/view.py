@@ -1,4 +1,4 @@
-"""A survey as its page shows it: the first classes and models, and the tables in words."""
+"""The view of a survey for its page: the first classes and models, and the tables in words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS: Final = 40
 
 
 def survey_view(survey: Any) -> SurveyView:
-    """What the page shows of a `Survey`."""
+    """Returns the data of a `Survey`'s page."""
     classes, groups = survey.classes, survey.groups
     first = classes.head(_CLASSES)
     where = dict(list(groups[groups["class"] < len(first)].groupby("class")))

@@ -1,4 +1,4 @@
-"""Who does the work of a survey: processes of this machine, or the workers of a Dask cluster. Both do the same to each model."""
+"""The workers of a survey: processes of this machine, or of a Dask cluster. Both treat each model in the same way."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Here", "OnDask", "Workers", "workers_of"]
 
 
 class Workers(Protocol):
-    """Those who do the work."""
+    """The workers of a survey."""
 
     def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
-        """Have the record of each source written, beginning with the first; gives each when it is done, with why it is left out."""
+        """Writes the record of each source, in order; yields each source when it is done, with the reason if it is left out."""
 
     def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
-        """What a function of a module gives for each item, in any order."""
+        """Yields the result of a module's function for each item, in any order."""
 
 
 class Here:
@@ -35,7 +35,7 @@ class Here:
         self.processes = processes or os.cpu_count() or 1
 
     def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
-        """Hand them out in their order. An interrupt stops those at work; what is done stays."""
+        """Examines the sources in their order. An interrupt stops the running ones; what is done stays."""
         left = deque(sources)
         done: SimpleQueue[tuple[Source, str] | BaseException] = SimpleQueue()
         examiner = Examiner(out, settings)
@@ -65,22 +65,22 @@ class Here:
             join(errands)
 
     def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
-        """One after the other, in this process: it is little work beside that on the models."""
+        """Runs one after the other, in this process: it is little work compared with the models."""
         return map(work, items)
 
 
 class OnDask:
     """Workers of a Dask cluster. They see `out` and the files under the same paths, and write the results there themselves.
 
-    A worker has a process beside it in which models are looked at (`examiner`): a model cannot end a worker. A worker that is killed
-    loses what it was busy with; Dask gives that to another.
+    A worker starts a process in which models are examined (`examiner`), so a model cannot end a worker. A worker that is killed
+    loses its current model; Dask passes that to another.
     """
 
     def __init__(self, client: Any) -> None:
         self.client = client
 
     def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Generator[tuple[Source, str], None, None]:
-        """One task for each model."""
+        """Submits one task for each model."""
         if not sources:
             return
         from distributed import as_completed
@@ -106,7 +106,7 @@ class OnDask:
             self.client.run(_stop_examiners)
 
     def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
-        """One task for each item."""
+        """Submits one task for each item."""
         from distributed import as_completed
 
         futures = self.client.map(work, items, pure=False, retries=_RETRIES)
@@ -136,7 +136,7 @@ _EXAMINERS = "_irscope_examiners"
 
 
 def workers_of(client: Any, processes: int | None) -> Workers:
-    """Processes here without a client; with one, or the address of a scheduler, its workers."""
+    """Returns processes here without a client; with one, or the address of a scheduler, its workers."""
     if client is None:
         if processes is not None and processes < 1:
             raise ArgumentError(f"{processes} processes do no work", hint="give at least one")

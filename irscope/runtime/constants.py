@@ -1,4 +1,4 @@
-"""Constants as a running program has them, and of which type a value is, whoever runs the program."""
+"""Constants in the form that a running program uses, and type checks of values at run time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PYTHON_TYPES: Final[Mapping[Type, tuple[type, ...]]] = {
 
 
 def unpacked(payload: Any, kind: Type, tensor: Callable[[TensorData], Any]) -> Any:
-    """A constant's payload as the running program has it: lists are lists, tensors are what `tensor` makes.
+    """Returns a constant's payload as the running program has it: lists are lists, and `tensor` converts tensors.
 
     >>> from irscope.ir.types import INT, ListType
     >>> unpacked((1, 2), OptionalType(ListType(INT)), tensor=str), unpacked(1, FLOAT, tensor=str)
@@ -61,13 +61,13 @@ def unpacked(payload: Any, kind: Type, tensor: Callable[[TensorData], Any]) -> A
 
 
 def elements(data: TensorData) -> np.ndarray[Any, Any]:
-    """The elements of a constant tensor that has them; bfloat16, which NumPy lacks, as float32."""
+    """Returns the elements of a constant tensor that has them; bfloat16, which NumPy lacks, as float32."""
     assert data.array is not None
     return (data.array.astype(np.uint32) << 16).view(np.float32) if data.dtype == "bfloat16" else data.array
 
 
 def is_a(value: Any, type: Type) -> bool:
-    """Whether a value is of a type, as TorchScript asks it; a container's elements are all looked at."""
+    """Checks whether a value is of a type, as TorchScript does; checks every element of a container."""
     match type:
         case TensorType():
             return hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic)

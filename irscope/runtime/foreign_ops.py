@@ -1,7 +1,7 @@
-"""Ops that no table here computes, run by the library that they come from; and torch's ops, on NumPy's arrays.
+"""Ops without a definition here, run by the library that they come from; and torch's ops, on NumPy arrays.
 
-A language that a frontend reads may keep ops of its own (`onnx::TopK`). Its frontend says how its own library runs them: on
-NumPy arrays, with new arrays as results. An `aten::` op without a NumPy reference runs through torch, if that is installed,
+A frontend may keep ops of its source language (`onnx::TopK`). It supplies a function that runs them in their own library, on
+NumPy arrays and with new arrays as results. An `aten::` op without a NumPy reference runs through torch, if installed,
 on the same memory.
 """
 
@@ -24,22 +24,22 @@ _RUNNERS: Final[Mapping[str, str]] = {
     "onnx": "irscope.frontends.onnx.evaluate",
     "stablehlo": "irscope.frontends.mlir.evaluate",
 }
-"""Namespace to the module whose `function(node)` gives a function of NumPy arrays."""
+"""Maps a namespace to the module whose `function(node)` returns a function of NumPy arrays."""
 
 
 def has_runner(node: Node) -> bool:
-    """Whether a node's language has a library that may run it, with its blocks."""
+    """Checks whether a node's language has a library that can run it, including its blocks."""
     return node.op.partition("::")[0] in _RUNNERS
 
 
 def foreign_function(node: Node) -> Function | None:
-    """What computes an op of another language on NumPy arrays; None for an op of no such language."""
+    """Returns the function that runs an op of another language on NumPy arrays; None for any other op."""
     runner = _RUNNERS.get(node.op.partition("::")[0])
     return None if runner is None else import_module(runner).function(node)
 
 
 def on_torch(function: Function, torch: Any, device: str) -> Function:
-    """A function of arrays as one of tensors."""
+    """Wraps a function of arrays as a function of tensors."""
 
     def run(*operands: Any) -> Any:
         found = function(*map(array_of, operands))
@@ -49,7 +49,7 @@ def on_torch(function: Function, torch: Any, device: str) -> Function:
 
 
 def array_of(value: Any) -> Any:
-    """A tensor as an array on the same memory, wherever it is in a container."""
+    """Returns a tensor as an array on the same memory, also inside containers."""
     if isinstance(value, list | tuple):
         return type(value)(map(array_of, value))
     if isinstance(value, dict):
@@ -71,7 +71,7 @@ SMALL_FLOATS: Final = {
     "bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8",
     "float8_e4m3fnuz": "uint8", "float8_e5m2fnuz": "uint8", "float8_e8m0fnu": "uint8",
 }  # fmt: skip
-"""Element types that torch has and NumPy by way of `ml_dtypes`, with those whose memory both have."""
+"""Element types that torch has, and NumPy by way of `ml_dtypes`, each with an integer type of its width that both have."""
 
 
 def _torch() -> Any:

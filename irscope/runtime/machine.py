@@ -1,9 +1,9 @@
-"""The machine that measurements were taken on, and what it can do at most: copy memory, and multiply and add.
+"""The machine that measurements were taken on, and its limits: copy bandwidth and multiply-add rate.
 
-Both limits are measured, not looked up: with the threads that the competitors have, at the size in question, once in a
-process. The copy is the fastest of a kernel of ours, the C library's `memmove` and torch's `copy_` where torch is there;
-it moves as many bytes, half of them read and half written. Arithmetic is that of `irscope.runtime.peak_flops`, times
-the threads.
+Both limits are measured, not looked up: with the competitors' number of threads, at the size in question, once per
+process. The copy is the fastest of a kernel of ours, the C library's `memmove` and torch's `copy_` if torch is imported;
+it moves the given number of bytes, half of them read and half written. The arithmetic rate is that of
+`irscope.runtime.peak_flops`, times the threads.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = ["Limits", "busy", "cache_bytes", "describe", "limits"]
 
 _PACKAGES: Final = ("irscope", "numpy", "torch", "jax", "numexpr", "llvmlite", "cupy")
 _LARGEST_COPY: Final = 512 << 20
-"""Bytes; a larger copy is taken to be as fast as this one."""
+"""Bytes; a larger copy is assumed to have the same bandwidth."""
 _SECONDS: Final = 0.03
-"""How long each candidate of a limit is measured at least."""
+"""The least time for which each candidate of a limit is measured."""
 
 
 def describe() -> dict[str, Any]:
-    """The processor, its features, what keeps it busy, and the versions of what was measured: plain JSON.
+    """Returns the processor, its features, its load, and the versions of the measured packages, as plain JSON.
 
     >>> found = describe()
     >>> sorted(found)
@@ -59,7 +59,7 @@ def describe() -> dict[str, Any]:
 
 
 def busy() -> str:
-    """A warning if other programs keep the processors busy: ops that wait for several threads then take milliseconds."""
+    """Returns a warning if other programs keep the processors busy: ops that wait for several threads then take milliseconds."""
     processors = os.cpu_count() or 1
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return (
@@ -70,7 +70,7 @@ def busy() -> str:
 
 
 def cache_bytes() -> int:
-    """The bytes of the last-level cache, or 32 MiB where nobody says."""
+    """Returns the bytes of the last-level cache, or 32 MiB where the system does not report it."""
     found = [32 << 20]
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = path.read_text().strip()
@@ -82,12 +82,12 @@ def cache_bytes() -> int:
 
 @cache
 def limits(threads: int) -> Limits:
-    """The limits for competitors with this many threads, the same object for all who ask."""
+    """Returns the limits for competitors with this many threads, the same object for every caller."""
     return Limits(threads)
 
 
 class Limits:
-    """What the processor can do at most with a number of threads, measured when it is asked for, and then kept."""
+    """The limits of the processor with a number of threads, measured on first use and then kept."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -98,7 +98,7 @@ class Limits:
             self._device = device_named("numpy")
 
     def copy_seconds(self, moved: int) -> float:
-        """How long a copy takes that moves so many bytes, read and written together.
+        """Returns the seconds of a copy that moves this many bytes, reads and writes together.
 
         >>> limits(1).copy_seconds(1 << 20) > 0
         True
@@ -109,18 +109,18 @@ class Limits:
         return self._copies[size] * max(moved, 128) / (2 * size)
 
     def fastest_copy(self, moved: int) -> tuple[Callable[[], object], float]:
-        """A copy to run in turn with competitors, and by what its time is to be multiplied: see `copy_seconds`."""
+        """Returns a copy to run in turn with competitors, and the factor to multiply its time by: see `copy_seconds`."""
         size = _half(moved)
         return min(self._copy_candidates(size), key=_median_seconds), max(moved, 128) / (2 * size)
 
     def flops(self) -> float:
-        """Additions and multiplications of float32 in a second."""
+        """Returns the additions and multiplications of float32 per second."""
         if self._flops is None:
             self._flops = self._measured_flops()
         return self._flops
 
     def _copy_candidates(self, size: int) -> list[Callable[[], object]]:
-        """Copies of so many bytes to so many others."""
+        """Returns functions that copy this many bytes."""
         pool = BufferPool(limit_bytes=0)
         source, target = (pool.empty((size // 4,), "float32") for _ in range(2))
         source[:] = 1
@@ -139,7 +139,7 @@ class Limits:
         if isinstance(self._device, CpuDevice):
             return self.threads * arithmetic_peak(self._device.host)
         a, b = np.zeros((2, 4096), np.float32)
-        return float(a.size / _median_seconds(lambda: np.add(a, b, out=a)))  # NumPy makes one operation at a time
+        return float(a.size / _median_seconds(lambda: np.add(a, b, out=a)))  # NumPy performs one operation at a time
 
 
 def _move(source: Any, target: Any) -> None:
@@ -147,12 +147,12 @@ def _move(source: Any, target: Any) -> None:
 
 
 def _run_plan(plan: PreparedPlan, target: int, source: int, memory: Any) -> None:
-    """Run a plan between two addresses, in memory that whoever holds this call keeps alive."""
+    """Runs a plan between two addresses; `memory` keeps their arrays alive."""
     plan((target,), (source,))
 
 
 def _half(moved: int) -> int:
-    """The bytes that a copy reads which moves so many, in whole cache lines and no more than can be afforded."""
+    """Returns the bytes that a copy moving this many reads: whole cache lines, and at most the affordable size."""
     return max(min(moved, _LARGEST_COPY) // 2 // 64 * 64, 64)
 
 
@@ -160,7 +160,7 @@ _COPY: Final = "    %r : Tensor = aten::relu(%p)\n"
 
 
 def _plan(body: str, size: int) -> Any:
-    """The launch plan of a group over one vector."""
+    """Returns the launch plan of a group over one vector."""
     text = f"""graph(%x : Tensor):
   %y : Tensor = prim::FusionGroup[kind="pointwise"](%x)
     block0(%p : Tensor):
@@ -172,7 +172,7 @@ def _plan(body: str, size: int) -> Any:
 
 
 def _median_seconds(run: Callable[[], object]) -> float:
-    """The median of turns that take a thirtieth of a second together, and at least five."""
+    """Returns the median of at least five turns, which take a thirtieth of a second together."""
     run()
     start = time.perf_counter()
     run()
@@ -197,7 +197,7 @@ def _processor() -> str:
 
 
 def _features() -> list[str]:
-    """What the processor has of what kernels and libraries ask for."""
+    """Returns the processor features that kernels and libraries use."""
     try:
         from llvmlite.binding import get_host_cpu_features
     except ImportError:

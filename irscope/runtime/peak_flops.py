@@ -1,7 +1,7 @@
-"""How much float32 arithmetic one thread of this processor makes at most: multiply-adds that wait for nothing.
+"""The peak float32 arithmetic of one thread of this processor: multiply-adds that wait for nothing.
 
-A loop over a dozen independent vectors that stay in registers, each multiplied and added to in every turn: enough of them
-that the units for it never idle. No memory is read. A processor without a fused operation makes both parts.
+It runs a loop over a dozen independent vectors in registers, each multiplied and added to in every iteration: enough of
+them that the arithmetic units never idle. No memory is read. A processor without fused multiply-add does both separately.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDS: Final = 9
 
 
 def arithmetic_peak(host: Host) -> float:
-    """Additions and multiplications of float32 in a second, of the quickest of some rounds: others only take time away."""
+    """Returns float32 additions and multiplications per second in the fastest round: other programs only slow rounds down."""
     lanes = host.target.vector_bytes // 4
     fused = "+fma" in host.features.split(",") or platform.machine() in ("aarch64", "arm64")
     code = with_llvm(lambda: loaded(object_file(_text(lanes, fused=fused), host), "irscope_peak", host))
@@ -40,7 +40,7 @@ def _seconds(call: ctypes._FuncPointer) -> float:
 
 
 def _text(lanes: int, *, fused: bool) -> str:
-    """The loop. Its vectors end in what it gives, so that LLVM leaves none of them out."""
+    """Returns the loop's LLVM text. Its vectors end in the returned value, so that LLVM removes none of them."""
     kind, splat = f"<{lanes} x float>", f"<{', '.join(['float 0.5'] * lanes)}>"
     phis, steps, ends = [], [], []
     for place in range(_VECTORS):

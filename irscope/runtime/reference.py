@@ -1,8 +1,8 @@
-"""The NumPy interpreter: what a program means, op by op, against which every pass and every kernel is checked.
+"""The NumPy interpreter: the reference semantics, op by op, against which every pass and every kernel is checked.
 
-Views are NumPy views, in-place ops write their argument, containers are Python's, so that aliasing behaves as in torch.
+Views are NumPy views, in-place ops write their argument, containers are Python's, so aliasing behaves as in torch.
 Blocks run on an explicit stack. With `precision="float64"` all floating inputs, constants, results and requested types
-are float64, which makes the run an oracle for rounding errors too. bfloat16 is held as float32 (NumPy has none).
+are float64, which makes the run a reference for rounding errors too. bfloat16 is held as float32 (NumPy has none).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _FLOAT_CODES: Final = frozenset(code for code, name in DTYPE_CODES.items() if na
 def run_reference(
     graph: Graph, *args: Any, precision: Precision = None, observe: Callable[[Value, Any], None] | None = None
 ) -> tuple[Any, ...]:
-    """The program's results on these arguments, one for each input that is not bound; tensors are NumPy arrays.
+    """Returns the program's results, with NumPy arrays as tensors, for one argument per input that is not bound.
 
-    NumPy arguments are not copied, and in-place ops write them, unless `precision` asks for other types. `observe` is
-    called with each value at the moment when it is made, in a loop each time. Raises ArgumentError for a wrong number
-    of arguments, and RunError with the node at which the program failed.
+    NumPy arguments are not copied, and in-place ops write them, unless `precision` requests other types. `observe` is
+    called with each value when it is computed, in a loop once per iteration. Raises ArgumentError for a wrong number of
+    arguments, and RunError with the node at which the program failed.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -64,7 +64,7 @@ def run_reference(
 
 
 class _Interpreter:
-    """The values so far. A value inside a loop has that of the last round."""
+    """The values computed so far. A value inside a loop is that of the last iteration."""
 
     def __init__(self, graph: Graph, precision: Precision, observe: Callable[[Value, Any], None] | None) -> None:
         self.graph = graph
@@ -73,7 +73,7 @@ class _Interpreter:
         self.values: dict[Value, Any] = {}
 
     def taken(self, argument: Any) -> Any:
-        """An argument or constant as the interpreter holds it: arrays for tensors, containers of its own making."""
+        """Returns an argument or constant as the interpreter holds it: arrays for tensors, and new containers."""
         if isinstance(argument, list):
             return [self.taken(item) for item in argument]
         if isinstance(argument, tuple):
@@ -87,7 +87,7 @@ class _Interpreter:
         return self._floats(_array_of(argument)) if hasattr(argument, "detach") else argument
 
     def _floats(self, array: Any) -> Any:
-        """In float64 mode, float64 for every floating array."""
+        """Converts floating arrays to float64 in float64 mode."""
         if self.double and isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float16):
             return array.astype(np.float64)
         return array
@@ -109,7 +109,7 @@ class _Interpreter:
                 self._node(node)
 
     def assign(self, names: Sequence[Value], found: Sequence[Any]) -> None:
-        """These names mean these things from now on."""
+        """Assigns these values from now on."""
         self.values.update(zip(names, found, strict=True))
         if self.observe is not None:
             for name, thing in zip(names, found, strict=True):
@@ -127,10 +127,10 @@ class _Interpreter:
         self.assign(node.outputs, carried)
 
     def _group(self, node: Node) -> Call:
-        """A fusion group, or another node whose block's parameters stand for its inputs."""
+        """Runs a fusion group, or another node whose block's parameters stand for its inputs."""
         (body,) = node.blocks
         if len(body.params) != len(node.inputs) or len(body.returns) != len(node.outputs):
-            raise self._error(node, f"the reference does not know how {node.op} runs its block")
+            raise self._error(node, f"the reference interpreter cannot run the block of {node.op}")
         self.assign(body.params, [self.values[value] for value in node.inputs])
         yield self.block(body)
         self.assign(node.outputs, [self.values[value] for value in body.returns])
@@ -154,7 +154,7 @@ class _Interpreter:
             self.assign(outputs, [self._result(found, outputs[0].type)])
         elif outputs:
             if len(found) != len(outputs):
-                raise self._error(node, f"{node.op} gave {len(found)} values, and the node has {len(outputs)} results")
+                raise self._error(node, f"{node.op} returned {len(found)} values for {len(outputs)} outputs")
             self.assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
 
     def _result(self, found: Any, declared: Type) -> Any:
@@ -196,12 +196,12 @@ class _Interpreter:
         return RunError(what, where=excerpt(self.graph, {node: "here"}), hint=hint)
 
     def raise_exception(self, node: Node, operands: list[Any]) -> Any:
-        """The program's own `raise`."""
+        """Raises the error of the program's own `raise`."""
         kind = str(operands[1]).rpartition(".")[2] if len(operands) > 1 and operands[1] else "Exception"
         raise self._error(node, f"the program raises {kind}: {operands[0]}")
 
     def is_instance(self, node: Node, operands: list[Any]) -> bool:
-        """`prim::isinstance`, by the types in its attribute."""
+        """Computes `prim::isinstance`, by the types in its attribute."""
         wanted = node.attrs.get("types", ())
         return any(is_a(operands[0], type) for type in (wanted if isinstance(wanted, tuple) else (wanted,)))
 
@@ -243,7 +243,7 @@ _BY_NODE: Final[Mapping[str, Any]] = {
 
 
 _ASSERTIONS: Final = ("aten::_assert", "aten::sym_constrain_range", "aten::_functional_assert")
-"""Ops that check what the exporting compiler assumed, element types among it, which float64 changes on purpose."""
+"""Ops that check assumptions of the exporting compiler, such as element types, which float64 mode changes on purpose."""
 
 
 def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
@@ -258,7 +258,7 @@ def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
 
 
 def _array_of(tensor: Any) -> np.ndarray[Any, Any]:
-    """A torch tensor's elements, the same memory where NumPy can see it."""
+    """Returns a torch tensor's elements, sharing memory where NumPy can read it."""
     tensor = tensor.detach().cpu()
     if str(tensor.dtype) in ("torch.bfloat16", "torch.complex32") or "float8" in str(tensor.dtype):
         tensor = tensor.float() if "complex" not in str(tensor.dtype) else tensor.cfloat()

@@ -1,9 +1,9 @@
-"""How long things take: competitors in turns on a monotonic clock, after a warm-up, as a median with its spread.
+"""Timing of competitors: in turns on a monotonic clock, after a warm-up, as a median with its spread.
 
-Taking turns spreads what disturbs a machine over all competitors alike, and leaves the allocator and the caches in the
-same state for each. Their order changes from turn to turn, because who comes after a copy finds other caches than who comes
-after somebody with the same operands. A competitor that is quick is called several times per turn, so that the clock
-does not count.
+Taking turns spreads disturbances of the machine over all competitors alike, and leaves the allocator and the caches in the
+same state for each. The order changes from turn to turn, because a competitor finds other cache contents after a copy
+than after one that uses the same operands. A fast competitor is called several times per turn, so that the cost of the
+clock is negligible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 __all__ = ["Measurement", "measure"]
 
 _SHORTEST_TURN: Final = 1e-3
-"""Seconds that a turn should take at least."""
+"""The least seconds of a turn."""
 _MOST_CALLS: Final = 1000
 
 
@@ -27,7 +27,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The turns of one competitor.
+    """The times of one competitor, turn by turn.
 
     >>> m = Measurement("sum", (0.5, 0.1, 0.2, 0.3, 0.4))
     >>> m.median, m.low, m.high
@@ -64,7 +64,7 @@ def measure(
     competitors: Mapping[str, Callable[[], object]], *, turns: int = 5, before: Callable[[], object] = _nothing,
     finish: Callable[[], object] = _nothing, once: bool = False, patience: float = 20.0,
 ) -> dict[str, Measurement]:  # fmt: skip
-    """Time each competitor `turns` times, all in turn; no further turn starts when `patience` seconds are over.
+    """Times each competitor `turns` times, in turns; starts no further turn after `patience` seconds.
 
     `before` runs untimed before each turn (to restore what a competitor changes), `finish` at its end (to wait for a
     device). `once` calls a competitor only once per turn, because a second call would see what the first one changed.

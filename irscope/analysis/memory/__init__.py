@@ -1,5 +1,5 @@
 """How much memory does a program need at once, what makes the peak, and which values may reuse the memory of others?"""
 
-import lazy_loader as lazy
+import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

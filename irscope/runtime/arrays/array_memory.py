@@ -1,7 +1,7 @@
-"""How kernels see operands and make results: the tensors of torch and the arrays of NumPy.
+"""The access of kernels to operands and the allocation of results, for torch's tensors and NumPy's arrays.
 
-What a kernel needs to know of its operands is in the key of a call: element types, shapes and strides. The key is made
-anew for every call of every kernel, so that this file counts tenths of microseconds: an attribute of a tensor takes 0.05,
+The key of a call holds all that a kernel depends on: its operands' element types, shapes and strides. It is computed for
+every call of every kernel, so tenths of microseconds matter in this file: an attribute of a tensor takes 0.05,
 `ctypes.data` of an array 0.7, an empty tensor 0.6.
 """
 
@@ -23,65 +23,65 @@ from irscope.runtime.device import NO_MEMORY
 __all__ = ["NO_MEMORY", "Memory", "NumpyMemory", "TorchMemory", "extents", "number_type"]
 
 Allocate = Callable[[], Any]
-"""Gives a new tensor with undefined elements."""
+"""Returns a new tensor with undefined elements."""
 
 _POOLED: Final = 4 << 20
-"""Bytes from which a result of torch's comes from a pool: a smaller one is cheaper from torch's own allocator, whose
+"""Bytes from which torch results are allocated from a pool: smaller ones are cheaper from torch's own allocator, whose
 larger blocks cost a page fault every 4 KiB each time."""
 _POOLED_ARRAY: Final = 64 << 10
 """The same for NumPy's arrays, which are aligned for vectors only if they come from a pool."""
 
 
 class Memory:
-    """How groups see operands and make results; one for torch, one for NumPy."""
+    """The access of groups to operands and results; one subclass for each array library."""
 
     library: Literal["torch", "cupy", "numpy"]
-    """Whose tensors these are, and on a GPU, whose stream their kernels run on."""
+    """The library of the tensors, and on a GPU, of the stream that their kernels run on."""
     facts: tuple[str, ...] = ()
-    """The attributes and calls of an argument that its part of a signature has."""
+    """The attributes and calls that an argument contributes to a signature."""
     address_text = "address({})"
-    """Python for the address of a tensor, if `address` is this memory's own."""
+    """Python source for the address of a tensor, where `address` is this memory's own method."""
 
     def key(self, operands: Sequence[Any]) -> Hashable:
-        """What a plan depends on, cheap to make."""
+        """Returns the key that a plan depends on, at low cost."""
         raise NotImplementedError
 
     def signature(self, arguments: Sequence[Any]) -> Hashable:
-        """All that a program's checks and plans depend on, of arguments that this memory owns; None if a number is among
-        them."""
+        """Returns all that a program's checks and plans depend on, for arguments that this memory owns; None if a number is
+        among them."""
         raise NotImplementedError
 
     def owns(self, argument: Any) -> bool:
-        """Whether `signature` says all of this argument."""
+        """Checks whether `signature` describes this argument completely."""
         raise NotImplementedError
 
     def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
-        """The operands' types; None if a kernel cannot read one of them where it lies."""
+        """Returns the operands' types; None if a kernel cannot read one of them in place."""
         raise NotImplementedError
 
     def guard(self, arguments: Sequence[Any]) -> Callable[..., bool] | None:
-        """What tells at one stroke whether as many others are like these in all `facts`; it may say no of some that are.
-        None where there is nothing of the kind."""
+        """Returns a combined check of whether other arguments equal these in all `facts`; it may reject some that do.
+        None where there is no such check."""
         return None
 
     def is_plain(self, arguments: Sequence[Any]) -> bool:
-        """Whether nothing surrounds a call with these arguments, which it owns, that kernels do not see."""
+        """Checks whether no torch mode or transform that kernels cannot see applies to a call with these owned arguments."""
         return True
 
     def unguarded(self, names: dict[str, Any]) -> str:
-        """A condition in Python for what `guard` does not see of the surroundings, if anything."""
+        """Returns a Python condition for the parts of the surroundings that `guard` does not see, if any."""
         return ""
 
     def maker(self, type: TensorType) -> Allocate:
-        """What makes tensors of a type."""
+        """Returns the allocator of tensors of a type."""
         raise NotImplementedError
 
     def address(self, tensor: Any) -> int:
-        """Where its first element lies."""
+        """Returns the address of a tensor's first element."""
         raise NotImplementedError
 
     def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
-        """Addresses of tensors, and numbers as they are."""
+        """Returns the addresses of tensors, and numbers unchanged."""
         raise NotImplementedError
 
 
@@ -96,7 +96,7 @@ class TorchMemory(Memory):
         self, device: str, *, may_be_negated: bool = False, pool: BufferPool | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:  # fmt: skip
-        """`may_be_negated`: whether the program makes tensors whose memory holds their elements with the other sign."""
+        """`may_be_negated`: whether the program creates tensors that store their elements with the sign flipped."""
         import torch
 
         self.surroundings = surroundings
@@ -118,7 +118,7 @@ class TorchMemory(Memory):
                 pass  # numbers among them
         tensor = self.tensor
         if self.may_be_negated and any(isinstance(x, tensor) and x.is_neg() for x in operands):
-            return None  # no plan is ever made for it
+            return None  # no plan exists for it
         return tuple([
             (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x)
             for x in operands
@@ -167,7 +167,7 @@ class TorchMemory(Memory):
             where = self.torch.device(self.device)
             pattern = self.torch.empty((), dtype=dtype, device=where).expand(shape)  # one element, whatever the shape
             if self.torch.empty_like(pattern).stride() == type.strides:
-                return partial(self.torch.empty_like, pattern)  # a quarter quicker than naming all of it
+                return partial(self.torch.empty_like, pattern)  # a quarter faster than `empty_strided`
             return partial(self.torch.empty_strided, shape, type.strides, dtype=dtype, device=where)
         take = partial(self.pool.empty, shape, type.dtype, type.strides)
         wrap = self.torch.from_numpy
@@ -185,20 +185,21 @@ class TorchMemory(Memory):
 
 
 def _quick_empty(torch: Any) -> Callable[..., Any] | None:
-    """What Inductor's programs make their results with, at half the price of `torch.empty_like`, if this torch has it."""
+    """Returns the allocator of Inductor's programs, at half the cost of `torch.empty_like`, if this torch has it."""
     try:
         empty: Callable[..., Any] = torch._C._dynamo.guards._empty_strided_cpu
         made = empty((2, 3), (1, 2), torch.bfloat16)
         same = (made.shape, made.stride(), made.dtype) == ((2, 3), (1, 2), torch.bfloat16) and made.is_cpu
-    except Exception:  # it is torch's own affair
+    except Exception:  # private API of torch
         return None
     return empty if same else None
 
 
 def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] | None:
-    """What Dynamo's programs compare their arguments by, at a third of the price, if this torch has it: it looks at class,
-    dispatch keys (which tell device, layout, sign, and what surrounds the call), element type, shape, strides, and that no
-    gradient is wanted."""
+    """Returns the guard of Dynamo's programs, at a third of the cost of comparing facts, if this torch has it.
+
+    It compares class, dispatch keys (which encode device, layout, sign and the call's surroundings), element type, shape,
+    strides, and that no gradient is required."""
 
     def made(arguments: Sequence[Any]) -> Callable[..., bool]:
         wanted = [_without_gradient(torch, argument) for argument in arguments]
@@ -210,14 +211,14 @@ def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] 
         same = made([like])
         others = [like.t(), like[:1], like.double(), torch._neg_view(like), torch.empty(2, 3, device="meta")]
         others.append(torch.nn.Parameter(like, requires_grad=False))
-        tells = same(torch.empty(2, 3)) is True and not any(map(same, others))
-    except Exception:  # it is torch's own affair
+        is_right = same(torch.empty(2, 3)) is True and not any(map(same, others))
+    except Exception:  # private API of torch
         return None
-    return made if tells else None
+    return made if is_right else None
 
 
 def _without_gradient(torch: Any, tensor: Any) -> Any:
-    """One of the same class that wants none: a guard takes it that a tensor which does is met where gradients are recorded."""
+    """Returns a tensor of the same class that requires no gradient: a guard for one that does assumes gradients are recorded."""
     if not tensor.requires_grad:
         return tensor
     plain = tensor.detach()
@@ -284,7 +285,7 @@ _address_of: Final = ctypes.addressof
 
 
 def _address(array: Any) -> int:
-    """Where an array's first element lies: by its buffer, or slowly for one that is read-only or not contiguous."""
+    """Returns the address of an array's first element: from its buffer, or slowly for one that is read-only or not contiguous."""
     try:
         return _address_of(_no_bytes(array))
     except (TypeError, ValueError, BufferError):
@@ -292,19 +293,19 @@ def _address(array: Any) -> int:
 
 
 def number_type(value: Any) -> Type:
-    """The type of a number among a group's operands."""
+    """Returns the type of a number among a group's operands."""
     return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
 
 
 def extents(type: TensorType) -> tuple[int, ...]:
-    """The sizes of a result, which a plan always knows."""
+    """Returns the sizes of a result, which a plan always knows."""
     assert type.shape is not None
     assert type.is_static, "the results of a plan have known sizes"
     return tuple(int(dim) for dim in type.shape if isinstance(dim, int))
 
 
 def _is_row_major(shape: tuple[int, ...], strides: Sequence[int] | None) -> bool:
-    """Whether an array of this shape lies row after row with these strides."""
+    """Checks whether an array of this shape is row-major with these strides."""
     step = 1
     for size, stride in zip(reversed(shape), reversed(strides or ()), strict=False):
         if stride != step:

@@ -1,8 +1,8 @@
-"""Memory for results, aligned and used again.
+"""A pool of aligned memory for results.
 
 The C library returns a large block to the system when it is freed, and each new one then costs a page fault every
-4 KiB: more than most fused kernels take to fill it. A pool keeps blocks instead. An array from a pool gives its block
-back when the array, every view of it and every tensor that shares it are gone.
+4 KiB: more than most fused kernels take to fill it. A pool keeps blocks instead. An array from a pool returns its block
+when the array, every view of it and every tensor that shares it are gone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BufferPool:
         return self._free_bytes
 
     def empty(self, shape: Sequence[int], dtype: str, strides: Sequence[int] | None = None) -> np.ndarray[Any, Any]:
-        """An array with undefined contents; strides are in elements, and row-major when left out.
+        """Returns an array with undefined contents; strides are in elements, and row-major when left out.
 
         bfloat16 arrays are arrays of uint16 words.
         """
@@ -60,7 +60,7 @@ class BufferPool:
         if strides is None or 0 in shape:
             for size in shape:
                 count *= size
-        else:  # with gaps between elements, or elements that are repeated
+        else:  # with gaps between elements, or repeated elements
             for size, stride in zip(shape, strides, strict=True):
                 count += (size - 1) * stride
         lease = _Lease(self._take(_size_class(count * item)))
@@ -69,7 +69,7 @@ class BufferPool:
         return np.ndarray(tuple(shape), _NUMPY_TYPE[dtype], np.asarray(lease), 0, steps)
 
     def clear(self) -> None:
-        """Return all free blocks to the system."""
+        """Returns all free blocks to the system."""
         with self._lock:
             self._free.clear()
             self._free_bytes = 0
@@ -83,7 +83,7 @@ class BufferPool:
         try:
             raw = np.empty(size + ALIGNMENT, np.uint8)
         except MemoryError:
-            self.clear()  # blocks of other sizes may be in the way
+            self.clear()  # blocks of other sizes may hold the memory
             raw = np.empty(size + ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
         return raw[start : start + size]
@@ -96,7 +96,7 @@ class BufferPool:
 
 
 class _Lease:
-    """Who holds a block: arrays over it keep this object alive, not the block's own array."""
+    """The owner of a block in use: arrays over it keep this object alive, not the block's own array."""
 
     __slots__ = ("__array_interface__", "__weakref__", "block")
 
@@ -106,7 +106,7 @@ class _Lease:
 
 
 def _size_class(size: int) -> int:
-    """The next size of which blocks are made: eight steps between powers of two, so at most an eighth is wasted.
+    """Returns the next block size: eight steps between powers of two, so at most an eighth is wasted.
 
     >>> _size_class(1), _size_class(100), _size_class(1 << 20), _size_class((1 << 20) + 1)
     (64, 128, 1048576, 1179648)

@@ -1,4 +1,4 @@
-"""CuPy, or an error that says how to install it."""
+"""The import of CuPy, or an error that says how to install it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["imported_cupy"]
 
 
 def imported_cupy() -> Any:
-    """CuPy. Raises MissingExtra."""
+    """Imports CuPy. Raises MissingExtra."""
     try:
         import cupy
     except ImportError:

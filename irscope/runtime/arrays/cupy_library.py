@@ -1,10 +1,10 @@
-"""Nodes that no kernel computes, for arrays on a GPU where torch is not: NumPy's references, on copies.
+"""Nodes without a kernel, for arrays on a GPU in a process without torch: NumPy's references, run on copies.
 
-CuPy refuses every silent step from the GPU to the processor, so that a reference written for NumPy does not run on its
-arrays. Here each operand is copied, NumPy computes, and the results are copied back: right, and slow. What is written is
-written back. Memory that is shared stays shared without a copy: a reference is first run on operands of the same strides
-whose elements are undefined, and where its result is a view of one, the same view of the array on the GPU is made. Where
-a program spends time in such nodes, torch is what it needs.
+CuPy refuses every implicit transfer from the GPU to the processor, so a reference written for NumPy does not run on its
+arrays. Here each operand is copied, NumPy computes, and the results and in-place writes are copied back: correct but slow.
+Views keep sharing memory without a copy: a reference first runs on operands of the same strides with undefined elements,
+and where its result is a view of one of them, the same view of the array on the GPU is built. If a program spends time in
+such nodes, install torch.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from irscope.runtime.arrays.library import NumpyLibrary
 __all__ = ["CupyLibrary", "is_cupys", "off_the_gpu"]
 
 _PYTHONS: Final = ("container", "control")
-"""Categories of ops that keep their operands by identity, and look at no element."""
+"""Categories of ops that keep their operands by identity, and read no element."""
 
 
 def is_cupys(value: object) -> bool:
-    """Whether this is a CuPy array; does not import CuPy."""
+    """Checks whether this is a CuPy array; does not import CuPy."""
     cupy = sys.modules.get("cupy")
     return cupy is not None and isinstance(value, cupy.ndarray)
 
 
 def off_the_gpu(value: Any) -> Any:
-    """A CuPy array as a NumPy array, a copy; anything else as it is.
+    """Returns a CuPy array as a NumPy array, a copy; anything else unchanged.
 
     >>> off_the_gpu(3)
     3
@@ -75,20 +75,20 @@ class CupyLibrary(NumpyLibrary):
 
 
 def _written(schema: OpSchema | None, given: int) -> tuple[int, ...]:
-    """Which of the operands the op writes."""
+    """Returns the positions of the operands that the op writes."""
     arguments = () if schema is None else schema.arguments[:given]
     return tuple(number for number, argument in enumerate(arguments) if argument.alias and argument.alias.is_write)
 
 
 class _Shadows:
-    """Operands on the processor, with the strides of those on the GPU."""
+    """Copies of the operands on the processor, with the strides of the originals on the GPU."""
 
     def __init__(self, cupy: Any, given: Sequence[Any], *, copied: bool) -> None:
-        """`copied`: whether the elements are those of the operands, and not undefined."""
+        """`copied`: whether the elements are copied too, rather than undefined."""
         self.cupy = cupy
         self.copied = copied
         self.pairs: list[tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
-        """An array on the GPU, its shadow, and the memory of this."""
+        """An array on the GPU, its shadow, and the shadow's memory."""
         self.operands = [self._shadow(value) for value in given]
 
     def _shadow(self, value: Any) -> Any:
@@ -109,7 +109,7 @@ class _Shadows:
         return shadow
 
     def write_back(self, value: Any, shadow: Any) -> None:
-        """Put what NumPy wrote where it belongs."""
+        """Copies what NumPy wrote back to the GPU."""
         if isinstance(value, list | tuple):
             for one, other in zip(value, shadow, strict=True):
                 self.write_back(one, other)
@@ -117,7 +117,7 @@ class _Shadows:
             value[...] = self.cupy.asarray(shadow)
 
     def back(self, result: Any, *, only_views: bool = False) -> Any:
-        """A result on the GPU: the operand itself, a view of it, or a copy; None for a copy if only views are wanted."""
+        """Returns a result on the GPU: the operand itself, a view of it, or a copy; None for a copy if only views count."""
         if isinstance(result, list | tuple):
             found = [self.back(item, only_views=only_views) for item in result]
             return None if only_views and any(item is None for item in found) else type(result)(found)

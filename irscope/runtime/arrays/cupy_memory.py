@@ -1,7 +1,7 @@
-"""Arrays on a GPU for a program without torch: CuPy's, and those of others that share memory by DLPack.
+"""Arrays on a GPU for a program without torch: CuPy's, and those of other libraries that share memory by DLPack.
 
-Arguments of NumPy are copied to the GPU, and results back, and so is every array that lies on the processor; JAX's
-arrays and all others with `__dlpack__` are used where they lie if that is a GPU. Results are of the kind of the first
+NumPy arguments, and all other arrays on the processor, are copied to the GPU, and results are copied back; JAX's arrays
+and all others with `__dlpack__` are used without a copy if they are on a GPU. Results are of the same kind as the first
 array among the arguments.
 """
 
@@ -35,8 +35,8 @@ class CupyMemory(Memory):
         self.cupy = cupy
         self._threads = threading.local()
         self.in_use: deque[tuple[Any, list[Any]]] = deque()
-        """Arrays of other libraries that kernels may still read, and the event behind these kernels: their library would
-        give the memory to work on its own streams, which know nothing of ours."""
+        """Arrays of other libraries that kernels may still read, and the event after those kernels: their library would
+        reuse the memory for work on its own streams, which are not ordered after ours."""
 
     def key(self, operands: Sequence[Any]) -> Hashable:
         array = self.cupy.ndarray
@@ -80,9 +80,9 @@ class CupyMemory(Memory):
         return [x.data.ptr if isinstance(x, array) else x for x in operands]
 
     def adopted(self, value: Any, *, may_write: bool = False) -> Any:
-        """An argument on the GPU: shared if it lies there and offers DLPack, copied from the processor.
+        """Returns an argument on the GPU: shared if it is there and offers DLPack, copied from the processor otherwise.
 
-        An array of JAX's, which never changes, is copied for a program that may write it.
+        An array of JAX's, which is immutable, is copied for a program that may write it.
         """
         if isinstance(value, self.cupy.ndarray):
             return value
@@ -97,7 +97,7 @@ class CupyMemory(Memory):
         return shared.copy() if may_write and _is_jaxs(value) else shared
 
     def given_back(self, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
-        """The results as the kind of array that the arguments are; what was shared is kept until the kernels are done."""
+        """Returns the results as the arguments' kind of array; keeps shared arguments alive until the kernels are done."""
         shared, self._threads.shared = getattr(self._threads, "shared", []), []
         if shared:
             self.in_use.append((self.cupy.cuda.get_current_stream().record(), shared))
@@ -112,7 +112,7 @@ def _is_jaxs(value: Any) -> bool:
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """NumPy's element type of this name; that of bfloat16 is in a package of its own, which JAX and CuPy use too.
+    """Returns NumPy's element type of this name; bfloat16 comes from a separate package, which JAX and CuPy use too.
 
     >>> dtype_of("float16")
     dtype('float16')
@@ -125,12 +125,12 @@ def dtype_of(name: str) -> np.dtype[Any]:
     except ImportError:
         raise ArgumentError(
             "NumPy and CuPy have no bfloat16 without the package ml_dtypes",
-            hint="pip install ml_dtypes, or load the program from torch, whose tensors it then takes", rule="no-dtype",
+            hint="pip install ml_dtypes, or load the program from torch and pass tensors", rule="no-dtype",
         ) from None  # fmt: skip
 
 
 def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
-    """What makes a result the kind of array that the arguments are; arguments without arrays give NumPy's."""
+    """Returns the conversion of a result to the arguments' kind of array; to NumPy's if no argument is an array."""
     first = next((x for x in arguments if hasattr(x, "shape") and hasattr(x, "dtype")), None)
     if isinstance(first, cupy.ndarray):
         return lambda result: result
@@ -139,14 +139,14 @@ def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
         jax = sys.modules["jax"]
         if on_processor(first):
             back = lambda result: jax.numpy.asarray(cupy.asnumpy(result))  # noqa: E731
-        else:  # whose arrays have no strides
+        else:  # JAX's arrays have no strides
             back = lambda result: jax.dlpack.from_dlpack(cupy.ascontiguousarray(result))  # noqa: E731
     return lambda result: back(result) if isinstance(result, cupy.ndarray) else result
 
 
 def as_torch_on_gpu(value: Any, *, may_write: bool = False) -> Any:
-    """An array of another library as a tensor that shares its memory, or a copy of one that must not be written; anything
-    else as it is."""
+    """Returns an array of another library as a tensor that shares its memory, or as a copy if it is immutable and may be
+    written; anything else unchanged."""
     import torch
 
     if hasattr(value, "__dlpack__") and not isinstance(value, torch.Tensor | np.ndarray | np.generic):

@@ -1,8 +1,9 @@
-"""Arrays of other libraries in the processor's memory: JAX's, and all others that offer DLPack, used where they lie.
+"""Arrays of other libraries in the processor's memory, JAX's and all others that offer DLPack, used without a copy.
 
-A program may write its arguments, and JAX's never change: what cannot be written is copied for a program that may. Where
-the first array among the arguments is JAX's, the results are too. They share the memory that the program made for them,
-if it is aligned as JAX wants it, and are copies of what lies in an argument or a parameter, which may change later.
+A program may write its arguments, but JAX's arrays are immutable: a program that may write gets a copy of what is read-only.
+Where the first array among the arguments is JAX's, the results are JAX arrays too. They share the memory that the program
+allocated for them, if it is aligned as JAX requires; results inside an argument or a parameter, which may change later, are
+copied.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from irscope.runtime.arrays.small_floats import is_small_float, widened
 __all__ = ["borrow", "return_arrays", "host_array", "in_native_order", "is_foreign", "on_host", "on_processor"]
 
 _PROCESSOR: Final = (1, 3)
-"""DLPack's numbers for the processor's memory, ordinary and pinned for a GPU."""
+"""DLPack's device numbers for the processor's memory, ordinary and pinned for a GPU."""
 _ALIGNMENT: Final = 64
-"""Bytes; JAX copies what is aligned less."""
+"""Bytes; JAX copies arrays with a smaller alignment."""
 
 
 def is_foreign(value: object) -> bool:
-    """Whether this is an array of neither NumPy nor torch.
+    """Checks whether this is an array of a library other than NumPy and torch.
 
     >>> is_foreign(np.ones(2)), is_foreign(3)
     (False, False)
@@ -38,12 +39,12 @@ def is_foreign(value: object) -> bool:
 
 
 def on_processor(value: Any) -> bool:
-    """Whether an array with `__dlpack__` lies in the processor's memory."""
+    """Checks whether an array with `__dlpack__` is in the processor's memory."""
     return int(value.__dlpack_device__()[0]) in _PROCESSOR
 
 
 def host_array(value: Any) -> np.ndarray[Any, Any]:
-    """An array on the processor as NumPy's; it shares memory where NumPy knows the element type."""
+    """Returns an array on the processor as NumPy's; it shares memory where NumPy knows the element type."""
     try:
         return np.from_dlpack(value)
     except (TypeError, RuntimeError, BufferError):  # NumPy's DLPack knows no bfloat16, which `__array__` may
@@ -51,7 +52,7 @@ def host_array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def borrow(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
-    """A foreign array as NumPy's. Raises ArgumentError for one on a GPU, or with elements that NumPy has no type for."""
+    """Returns a foreign array as NumPy's. Raises ArgumentError for one on a GPU, or with elements that NumPy has no type for."""
     if not on_processor(value):
         raise ArgumentError(
             f"an argument, a {type(value).__name__}, lies on a GPU, and the program runs on the processor",
@@ -61,17 +62,16 @@ def borrow(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
     if array.dtype.kind not in "biufc" and not is_small_float(array.dtype):
         raise ArgumentError(
             f"an argument, a {type(value).__name__}, has elements of type {array.dtype}, which NumPy does not compute with",
-            hint="convert it to float32, or pass a tensor of torch's",
+            hint="convert it to float32, or pass a torch tensor",
         )
     return array.copy() if may_write and not array.flags.writeable else array
 
 
 def in_native_order(value: Any, *, may_write: bool) -> Any:
-    """An array of NumPy's whose elements have the other byte order, or lie apart by no whole number of elements (a field of
-    records), as a copy in this machine's order, without gaps; anything else as it is.
+    """Returns a NumPy array in native byte order with whole-element strides, copied where needed; anything else unchanged.
 
-    Neither ops nor kernels know another order or such steps. Raises ArgumentError for a program that may write the array:
-    what it writes into the copy would be lost.
+    Strides that are not a whole number of elements occur in fields of records. Neither ops nor kernels support them or a
+    foreign byte order. Raises ArgumentError for a program that may write such an array: writes to the copy would be lost.
 
     >>> in_native_order(np.ones(2, ">f4"), may_write=False).dtype, in_native_order(3, may_write=True)
     (dtype('float32'), 3)
@@ -99,8 +99,8 @@ def in_native_order(value: Any, *, may_write: bool) -> Any:
 
 
 def on_host(value: Any) -> Any:
-    """A foreign array on the processor as NumPy's, a copy if it never changes, and one of NumPy's in this machine's byte
-    order; anything else as it is.
+    """Returns a foreign array on the processor as NumPy's, copied if it is immutable, and a NumPy array in native byte order;
+    anything else unchanged.
 
     >>> on_host(3)
     3
@@ -111,9 +111,9 @@ def on_host(value: Any) -> Any:
 
 
 def return_arrays(results: Sequence[Any], arguments: Sequence[Any], kept: Iterable[Any]) -> tuple[Any, ...]:
-    """The results as arrays of JAX's, if the first array among the arguments is; as they are otherwise.
+    """Returns the results as JAX arrays if the first array among the arguments is one, unchanged otherwise.
 
-    `kept`: what else lives on, such as parameters.
+    `kept`: other arrays that live on, such as parameters.
     """
     jax = sys.modules.get("jax")
     if jax is None:

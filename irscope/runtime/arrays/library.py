@@ -1,8 +1,8 @@
-"""One node that no kernel of ours computes, as a Python function of its operands.
+"""Nodes without a kernel of ours, each as a Python function of its operands.
 
-Torch runs it when the program came from torch, by the overload that the node means, looked up once; otherwise NumPy
-does, by the op's own reference. Containers, numbers and the program's own objects are Python's in both cases, and are
-kept by identity, so that a write through one name is seen through all.
+Torch runs such a node if the program came from torch, by the overload that the node means, looked up once; otherwise NumPy
+does, by the op's own reference. Containers, numbers and the program's own objects are Python objects in both cases, and
+are kept by identity, so a write through one name is visible through all.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, te
 __all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
 
 Function = Callable[..., Any]
-"""Takes a node's operands in order. Gives its result, or a sequence of them if there are several."""
+"""Takes a node's operands in order; returns its result, or a sequence of several."""
 
 _PYTHON_CATEGORIES: Final = ("container", "scalar", "control")
 
 
 class Library(Protocol):
-    """Where the tensors of a program are computed."""
+    """The library that computes the tensors of a program."""
 
     name: str
 
     def function(self, node: Node) -> Function:
-        """What computes the node. Raises RunError for an op that nobody knows."""
+        """Returns the function that computes the node. Raises RunError for an unknown op."""
 
     def constant(self, node: Node) -> Any:
-        """What a `prim::Constant` makes."""
+        """Returns the value of a `prim::Constant`."""
 
 
 def is_torch_tensor(value: object) -> bool:
-    """Whether this is a torch tensor; does not import torch."""
+    """Checks whether this is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def library_for(values: Sequence[object]) -> Library:
-    """Torch if any of the values is a torch tensor or holds one (a scripted module), otherwise NumPy."""
+    """Returns torch if any of the values is a torch tensor or holds one (a scripted module), otherwise NumPy."""
     return TorchLibrary() if are_torchs(values) else NumpyLibrary()
 
 
 def are_torchs(values: Sequence[object]) -> bool:
-    """Whether any of the values is torch's, or holds what is."""
+    """Checks whether any of the values is torch's, or holds a value that is."""
     torch = sys.modules.get("torch")
     if torch is None:
         return False
@@ -120,13 +120,13 @@ class NumpyLibrary:
 class TorchLibrary:
     """Torch's own operators, without gradients.
 
-    With `double`, everything in a smaller floating-point type is computed in float64: the yardstick of rounding errors.
+    With `double`, everything in a smaller floating-point type is computed in float64: the reference for rounding errors.
     """
 
     name = "torch"
 
     def __init__(self, *, double: bool = False, device: str = "") -> None:
-        """`device`: where tensors live that the program itself says are on the processor; empty leaves them there."""
+        """`device`: where to move tensors that the program places on the processor; empty leaves them there."""
         import torch
 
         self.torch = torch
@@ -168,7 +168,7 @@ class TorchLibrary:
         return tensor.to(self.device) if self.device else tensor
 
     def _own(self, node: Node) -> Function | None:
-        """Ops that Python asks of a tensor faster than the dispatcher does, and those whose schema takes any list."""
+        """Returns functions for ops that Python computes faster than the dispatcher, or whose schema accepts any list."""
         if node.op == "aten::size":
             return _size
         if node.op == "aten::dim":
@@ -184,7 +184,7 @@ class TorchLibrary:
         return self.torch.tensor(data, dtype=kind, device=device)
 
     def _registered(self, node: Node, schema: OpSchema | None) -> Function:
-        """The operator of torch's registry; keyword-only arguments go by name."""
+        """Returns the operator from torch's registry; keyword-only arguments are passed by name."""
         bindings = self.torch._C
         if schema is None:
             found, _ = bindings._jit_get_operation(node.op)
@@ -201,7 +201,7 @@ class TorchLibrary:
         if not names or schema.is_vararg:
             return found  # type: ignore[no-any-return]
 
-        if len(names) == 1:  # `alpha` of most sums, which is 1: their call takes half the time this way
+        if len(names) == 1:  # most often the `alpha` of a sum, which is 1: this halves the time of the call
             name, usual = names[0], given[-1].default
             return lambda *operands: (
                 found(*operands[:plain]) if operands[plain] is usual else found(*operands[:plain], **{name: operands[plain]})
@@ -209,7 +209,7 @@ class TorchLibrary:
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
 
     def _in_double(self, function: Function, schema: OpSchema) -> Function:
-        """The function with float64 wherever the program asks for a floating-point type by its number."""
+        """Returns the function with float64 in place of every floating-point type that the program requests by number."""
         positions = [index for index, argument in enumerate(schema.arguments) if argument.name == "dtype"]
         if not positions:
             return function
@@ -228,14 +228,14 @@ def _size(tensor: Any, dim: int | None = None) -> Any:
 
 
 def _constant(node: Node, tensor: Callable[[TensorData], Any]) -> Any:
-    """A payload as the running program has it: lists are lists, tensors are the library's."""
+    """Returns a payload as the running program has it: lists are lists, tensors are the library's."""
     payload = constant_value(node)
     kind = node.outputs[0].type if node.outputs else NONE
     return unpacked(payload, kind, tensor)
 
 
 def node_text(subject: Value | TensorData) -> str:
-    """What an error calls a value or a constant tensor."""
+    """Returns the text by which an error names a value or a constant tensor."""
     return repr(subject) if isinstance(subject, Value) else f"{subject.dtype}{list(subject.shape)}"
 
 
@@ -249,7 +249,7 @@ def _unknown(node: Node, where: str) -> RunError:
 
 
 def _lent_by_torch(node: Node) -> Callable[..., Any] | None:
-    """Torch's operator as a function of NumPy arrays, which it may give views of; None without torch."""
+    """Returns torch's operator as a function of NumPy arrays, which may return views of them; None without torch."""
     if importlib.util.find_spec("torch") is None or not node.op.startswith("aten::"):
         return None
     import torch

@@ -1,5 +1,5 @@
-"""Ops that are Python's own, whatever the library: their meaning is in their attributes, in how many results they have,
-or outside the program."""
+"""Ops that run in Python whatever the library: their semantics are in their attributes, in the number of results, or
+outside the program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["python_function"]
 
 
 def python_function(node: Node) -> Callable[..., Any] | None:
-    """What such a node does to its operands; None for every other node."""
+    """Returns the function that runs such a node on its operands; None for every other node."""
     match node.op:
         case "prim::ListConstruct":
             return lambda *items: list(items)
@@ -53,14 +53,14 @@ def python_function(node: Node) -> Callable[..., Any] | None:
 
 
 def _unpack(count: int, items: Sequence[Any]) -> Any:
-    """The items of a list or tuple; of one item, that item, as for every node with one result."""
+    """Returns the items of a list or tuple; a single item is returned alone, as for every node with one result."""
     if len(items) != count:
         raise RunError(f"cannot unpack {len(items)} values into {count}")
     return items[0] if count == 1 else items
 
 
 def _chunk(node: Node, tensor: Any) -> Any:
-    """`prim::ConstantChunk`: pieces of one size, the last one smaller."""
+    """`prim::ConstantChunk`: pieces of equal size, the last one possibly smaller."""
     count, dim = int(node.attrs["chunks"]), int(node.attrs["dim"])
     step = -(-tensor.shape[dim] // count)
     index: list[Any] = [slice(None)] * len(tensor.shape)
@@ -73,7 +73,7 @@ def _chunk(node: Node, tensor: Any) -> Any:
 
 def _raise(message: Any, kind: Any = None) -> None:
     name = f"{kind}".rpartition(".")[2] if kind else "Exception"
-    raise RunError(f"the program raises {name}: {message}", hint="its own check failed on these arguments")
+    raise RunError(f"the program raises {name}: {message}", hint="the program's own check failed on these arguments")
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -1,7 +1,8 @@
-"""Element types that NumPy has no arithmetic for, and torch has: bfloat16, and floats of eight bits.
+"""Element types that torch can compute with and NumPy cannot: bfloat16, and eight-bit floats.
 
-JAX's arrays of them, and NumPy's by way of the package `ml_dtypes`, are computed with in torch where torch is installed, and
-come back as what was given. Without torch bfloat16 is held as float32 where NumPy computes, and results are rounded at the end.
+JAX arrays of these types, and NumPy arrays by way of the package `ml_dtypes`, are computed in torch where it is installed, and
+results come back as the same kind of array. Without torch, NumPy computes bfloat16 as float32, and results are rounded at the
+end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["arrays_of", "has_small_floats", "is_small_float", "rounded", "torch_
 
 
 def is_small_float(dtype: object) -> bool:
-    """Whether this is an element type of `ml_dtypes` that torch has.
+    """Checks whether this is an element type of `ml_dtypes` that torch has.
 
     >>> is_small_float(np.dtype("float16"))
     False
@@ -31,12 +32,12 @@ def is_small_float(dtype: object) -> bool:
 
 
 def has_small_floats(program: Graph) -> bool:
-    """Whether a value of the program has such elements."""
+    """Checks whether a value of the program has such elements."""
     return any(isinstance(value.type, TensorType) and value.type.dtype in SMALL_FLOATS for value in program.values())
 
 
 def torch_is_there() -> bool:
-    """Whether torch can be used; imports it."""
+    """Checks whether torch can be used; imports it."""
     try:
         import_module("torch")
     except ImportError:
@@ -45,8 +46,9 @@ def torch_is_there() -> bool:
 
 
 def widened(array: np.ndarray[Any, Any], *, may_write: bool) -> np.ndarray[Any, Any]:
-    """An array as NumPy computes with it: float32 for these types. Raises ArgumentError where the program may write into it,
-    as what it writes would be lost.
+    """Returns an array as NumPy computes with it: float32 for these types.
+
+    Raises ArgumentError where the program may write into it, since the writes would be lost.
 
     >>> widened(np.ones(2, np.float16), may_write=True).dtype
     dtype('float16')
@@ -55,16 +57,16 @@ def widened(array: np.ndarray[Any, Any], *, may_write: bool) -> np.ndarray[Any, 
         return array
     if may_write:
         raise ArgumentError(
-            f"an argument, an array of {array.dtype}, is computed with in float32, and the program may write into it",
+            f"an argument, an array of {array.dtype}, is computed in float32, and the program may write into it",
             hint="install torch (pip install 'irscope[torch]'), which has this element type", rule="small-floats",
         )  # fmt: skip
     return array.astype(np.float32)
 
 
 def arrays_of(results: Sequence[Any], arguments: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:
-    """A program's results as arrays: JAX's, if the first array among the arguments is, and NumPy's otherwise.
+    """Returns a program's results as arrays: JAX's if the first array among the arguments is, NumPy's otherwise.
 
-    `types` are what the program says of them.
+    `types` are the types that the program declares for them.
     """
     arrays = rounded([array_of(result) for result in results], types)
     jax = sys.modules.get("jax")
@@ -75,7 +77,7 @@ def arrays_of(results: Sequence[Any], arguments: Sequence[Any], types: Sequence[
 
 
 def rounded(results: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:
-    """Arrays that were held as float32, in the element types that the program says; as they are where nobody has those."""
+    """Returns arrays that were held as float32 in their declared element types, or unchanged without `ml_dtypes`."""
     return tuple(_rounded(result, type) for result, type in zip(results, types, strict=True))
 
 
@@ -91,7 +93,7 @@ def _rounded(result: Any, type: object) -> Any:
 
 
 def _as_jax(value: Any, jax: Any) -> Any:
-    """A copy: torch's memory may be an argument's, and JAX's arrays never change."""
+    """Returns a JAX copy of an array: torch's memory may be an argument's, and JAX's arrays are immutable."""
     if isinstance(value, list | tuple):
         return type(value)(_as_jax(item, jax) for item in value)
     if isinstance(value, dict):

@@ -1,16 +1,17 @@
-"""What surrounds a call in torch, changes what ops compute, and is not seen by kernels.
+"""The modes and transforms around a call in torch that change what ops compute, but that kernels do not see.
 
-Torch's ops ask what is switched on around them: autocast, another default for floating-point types, the transforms of
-torch.func, dual numbers, tracing, dispatch modes. A program was captured without all that, and a kernel reads and writes
-memory and asks nothing. So each call asks first, and does one of three things:
+Torch's ops check what is active around them: autocast, another default floating-point type, the transforms of torch.func,
+dual numbers, tracing, dispatch modes. A program was captured without any of these, and a kernel reads and writes memory
+without a check. So each call checks first, and does one of three things:
 
-* Traced (`torch.jit.trace`, `make_fx`), mapped (`torch.vmap`) or watched by a dispatch mode, the program runs node by node
-  through torch's own ops, which are seen.
-* Where it would give other numbers or types than the model (autocast, another default), or lose a derivative, it is refused.
-* In all other cases it runs as it was compiled.
+* Under tracing (`torch.jit.trace`, `make_fx`), mapping (`torch.vmap`) or a dispatch mode, the program runs node by node
+  through torch's own ops, which these can see.
+* Where its numbers or types would differ from the model's (autocast, another default), or a derivative would be lost, the
+  call is refused.
+* In all other cases the program runs as compiled.
 
-Torch's own guard of a written call (`TorchMemory.guard`) sees autocast, transforms and tracing by the dispatch keys that
-they add, so that the short way pays only for what it does not see.
+Torch's own guard of a specialised call (`TorchMemory.guard`) sees autocast, transforms and tracing by the dispatch keys that
+they add, so the fast path pays only for the rest.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from irscope.ops.registry import category_of, schema_of
 __all__ = ["Surroundings"]
 
 _UNTOUCHED: Final = ("pointwise", "view", "memory", "container", "scalar", "control")
-"""Categories of ops of which none casts under autocast unless its own kernel for it says so."""
+"""Categories of ops that autocast never changes, except where an op has its own autocast kernel."""
 _KEYS: Final = {"cpu": "AutocastCPU", "reference": "AutocastCPU", "cuda": "AutocastCUDA"}
 
 
 class Surroundings:
-    """What a program has to ask about a call of it with torch's tensors."""
+    """The checks of a program's surroundings at a call with torch tensors."""
 
     def __init__(self, graph: Graph, device: str) -> None:
         self.graph = graph
@@ -46,12 +47,12 @@ class Surroundings:
 
     @cached_property
     def torch(self) -> Any:
-        """The package, which whoever passes a tensor has imported."""
+        """The package, which is imported by the time a tensor is passed."""
         return sys.modules["torch"]
 
     @cached_property
     def is_plain(self) -> Callable[..., bool]:
-        """Tells of these arguments, all tensors, whether nothing surrounds a call of them; in half a microsecond."""
+        """Checks whether nothing surrounds a call with these arguments, all tensors; takes half a microsecond."""
         torch = self.torch
         binding, levels, default = torch._C, torch.autograd.forward_ad, torch.float32
         modes, tracing, cast = (
@@ -74,7 +75,7 @@ class Surroundings:
         return is_plain
 
     def unguarded(self, names: dict[str, Any]) -> str:
-        """A condition in Python for what torch's guard does not see; what it needs goes into `names`."""
+        """Returns a Python condition for what torch's guard does not see; adds what it needs to `names`."""
         torch = self.torch
         names["modes"], names["levels"] = torch._C._len_torch_dispatch_stack, torch.autograd.forward_ad
         names["default_of"], names["float32"] = torch.get_default_dtype, torch.float32
@@ -83,7 +84,7 @@ class Surroundings:
         return f"levels._current_level < 0 and not modes(){other}"
 
     def node_by_node(self, arguments: Sequence[Any]) -> bool:
-        """Whether the program must run through torch's ops, to be seen. Raises RunError if that would not do either."""
+        """Checks whether torch must see the program's ops. Raises RunError if even running node by node would be wrong."""
         torch = self.torch
         tensors = [leaf for leaf in leaves([*arguments, *self.graph.bound.values()]) if isinstance(leaf, torch.Tensor)]
         self._refuse_autocast()
@@ -120,7 +121,7 @@ class Surroundings:
         return next(self._casts(), None)
 
     def _casts(self) -> Iterator[Node]:
-        """The nodes that autocast may change."""
+        """Yields the nodes that autocast may change."""
         has_kernel, key = self.torch._C._dispatch_has_kernel_for_dispatch_key, _KEYS[self.device]
         for node in self.graph.nodes():
             schema = schema_of(node)
@@ -131,11 +132,11 @@ class Surroundings:
                 composed = category_of(node) not in _UNTOUCHED and has_kernel(name, "CompositeImplicitAutograd")
                 if composed or has_kernel(name, key):
                     yield node
-            except RuntimeError:  # no op of the dispatcher's
+            except RuntimeError:  # not an op of the dispatcher
                 continue
 
     def _refuse_default(self) -> bool:
-        """Refuse a program that took another default type for granted; whether its ops must be torch's own to ask for it."""
+        """Refuses a program compiled for another default type; returns whether torch's own ops must run to query the default."""
         default = self.torch.get_default_dtype()
         if not self.asks_default or default is self.torch.float32:
             return False
@@ -146,7 +147,7 @@ class Surroundings:
                 f"torch's default floating-point type is {default} now, and the result of {op} was compiled as {DEFAULT}",
                 where=repr(made) if made is not None else "",
                 rule="surroundings",
-                hint="torch.set_default_dtype(torch.float32), or a model that says the types of what it makes",
+                hint="torch.set_default_dtype(torch.float32), or a model that states the dtype of each tensor it creates",
             )
         return True
 
@@ -155,7 +156,7 @@ class Surroundings:
         functorch, levels = torch._C._functorch, torch.autograd.forward_ad
         lost = ""
         if functorch.maybe_current_level() is not None and any(map(self._is_tracked, tensors)):
-            lost = "torch.func differentiates through it, or something that wants a gradient is mapped"
+            lost = "torch.func differentiates through it, or maps over a tensor that requires a gradient"
         elif levels._current_level >= 0 and any(
             levels.unpack_dual(x).tangent is not None for x in tensors if _has_tangent(x)
         ):
@@ -169,7 +170,7 @@ class Surroundings:
             )
 
     def _is_tracked(self, tensor: Any) -> bool:
-        """Whether a transform of torch.func that differentiates follows the tensor, at whatever level, or autograd does."""
+        """Checks whether autograd or a differentiating transform of torch.func, at any level, tracks the tensor."""
         functorch = self.torch._C._functorch
         if tensor.requires_grad and self.torch.is_grad_enabled():
             return True

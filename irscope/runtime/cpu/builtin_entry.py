@@ -1,16 +1,17 @@
-"""Kernels as functions that Python calls like its own.
+"""Kernels as built-in functions of Python.
 
 Through ctypes a call with a packed block of arguments costs a quarter of a microsecond, as much as a small kernel. Here
-a call lands in a few lines of machine code that have the signature of CPython's built-in functions: they take the
-arguments apart, lay them out as the kernel wants them, and jump. Each kernel, with the extents and strides of one
-launch, becomes a built-in function over the same lines; what it is of all these stands in its `self`, a block of bytes.
+a call enters a short stub of machine code with the signature of CPython's built-in functions, which unpacks the
+arguments, lays them out as the kernel expects, and jumps. Each kernel, with the extents and strides of one launch,
+becomes a built-in function that shares this stub; its `self`, a block of bytes, identifies the kernel.
 
-That block has 8-byte words: the kernel, the address of extents and strides, how many arguments there are, whether other
-Python threads may run meanwhile; then for each argument the address that it would be if its tensor had no memory, and a byte:
-1 for a float, 2 for an address, 0 for other whole numbers. A float goes to the kernel as a float64, all else as an int64.
+That block has 8-byte words: the kernel, the address of extents and strides, the number of arguments, whether other
+Python threads may run meanwhile; then for each argument the address that it would have if its tensor had no memory, and a
+byte: 1 for a float, 2 for an address, 0 for other whole numbers. A float is passed to the kernel as a float64, all else as
+an int64.
 
-A tensor without memory is one whose storage was freed, or one that torch only thinks of: its address is zero, moved by as
-much as the launch moves it. A kernel would read there and end the process, so a call with it raises ValueError.
+A tensor without memory is one whose storage was freed, or that a torch transform holds only symbolically: its address is
+zero, plus the offset of the launch. A kernel would crash the process by reading there, so a call with it raises ValueError.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ for the address of a tensor without memory."""
 SYMBOL: Final = "irscope_entry"
 
 _FASTCALL: Final = 0x0080
-"""The flag of a built-in function whose arguments come as an array."""
+"""The flag of a built-in function whose arguments are passed as an array."""
 
 _API: Final = (
     "PyBytes_AsString", "PyErr_BadArgument", "PyErr_Occurred", "PyErr_SetString", "PyEval_RestoreThread",
@@ -130,7 +131,7 @@ failed:
   ret ptr null
 }}
 """
-"""The lines that all kernels share, as LLVM text; -1 is the number that may mean an error."""
+"""The stub that all kernels share, as LLVM text; -1 is the number that may signal an error."""
 
 
 class _Method(ctypes.Structure):
@@ -142,7 +143,7 @@ class _Method(ctypes.Structure):
 
 
 def python_symbols() -> dict[str, int]:
-    """What of Python's own functions the text calls, and where they are; empty where Python is not CPython of 64 bits.
+    """Returns the addresses of the Python functions that the stub calls; empty where Python is not 64-bit CPython.
 
     >>> sorted(python_symbols())[:2] in ([], ["PyBytes_AsString", "PyErr_BadArgument"])
     True
@@ -154,12 +155,11 @@ def python_symbols() -> dict[str, int]:
 
 
 def entry(address: int, owner: Any) -> Callable[..., Jump]:
-    """What makes functions: `make(kernel, dims, floats, nulls, lets, *kept)`, of a kernel's address, the address of its
-    extents and strides, which of its arguments are floats, what each would be for a tensor without memory (None if it is
-    no tensor's), and whether it lets other Python threads run.
+    """Returns a factory of functions, `make(kernel, dims, floats, nulls, lets, *kept)`.
 
-    `address`: where the compiled text is, which lives as long as `owner`. A function keeps alive whatever is behind it
-    for as long as it is alive itself: the text, and all that is named as `kept`.
+    It takes a kernel's address, the address of its extents and strides, which arguments are floats, each argument's address
+    for a tensor without memory (None if it is not a tensor's), and whether other Python threads may run. `address` is the
+    compiled stub, which lives as long as `owner`. A function keeps the stub and everything in `kept` alive.
     """
     method, new = _method(address), _new_function()
 
@@ -178,19 +178,19 @@ def entry(address: int, owner: Any) -> Callable[..., Jump]:
 
 
 class _Module(str):
-    """What a function has as its `__module__`, and keeps alive; who looks at functions (Dynamo) wants a name there."""
+    """A function's `__module__`, which keeps objects alive; tools that inspect functions (Dynamo) expect a name there."""
 
     kept: tuple[Any, ...] = ()
 
 
 @cache
 def _method(address: int) -> _Method:
-    """The description of a function, never freed: the last that Python does with a function is to look at it."""
+    """Returns the method definition of a function, never freed: Python reads it last when it frees a function."""
     return _Method(b"kernel", address, _FASTCALL, None)
 
 
 @cache
 def _new_function() -> Callable[..., Any]:
-    """`PyCFunction_NewEx`: of a method, its `self`, and what stands in the place of its module."""
+    """Returns `PyCFunction_NewEx`, which takes a method, its `self`, and the object that replaces its module."""
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     return kind(("PyCFunction_NewEx", ctypes.pythonapi))

@@ -1,7 +1,7 @@
-"""LLVM for this machine's processor, through llvmlite: what it is, and text made into machine code that is loaded.
+"""LLVM for this machine's processor, through llvmlite: the host description, and text compiled to loaded machine code.
 
 Machine code is kept on disk under the text, the processor, and the versions of llvmlite and LLVM. No optimisation pass
-runs over a text: it is written as it should run.
+runs over a text: it is emitted as it should run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _COMPILER_BYTES: Final = 24 << 20
 _BYTES_PER_LETTER: Final = 400
-"""Memory within which LLVM makes and loads an object file, whatever the text and for each letter of it."""
+"""Memory that LLVM needs to build and load an object file: a constant part, and a part for each character of the text."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Host:
     features: str
     target: Target
     versions: str
-    """Of llvmlite and LLVM: compiled code is kept apart by them."""
+    """Of llvmlite and LLVM: part of the cache key of compiled code."""
 
     @property
     def name(self) -> str:
@@ -48,17 +48,17 @@ class Host:
 
 
 class MachineCode(NamedTuple):
-    """A function that can be called."""
+    """A callable function of machine code."""
 
     address: int
     machine: Any
-    """What owns the code: keep it as long as the function may run."""
+    """The owner of the code: keep it alive as long as the function may run."""
     from_disk: bool
-    """Whether an earlier process had made it."""
+    """Whether it was loaded from the disk cache."""
 
 
 class CpuCompiler:
-    """Makes machine code, and keeps it in a store."""
+    """Compiles text to machine code, and keeps it in a store."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
@@ -69,18 +69,18 @@ class CpuCompiler:
         return with_llvm(this_host)
 
     def code(self, text: str, symbol: str, *, kernel: bool = True) -> MachineCode:
-        """A function of a text, from disk or from LLVM; counted if it is a kernel. Raises CodegenError when there is no memory to
-        make it in."""
+        """Returns a function of a text, from disk or from LLVM; counts kernels. Raises CodegenError when memory for compiling
+        is short."""
         _reserve(_COMPILER_BYTES + _BYTES_PER_LETTER * len(text))
         return with_llvm(lambda: self._code(text, symbol, kernel))
 
     def assembly(self, text: str) -> str:
-        """What LLVM makes of a text, to be read."""
+        """Returns LLVM's assembly of a text, for reading."""
         host = self.host
         return with_llvm(lambda: _assembly(text, host))
 
     def add_symbols(self, places: dict[str, int]) -> None:
-        """Tell texts to come where functions are that they declare."""
+        """Registers the addresses of functions that later texts declare."""
         with_llvm(lambda: [_llvm().add_symbol(name, place) for name, place in places.items()])
 
     def _code(self, text: str, symbol: str, kernel: bool) -> MachineCode:
@@ -100,14 +100,14 @@ class CpuCompiler:
 
 
 _LLVM: Final = Library()
-"""Who is inside of LLVM, which has locks of its own."""
+"""Serialises entry to LLVM, which has its own locks."""
 _DISUSED: Final[deque[Any]] = deque()
-"""What owned machine code that nobody calls any more, to be freed where nothing interrupts LLVM."""
+"""Owners of machine code that is no longer called, freed where nothing interrupts LLVM."""
 
 
 def with_llvm(work: Callable[[], T]) -> T:
-    """What a call into LLVM gives, which is neither interrupted nor cut off by a fork. Raises CodegenError where that cannot be
-    helped."""
+    """Returns the result of a call into LLVM that neither an interrupt nor a fork can break. Raises CodegenError where this
+    is impossible."""
     if _LLVM.is_broken:
         raise CodegenError(
             "this process was forked while another thread of its parent was compiling, and LLVM would wait for that thread",
@@ -123,7 +123,7 @@ def with_llvm(work: Callable[[], T]) -> T:
 
 
 def _free_llvmlite() -> None:
-    """Make llvmlite's lock anew in a process that was forked: it may have been another thread's."""
+    """Reinitialises llvmlite's lock in a forked process: another thread of the parent may hold it."""
     ffi = sys.modules.get("llvmlite.binding.ffi")
     lock = getattr(getattr(getattr(ffi, "lib", None), "_lock", None), "_lock", None)
     if lock is not None and not lock._is_owned():
@@ -135,7 +135,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Owner:
-    """Owns machine code. LLVM must not be interrupted when it frees it, and Python frees things anywhere."""
+    """Owns machine code. LLVM must not be interrupted while it frees the code, and Python may free objects at any point."""
 
     __slots__ = ("engine",)
 
@@ -157,7 +157,7 @@ def _llvm() -> Any:
 
 
 def this_host() -> Host:
-    """The processor as LLVM sees it. Raises MissingExtra without llvmlite."""
+    """Returns the processor as LLVM sees it. Raises MissingExtra without llvmlite."""
     binding = _llvm()
     import llvmlite
 
@@ -184,7 +184,7 @@ def _machine(binding: Any, host: Host) -> Any:
 
 
 def object_file(text: str, host: Host) -> bytes:
-    """An object file, with no optimisation pass over the text."""
+    """Returns an object file, with no optimisation pass over the text."""
     binding = _llvm()
     machine = _machine(binding, host)
     module = binding.parse_assembly(text, own_context(binding))
@@ -201,18 +201,18 @@ def _assembly(text: str, host: Host) -> str:
 
 
 def _reserve(size: int) -> None:
-    """Raises CodegenError if so much memory cannot be had: LLVM ends the process when it gets none."""
+    """Raises CodegenError if this much memory is not available: LLVM terminates the process on a failed allocation."""
     try:
         mmap.mmap(-1, size).close()
     except (MemoryError, OSError) as error:
         raise CodegenError(
-            f"there is no memory to compile a kernel in: {size >> 20} MiB are wanted ({error})", rule="no-memory",
+            f"there is no memory to compile a kernel in: {size >> 20} MiB are needed ({error})", rule="no-memory",
             hint="free some, or raise the limit (ulimit -v)",
         ) from None  # fmt: skip
 
 
 def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
-    """The address of a symbol in an object file, and what owns its memory; None if the file does not have it."""
+    """Returns the address of a symbol in an object file, and the owner of its memory; None if the file lacks the symbol."""
     binding = _llvm()
     module = binding.parse_assembly("")
     module.triple = binding.get_process_triple()

@@ -1,4 +1,4 @@
-"""How long a kernel should take on one core: what decides whether threads pay, and whether stores should pass the
+"""Estimates of a kernel's time on one core, which decide whether threads pay off and whether stores bypass the
 caches.
 """
 
@@ -13,17 +13,17 @@ from irscope.ops.expr import PRIMITIVES
 __all__ = ["estimated_seconds", "stores_should_stream"]
 
 _CYCLES: Final = {"input": 1.0, "const": 0.0}
-"""For one vector register of float32, of what is no primitive; others of that kind take half a cycle."""
+"""Cycles per vector register of float32, for ops that are not primitives; others of that kind take half a cycle."""
 
 _HERTZ: Final = 3.0e9
 _BYTES_PER_SECOND: Final = {"cache": 50.0e9, "memory": 8.0e9}
 _LAST_LEVEL_CACHE: Final = 32 << 20
 _LONG_ROW: Final = 2048
-"""Bytes of a row of a result from which its ends do not matter."""
+"""Bytes of a result's row from which its ends are negligible."""
 
 
 def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
-    """Time on one core, within a factor of two or three.
+    """Returns the time on one core, within a factor of two or three.
 
     >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
     >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
@@ -38,8 +38,8 @@ def estimated_seconds(launch: Launch, vector_bytes: int) -> float:
 
 
 def stores_should_stream(launch: Launch, vector_bytes: int) -> bool:
-    """Whether results are too large to stay in the caches, memory rather than arithmetic sets the pace, and rows are long:
-    a line of which one part passes the caches and another does not costs far more than it saves."""
+    """Checks whether results exceed the caches, memory rather than arithmetic bounds the speed, and rows are long: a cache
+    line that bypasses the caches only in part costs far more than streaming saves."""
     spec = launch.spec
     everywhere = [result for result in spec.outputs if not spec.is_reduced(result)]
     if any(launch.sizes[-1] * ITEM_SIZE[result.dtype] < _LONG_ROW for result in everywhere):
@@ -56,7 +56,7 @@ def _compute_seconds(launch: Launch, vector_bytes: int) -> float:
 
 
 def _cycles(spec: KernelSpec, stage: tuple[int, ...]) -> float:
-    """Cycles for as many elements as fill a register with float32."""
+    """Returns the cycles for as many elements as one register holds in float32."""
     total = 1.0
     for index in stage:
         code = spec.instructions[index]

@@ -1,7 +1,7 @@
 """Kernels on this machine's processor: LLVM text compiled by llvmlite, run on one or more threads.
 
-A kernel is called with two addresses (see `irscope.codegen.llvm.emit`). What does not change from call to call,
-extents and strides, is laid out once when a plan is prepared; a call packs the pointers and jumps.
+A kernel is called with two addresses (see `irscope.codegen.llvm.emit`). Extents and strides, which do not change from
+call to call, are laid out once when a plan is prepared; a call packs the pointers and jumps.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 __all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
 
 _THREADS_PAY: Final = 200e-6
-"""Seconds of estimated time above which a launch is split over threads of Python's."""
+"""Seconds of estimated time above which a launch is split over Python threads."""
 _TEAM_PAYS: Final = 40e-6
 """Seconds of estimated time above which a launch is split over torch's threads, which start sooner."""
 _HOLD_GIL: Final = 5e-6
-"""Seconds of estimated time below which letting other Python threads in costs more than it gives."""
+"""Seconds of estimated time below which releasing the GIL costs more than it gains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class CpuKernel(HostKernel):
 
     @property
     def from_disk(self) -> bool:
-        """Whether an earlier process had made its code."""
+        """Whether its code was loaded from the disk cache."""
         return self.code.from_disk
 
     @cached_property
@@ -91,13 +91,13 @@ class CpuDevice:
     name = "cpu"
 
     def __init__(self, *, threads: int | None = None, store: ObjectStore | None = None) -> None:
-        """`threads`: how many share a large launch, by default one a core, and no more than torch uses where it is
+        """`threads`: how many split a large launch, by default one per core, and at most torch's number once torch is
         imported. `store`: compiled code on disk, by default in the user's cache directory."""
         self._asked = threads
         self.store = store or user_store("cpu")
         self._compiler = CpuCompiler(self.store)
         self.misses = MissLog(self.store)
-        """What had to be compiled, and what the nearest kernel differs by."""
+        """The kernels that had to be compiled, and how each differs from the nearest one."""
         self._kernels: KernelCache[CpuKernel] = KernelCache()
         self._turn = Turn(Rank.ENTRY)
         self._workers: Workers | None = None
@@ -106,7 +106,7 @@ class CpuDevice:
 
     @property
     def threads(self) -> int:
-        """How many threads share a launch that is prepared now."""
+        """The number of threads that split a launch prepared now."""
         if self._asked is not None:
             return self._asked
         torch = sys.modules.get("torch")
@@ -117,7 +117,7 @@ class CpuDevice:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
-        """Whether llvmlite is here, and which processor."""
+        """Returns whether llvmlite is available, and which processor this is."""
         try:
             host = self.host
         except MissingExtra as missing:
@@ -128,7 +128,7 @@ class CpuDevice:
 
     @property
     def cache_counts(self) -> CacheCounts:
-        """Kernels asked for and made since this device was."""
+        """Kernel requests and builds since this device was created."""
         return self._kernels.counts
 
     @property
@@ -137,30 +137,30 @@ class CpuDevice:
         return self._compiler.host
 
     def source(self, spec: KernelSpec) -> SourceText:
-        """The LLVM text, for this processor if it can be asked and for any otherwise."""
+        """Returns the LLVM text, for this processor if it is known and for a generic one otherwise."""
         try:
             return emit_llvm(spec, self.host.target)
         except MissingExtra:
             return emit_llvm(spec, GENERIC)
 
     def assembly(self, spec: KernelSpec) -> SourceText:
-        """What the processor will run, each line with the node that it serves. Raises MissingExtra without llvmlite."""
+        """Returns the processor's assembly, each line with the node that it serves. Raises MissingExtra without llvmlite."""
         from irscope.codegen.profile import tied_assembly, with_locations
 
         source = self.source(spec)
         return tied_assembly(self._compiler.assembly(with_locations(source)), source)
 
     def plain_assembly(self, spec: KernelSpec) -> str:
-        """The same without a word on where it comes from. Raises MissingExtra without llvmlite."""
+        """Returns the assembly without source locations. Raises MissingExtra without llvmlite."""
         return self._compiler.assembly(self.source(spec).text)
 
     def facts(
         self, spec: KernelSpec, source: SourceText | None = None, assembly: SourceText | None = None,
         *, copy: float | None = None,
     ) -> KernelFacts:  # fmt: skip
-        """What is known of a kernel by counting in its text and assembly, which are made if they are not given.
+        """Returns a kernel's facts, counted in its text and assembly, which are emitted if they are not passed.
 
-        `copy`: bytes a second that a core copies; a reference figure if it is not given.
+        `copy`: the bytes per second that a core copies, by default a reference figure.
         """
         from irscope.codegen.profile import COPY, cpu_facts
 
@@ -169,14 +169,14 @@ class CpuDevice:
         return cpu_facts(spec, source, assembly, self.host.name, copy=COPY if copy is None else copy)
 
     def compile(self, spec: KernelSpec) -> CpuKernel:
-        """The kernel of a spec: from memory, from disk, or from LLVM."""
+        """Returns the kernel of a spec: from memory, from disk, or from LLVM."""
         if not self.availability():
             raise DeviceUnavailable(self.availability().what, hint=f"{self.availability().fix}, or use device='numpy'")
         return self._kernels.get(spec, lambda: self._build(spec))
 
     def adapted(self, launch: Launch) -> Launch:
-        """The launch as it runs here: with reads in tiles, and with stores that pass the caches, where that pays."""
-        if launch.spec.in_place:  # tiles overlap, and what is written over was just read
+        """Returns the launch as it runs here: with tiled reads and with stores that bypass the caches, where that pays off."""
+        if launch.spec.in_place:  # tiles overlap, and overwritten memory was just read
             return launch
         target = self.host.target if self.availability() else GENERIC
         launch = with_tiled_reads(launch, least_rows(launch.spec, target), vector_width(launch.spec, target))
@@ -185,10 +185,10 @@ class CpuDevice:
         return replace(launch, spec=replace(launch.spec, nontemporal=True))
 
     def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
-        """Nothing: kernels are compiled side by side, each by itself."""
+        """Does nothing: kernels are compiled in parallel, each by itself."""
 
     def prepare(self, plan: LaunchPlan) -> CpuPlan:
-        """Compile what a plan needs, decide on threads and streaming stores, and lay out its arguments."""
+        """Compiles a plan's kernels, decides on threads and streaming stores, and lays out the arguments."""
         bytes_wide = self.host.target.vector_bytes if self.availability() else 16
         launches = [self.adapted(launch) for launch in plan.launches]
         calls: list[LaunchCall | SplitCall] = []
@@ -206,7 +206,7 @@ class CpuDevice:
         return CpuPlan(replace(plan, launches=tuple(launches)), tuple(kernels), tuple(calls))
 
     def _is_starved(self, launch: Launch, seconds: float) -> bool:
-        """Whether a launch is long enough to share out, and has too few results but enough to gather for that."""
+        """Checks whether a launch is long enough to split, but has too few results for all threads and a long reduction."""
         if not launch.spec.reduced or not launch.elements or self._parts(seconds) == 1:
             return False
         width = vector_width(launch.spec, self.host.target)
@@ -229,7 +229,7 @@ class CpuDevice:
         return SplitCall(split, kernels, tuple(calls))
 
     def _parts(self, seconds: float) -> int:
-        """Over how many threads work of this length is shared out."""
+        """Returns the number of threads that work of this length is split over."""
         threads = self.threads
         if threads == 1 or seconds < _TEAM_PAYS:
             return 1
@@ -242,7 +242,7 @@ class CpuDevice:
         return LaunchCall(self._jump(kernel, launch, ranges[0], lets=seconds >= _HOLD_GIL), launch, ranges)
 
     def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[Range, ...]) -> LaunchCall:
-        """A launch whose parts run at the same time."""
+        """Returns a launch whose parts run at the same time."""
         jump, openmp = self._jump(kernel, launch, ranges[0], lets=True), loaded_openmp()
         if openmp is None:
             return PoolCall(jump, launch, ranges, kernel.call, self._helpers())
@@ -250,7 +250,7 @@ class CpuDevice:
         return TeamCall(jump, launch, ranges, kernel.call, kernel.code.address, openmp, self._team_loop(), patience)
 
     def _jump(self, kernel: CpuKernel, launch: Launch, part: Range, *, lets: bool) -> Jump:
-        """What runs a part of a launch; `lets`: while other Python threads run."""
+        """Returns the function that runs a part of a launch; `lets`: whether other Python threads may run meanwhile."""
         make = self._entry()
         if make is not None:
             floats, nulls = floats_of(launch), nulls_of(launch, part)
@@ -258,7 +258,7 @@ class CpuDevice:
         return packing_jump(kernel.call if lets else kernel.call_holding, launch, part)
 
     def _entry(self) -> Callable[..., Jump] | None:
-        """What makes a kernel a built-in function; None where Python is not CPython."""
+        """Returns the factory that turns a kernel into a built-in function; None where Python is not CPython."""
         if self._entries is None:
             self._turn.run(self._make_entries)
         return self._entries
@@ -270,7 +270,7 @@ class CpuDevice:
             self._entries = entry(code.address, code.machine)
 
     def _team_loop(self) -> tuple[int, Any]:
-        """The address of what each of torch's threads runs, and what owns its code."""
+        """Returns the address of the loop that each of torch's threads runs, and the owner of its code."""
         return self._loop or self._turn.run(self._made_loop)
 
     def _made_loop(self) -> tuple[int, Any]:
@@ -307,13 +307,13 @@ class CpuPlan(HostPlan):
         """The plan's only launch, if it runs on the calling thread."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        """Run on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""
+        """Runs on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""
         for call in self._calls:
             call(outputs, inputs)
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

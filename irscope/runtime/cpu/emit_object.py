@@ -1,8 +1,8 @@
-"""Object files from LLVM, by several threads at once.
+"""Object files from LLVM, emitted by several threads at once.
 
-llvmlite lets one thread into LLVM at a time. LLVM itself asks for less: threads must not share a context, and what is made
-in it. Here every text gets a context and a target machine of its own, and the one call that takes most of the time, making
-the object file, goes around llvmlite's lock. Where llvmlite does not show what that takes, it goes through it.
+llvmlite lets one thread into LLVM at a time. LLVM itself requires less: threads must not share a context, or anything
+created in it. Here every text has its own context and target machine, and the one call that takes most of the time,
+emitting the object file, bypasses llvmlite's lock. Where llvmlite does not expose what this requires, the call uses llvmlite.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["emitted_object", "own_context"]
 
 
 def own_context(binding: Any) -> Any:
-    """A context for one text; nothing that belongs to another thread may be made in it."""
+    """Returns a context for one text; no object of another thread may be created in it."""
     return binding.create_context()
 
 
 def emitted_object(machine: Any, module: Any) -> bytes:
-    """The object file of a module that has a context of its own. Raises RuntimeError with what LLVM says."""
+    """Returns the object file of a module that has its own context. Raises RuntimeError with LLVM's message."""
     emit = _unlocked_emit()
     if emit is None:
         return bytes(machine.emit_object(module))
@@ -40,7 +40,7 @@ def emitted_object(machine: Any, module: Any) -> bytes:
 
 @cache
 def _unlocked_emit() -> Callable[..., Any] | None:
-    """LLVM's function that makes object files, without llvmlite's lock around it."""
+    """Returns LLVM's function that emits object files, without llvmlite's lock around it."""
     from llvmlite.binding import ffi
 
     try:

@@ -1,7 +1,7 @@
-"""One launch on the processor with everything laid out but the pointers: its parts, and on which threads they run.
+"""One launch on the processor with everything laid out except the pointers: its parts, and the threads they run on.
 
-A part of an iteration space is a call of its own with other pointers and extents. Kept loops are cut so that each part
-has results of its own; reduced loops are cut for launches that `irscope.codegen.kernel.split_reduction` has prepared for it.
+A part of an iteration space is a separate call with other pointers and extents. Kept loops are cut so that each part
+has its own results; reduced loops are cut for launches that `irscope.codegen.kernel.split_reduction` has prepared for it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Function = Callable[[bytes, int], None]
 
 
 class LaunchCall:
-    """One launch with everything laid out but the pointers."""
+    """One launch with everything laid out except the pointers."""
 
     def __init__(self, jump: Jump, launch: Launch, ranges: tuple[Range, ...]) -> None:
         """`jump` runs the first of the ranges."""
@@ -70,19 +70,19 @@ class LaunchCall:
             self.jump(*map(add, self._words(outputs, inputs), self.moved))
 
     def _words(self, outputs: Sequence[int], inputs: Sequence[float]) -> list[float]:
-        """The kernel's arguments before anything is moved: addresses and numbers; 0 for an index."""
+        """Returns the kernel's arguments before offsets are added: addresses and numbers; 0 for an index."""
         launch = self.launch
         return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
 
     def _checked(self, words: list[float]) -> list[float]:
-        """The arguments, which other threads will see. Raises ValueError where a tensor has no memory."""
+        """Returns the arguments, which other threads will read. Raises ValueError where a tensor has no memory."""
         if any(null is not None and not word for word, null in zip(words, self.nulls, strict=True)):
             raise ValueError(NO_MEMORY)
         return words
 
 
 class PoolCall(LaunchCall):
-    """A launch on threads of Python's."""
+    """A launch on Python threads."""
 
     def __init__(
         self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function,
@@ -98,7 +98,7 @@ class PoolCall(LaunchCall):
         left = deque([(self.pack(*map(add, words, part.offsets)), part.dims_address) for part in self.ranges[1:]])
 
         def help() -> None:
-            with suppress(IndexError):  # when none is left
+            with suppress(IndexError):  # when no part is left
                 while True:
                     function(*left.popleft())
 
@@ -110,7 +110,7 @@ class PoolCall(LaunchCall):
             join(errands)
         except BaseException:
             left.clear()
-            join(errands)  # whose memory it is may free it now
+            join(errands)  # afterwards the caller may free the memory
             raise
 
 
@@ -144,7 +144,7 @@ class TeamCall(LaunchCall):
 
 
 class SplitCall:
-    """A launch that became several; memory for what one hands to the next is made for each call."""
+    """A launch that was split into several; memory for the values passed between them is allocated at each call."""
 
     def __init__(self, split: SplitReduction, kernels: tuple[Any, ...], calls: tuple[LaunchCall, ...]) -> None:
         self.kernels = kernels
@@ -163,19 +163,20 @@ class SplitCall:
 
 
 def data_block(launch: Launch) -> Callable[..., bytes]:
-    """What packs the arguments of a launch's kernel into the block that it reads."""
+    """Returns the function that packs the arguments of a launch's kernel into the block that it reads."""
     return struct.Struct("".join("d" if is_number else "q" for is_number in floats_of(launch))).pack
 
 
 def floats_of(launch: Launch) -> list[bool]:
-    """Which arguments of a launch's kernel are floats rather than addresses or whole numbers."""
+    """Returns which arguments of a launch's kernel are floats rather than addresses or whole numbers."""
     operands = [operand.kind == "scalar" and is_float(operand.dtype) for operand in launch.spec.inputs]
     return [False] * len(launch.writes) + operands
 
 
 def nulls_of(launch: Launch, part: Range) -> list[int | None]:
-    """What each argument of a part's kernel would be if its tensor had no memory, so that its address were zero; None for
-    numbers, and for all where no element is read: there empty tensors have no memory either."""
+    """Returns each argument of a part's kernel for a tensor without memory, whose address is zero.
+
+    None for numbers, and for all where no element is read: empty tensors have no memory either."""
     operands = [operand.kind == "tensor" for operand in launch.spec.inputs]
     places = [True] * len(launch.writes) + operands
     return [
@@ -184,7 +185,7 @@ def nulls_of(launch: Launch, part: Range) -> list[int | None]:
 
 
 def packing_jump(function: Function, launch: Launch, part: Range) -> Jump:
-    """What `irscope.runtime.cpu.builtin_entry` makes, for a Python that has none of it: it packs a block for each call."""
+    """Returns a substitute for `irscope.runtime.cpu.builtin_entry` where Python lacks it, which packs a block at each call."""
     pack, nulls = data_block(launch), nulls_of(launch, part)
 
     def jump(*words: float) -> None:
@@ -198,7 +199,7 @@ def packing_jump(function: Function, launch: Launch, part: Range) -> Jump:
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """A part of an iteration space: how far each pointer moves in bytes (an index in steps), and the block of extents
+    """A part of an iteration space: the offset of each pointer in bytes (of an index in steps), and the block of extents
     and strides."""
 
     offsets: tuple[int, ...]
@@ -210,8 +211,8 @@ class Range:
 
 
 def split_kept(launch: Launch, parts: int, width: int) -> list[Range]:
-    """Cut the longest kept loop into about equal parts; the innermost only at multiples of the vector width, and rows
-    that are computed in tiles only between these."""
+    """Cuts the longest kept loop into about equal parts: the innermost loop only at multiples of the vector width, and rows
+    that are computed in tiles only between the tiles."""
     kept = [loop for loop in range(len(launch.sizes)) if loop not in launch.spec.reduced]
     if not kept:
         return [Range(_moved(launch, 0, 0), _dims(launch, launch.sizes))]
@@ -232,7 +233,7 @@ def split_kept(launch: Launch, parts: int, width: int) -> list[Range]:
 
 
 def gather_cuts(launch: Launch, parts: int) -> list[int]:
-    """Where the longest reduced loop is cut; so that no part is short, and blocks of rows stay whole."""
+    """Returns the cuts of the longest reduced loop, such that no part is short and blocks of rows stay whole."""
     loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
     length = launch.sizes[loop]
     grain = 1024 if loop == launch.spec.rank - 1 else 16 if loop == launch.spec.reduced[-1] else 1
@@ -240,7 +241,7 @@ def gather_cuts(launch: Launch, parts: int) -> list[int]:
 
 
 def gather_ranges(launch: Launch, parts: int, part_elements: int) -> tuple[Range, ...]:
-    """The parts of a reduced loop, each with results of its own."""
+    """Returns the parts of a reduced loop, each with its own results."""
     loop = max(launch.spec.reduced, key=lambda loop: launch.sizes[loop])
     ranges = []
     for number, (start, stop) in enumerate(pairwise(gather_cuts(launch, parts))):
@@ -253,7 +254,7 @@ def gather_ranges(launch: Launch, parts: int, part_elements: int) -> tuple[Range
 
 
 def _moved(launch: Launch, loop: int, start: int) -> tuple[int, ...]:
-    """How far each pointer lies behind the start of its tensor at the first point of a part."""
+    """Returns each pointer's offset from the start of its tensor at the first point of a part."""
     offsets = launch.offsets or (0,) * len(launch.strides)
     found = []
     for tensor, strides, offset in zip(launch.spec.tensors, launch.strides, offsets, strict=True):

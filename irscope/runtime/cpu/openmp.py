@@ -1,18 +1,18 @@
-"""Torch's own threads, asked to run parts of a kernel.
+"""Torch's own threads, used to run parts of a kernel.
 
 Torch splits its large ops over the threads of an OpenMP library. Between ops these threads wait by spinning, so a second
-set of threads would have to share the processors with them for milliseconds, and a kernel that comes after a torch op
-would be slower on two threads than on one. The same library hands out its threads through `GOMP_parallel`, in two
-microseconds while they spin; the parts of a kernel are run there. Where there is no such library (torch is not imported,
-or was built otherwise) threads of Python's are used instead, which take four times as long to start.
+set of threads would have to share the processors with them for milliseconds, and a kernel that follows a torch op would be
+slower on two threads than on one. The same library starts its threads through `GOMP_parallel`, in two microseconds while
+they spin; the parts of a kernel run there. Without such a library (torch is not imported, or was built otherwise) Python
+threads are used instead, which take four times as long to start.
 
-A block of 8-byte words tells the threads what to do: how to ask which thread this is, how many there are, the kernel, the
-number of parts, the words of data in a part; then each part's dimensions, and each part's data. A thread takes every
-n-th part, so that all are run however many threads the library gives.
+A block of 8-byte words describes the work to the threads: the functions that return the thread's number and the thread
+count, the kernel, the number of parts, the words of data in a part; then each part's dimensions, and each part's data. A
+thread takes every n-th part, so all parts run however many threads the library provides.
 
-Who spins is in the way of others, and the other way round: when another program keeps a processor busy, a thread of the
-team may wait for its turn there for milliseconds while the first one spins. A launch that has stalled so runs its parts
-one after the other for a while (`StallBackoff`), which takes no longer than one thread takes.
+Spinning threads obstruct other programs, and vice versa: when another program keeps a processor busy, a thread of the
+team may wait there for milliseconds while the first one spins. A launch that has stalled in this way runs its parts one
+after the other for a while (`StallBackoff`), which takes no longer than one thread takes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from typing import Any, Final
 __all__ = ["HEADER_WORDS", "LOOP", "OpenMP", "StallBackoff", "loaded_openmp"]
 
 _STALL: Final = 1e-3
-"""Seconds that no launch waits for its team unless a processor is busy with something else."""
+"""Seconds beyond eight times the best that count as a stall: only a processor busy with other work causes such a wait."""
 _SHORTEST_PENALTY: Final = 2
 _LONGEST_PENALTY: Final = 512
 
 _PROCESS: Final = os.getpid()
-"""The process that imported this."""
+"""The process that imported this module."""
 
 HEADER_WORDS: Final = 5
-"""Words before the addresses of dimensions: thread number, thread count, kernel, parts, words of a part."""
+"""The words before the addresses of dimensions: thread number, thread count, kernel, parts, words of a part."""
 
 LOOP: Final = """define void @irscope_team(ptr %block) {
 entry:
@@ -72,12 +72,12 @@ done:
   ret void
 }
 """
-"""What each thread runs, as LLVM text: its symbol is `irscope_team`, its argument the block."""
+"""The loop that each thread runs, as LLVM text: its symbol is `irscope_team`, its argument the block."""
 
 
 @dataclass(frozen=True)
 class OpenMP:
-    """An OpenMP library of this process: its threads, and what a thread calls to know its place."""
+    """An OpenMP library of this process: its threads, and the functions by which a thread finds its number."""
 
     thread_number: int
     """The address of `omp_get_thread_num`."""
@@ -89,7 +89,7 @@ class OpenMP:
 
 
 class StallBackoff:
-    """When a launch should leave the team alone: after a stall for two calls, and twice as long after each further one.
+    """Decides when a launch avoids the team: for two calls after a stall, and twice as many after each further one.
 
     >>> patience = StallBackoff(50e-6)
     >>> for seconds in (40e-6, 45e-6, 12e-3):
@@ -97,25 +97,25 @@ class StallBackoff:
     >>> [patience.is_over() for _ in range(4)]
     [True, True, False, False]
 
-    A launch that had no stall for a while starts with two again: one stall alone does not tell a busy machine from a quiet one.
+    A launch without a stall for a while starts at two again: a single stall does not distinguish a busy machine from a quiet one.
     """
 
     def __init__(self, expected: float) -> None:
-        """`expected`: about how many seconds one thread would take."""
+        """`expected`: the approximate seconds of one thread."""
         self._best = expected
         self._alone = 0
         self._penalty = _SHORTEST_PENALTY
         self._process = os.getpid()
 
     def is_over(self) -> bool:
-        """Whether the next call should not use the team; a process that was forked has none."""
+        """Checks whether the next call should avoid the team; a forked process has no team."""
         if self._alone > 0:
             self._alone -= 1
             return True
         return os.getpid() != self._process
 
     def note(self, seconds: float) -> None:
-        """Say how long a call by the team took."""
+        """Records the seconds of a call by the team."""
         if seconds < self._best:
             self._best = seconds
         elif seconds > 8 * self._best + _STALL:
@@ -126,8 +126,8 @@ class StallBackoff:
 
 
 def loaded_openmp() -> OpenMP | None:
-    """The OpenMP library whose threads torch uses; None before torch is imported, where it has none of this kind, and in a
-    process that was forked: the library would wait for its parent's threads.
+    """Returns the OpenMP library whose threads torch uses; None before torch is imported, where it has no such library, and
+    in a forked process, where the library would wait for its parent's threads.
 
     >>> found = loaded_openmp()
     >>> found is None or "torch" in sys.modules
@@ -153,7 +153,7 @@ def loaded_openmp() -> OpenMP | None:
 
 
 def _library_of(torch: Any) -> str | None:
-    """The file of the OpenMP library that is loaded from torch's folder, or else the only one that is loaded."""
+    """Returns the file of the OpenMP library loaded from torch's folder, or else the only one that is loaded."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

@@ -1,8 +1,8 @@
 """Kernels on an NVIDIA GPU through CuPy: NVRTC compiles the text, CuPy loads and launches it.
 
-The compiler needs no GPU, so source, PTX, machine code, registers and spills can be had on any machine where CuPy and
-NVRTC are installed, and the source on any machine. Kernels that are prepared together are compiled as one module, which
-takes a third of the time; on disk a module is kept once, and each of its kernels names it.
+The compiler needs no GPU, so source, PTX, machine code, registers and spills are available on any machine with CuPy and
+NVRTC, and the source on any machine. Kernels that are prepared together are compiled as one module, which takes a third
+of the time; on disk a module is kept once, and each of its kernels refers to it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from irscope.runtime.device.kernel_cache import user_store
 __all__ = ["CudaDevice", "CudaPlan"]
 
 _ASSUMED: Final = "90"
-"""The compute capability that is compiled for where there is no GPU."""
+"""The target compute capability where there is no GPU."""
 _TOGETHER: Final = 8
-"""Kernels of a module: more would make the first ones wait."""
+"""Kernels per module: with more, the first ones would wait longer."""
 
 _Wanted = tuple[KernelSpec, Schedule]
 
@@ -62,11 +62,11 @@ class CudaDevice:
     def __init__(
         self, *, store: ObjectStore | None = None, gpu: Gpu | None = None, compiler: Compiler | None = None
     ) -> None:
-        """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` stand for the
+        """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` replace the
         current GPU and NVRTC."""
         self.store = store or user_store("cuda")
         self.misses = MissLog(self.store)
-        """What had to be compiled, and what the nearest kernel differs by."""
+        """The kernels that had to be compiled, and how each differs from the nearest one."""
         self.compiler: Compiler = compiler or Nvrtc()
         self.held = CaptureArena()
         self._gpu = gpu
@@ -79,7 +79,7 @@ class CudaDevice:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
-        """Whether CuPy, a driver and a GPU are here, and which; never raises."""
+        """Returns whether CuPy, a driver and a GPU are available, and which; never raises."""
         if self._gpu is not None:
             return Availability(True, f"{self._gpu!r}, {self._gpu.multiprocessors} multiprocessors")
         try:
@@ -105,22 +105,22 @@ class CudaDevice:
 
     @property
     def cache_counts(self) -> CacheCounts:
-        """Kernels asked for and made since this device was."""
+        """Kernel requests and builds since this device was created."""
         return self._kernels.counts
 
     def source(self, spec: KernelSpec) -> SourceText:
-        """The CUDA C++ text for a likely schedule; needs neither GPU nor CuPy."""
+        """Returns the CUDA C++ text for a likely schedule; needs neither GPU nor CuPy."""
         return emit_cuda(cheaper_for_halves(spec))
 
     def machine_code(self, spec: KernelSpec, *, architecture: str = "80") -> bytes:
-        """What NVRTC makes of that text for a compute capability ("80", "90"); needs CuPy and NVRTC, no GPU.
+        """Returns NVRTC's code for that text and a compute capability ("80", "90"); needs CuPy and NVRTC, no GPU.
 
         Raises MissingExtra without CuPy, DeviceUnavailable without NVRTC.
         """
         return self.compiler.compile(self.source(spec).text, architecture).code
 
     def compile(self, spec: KernelSpec) -> CudaKernel:
-        """The kernel of a spec with a likely schedule, on the current GPU. Raises DeviceUnavailable."""
+        """Returns the kernel of a spec with a likely schedule, on the current GPU. Raises DeviceUnavailable."""
         suited = cheaper_for_halves(spec)
         gpu, wanted = self._present(), (suited, likely_schedule(suited))
         self._compile_together([wanted], gpu)
@@ -129,9 +129,9 @@ class CudaDevice:
     # -- plans --------------------------------------------------------------------------------------------------------
 
     def prepare(self, plan: LaunchPlan) -> CudaPlan:
-        """Compile what a plan needs and lay out its arguments.
+        """Compiles the kernels of a plan and lays out its arguments.
 
-        Without a GPU the plan cannot be called, but its kernels can be looked at.
+        Without a GPU the plan cannot be called, but its kernels can be inspected.
         """
         unavailable: IrscopeError | None = None
         gpu: Gpu | None = None
@@ -154,16 +154,16 @@ class CudaDevice:
         return CudaPlan(plan, tuple(kernels), steps, temporaries, gpu, self.held, unavailable)
 
     def kernels_of(self, plan: LaunchPlan, *, architecture: str = _ASSUMED) -> tuple[CudaKernel, ...]:
-        """The kernels of a plan for a compute capability, to be looked at and not to run; needs no GPU.
+        """Returns the kernels of a plan for a compute capability, for inspection only; needs no GPU.
 
-        Without NVRTC they have their text alone.
+        Without NVRTC they have only their text.
         """
         pieces = [piece for launch in plan.launches for piece in self._pieces(launch, plan, None, 0)[0]]
         wanted = list(dict.fromkeys((launch.spec, schedule) for launch, schedule, _ in pieces))
         return tuple(self._build(wanted, None, architecture))
 
     def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
-        """Compile the kernels of many plans, several to a module; `prepare` then finds them."""
+        """Compiles the kernels of many plans, several to a module; `prepare` then finds them."""
         gpu = self._present() if self.availability() else None
         wanted = [
             (piece.spec, schedule)
@@ -176,13 +176,13 @@ class CudaDevice:
     def _pieces(
         self, launch: Launch, plan: LaunchPlan, gpu: Gpu | None, first: int
     ) -> tuple[list[tuple[Launch, Schedule, tuple[int, int]]], list[int]]:
-        """The launches that do the work of one, and the bytes of memory between them.
+        """Returns the launches that one launch is split into, and the bytes of temporary memory between them.
 
-        `first` is how much such memory the plan's earlier launches have.
+        `first` is the number of temporaries of the plan's earlier launches.
         """
         processors = MULTIPROCESSORS if gpu is None else gpu.multiprocessors
         launch = replace(launch, spec=cheaper_for_halves(launch.spec))
-        if launch.spec.reduced and not schedule_of(launch).held:  # a row that is read in each pass
+        if launch.spec.reduced and not schedule_of(launch).held:  # each pass reads the row again
             launch = replace(launch, spec=use_online_softmax(launch.spec))
         parts = parts_of(launch, multiprocessors=processors)
         if parts == 1:
@@ -197,7 +197,7 @@ class CudaDevice:
     # -- compiling ----------------------------------------------------------------------------------------------------
 
     def _present(self) -> Gpu:
-        """The GPU. Raises DeviceUnavailable."""
+        """Returns the GPU. Raises DeviceUnavailable."""
         if self._gpu is not None:
             return self._gpu
         known = self._gpus.get(imported_cupy().cuda.runtime.getDevice()) if self._gpus else None
@@ -213,7 +213,7 @@ class CudaDevice:
         return self._kernels.get((wanted, gpu and gpu.key), lambda: self._build([wanted], gpu)[0])
 
     def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
-        """Make what is missing, several to a module, and modules side by side; each kernel once, whoever asks."""
+        """Compiles the missing kernels, several to a module, and modules in parallel; each kernel once for all callers."""
         self._compiling.run(lambda: self._make_missing(wanted, gpu))
 
     def _make_missing(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
@@ -261,7 +261,7 @@ class CudaDevice:
         return made
 
     def _compiled(self, wanted: Sequence[_Wanted], version: str, architecture: str) -> tuple[str, Compiled]:
-        """A new module with these kernels, kept on disk."""
+        """Compiles a new module with these kernels, and saves it on disk."""
         text = emit_module(wanted)
         module = _key("module", version, architecture, text)
         compiled = self.compiler.compile(text, architecture)
@@ -271,7 +271,7 @@ class CudaDevice:
         return module, compiled
 
     def _on_disk(self, wanted: _Wanted, version: str, architecture: str) -> tuple[str, Compiled] | None:
-        """The module that has a kernel; None if it must be compiled."""
+        """Returns the module that has a kernel; None if it must be compiled."""
         name = self.store.read(_kernel_key(wanted, version, architecture))
         packed = None if name is None else self.store.read(name.decode(), kernel=False)
         self.store.count(found=packed is not None)

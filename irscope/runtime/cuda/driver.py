@@ -1,6 +1,6 @@
-"""The GPU as far as kernels need it: load code, launch, memory between launches, the stream to run on.
+"""The GPU functions that kernels need: code loading, launches, temporary memory, and the stream to run on.
 
-`CupyGpu` is the only place that talks to the driver. A test puts an object with the same methods in its place.
+Only `CupyGpu` talks to the driver. A test replaces it by an object with the same methods.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from irscope.runtime.arrays import imported_cupy
 __all__ = ["CupyGpu", "Gpu", "CaptureArena", "Lease", "Owner"]
 
 Owner = Literal["", "cupy", "torch", "numpy"]
-"""Whose arrays a kernel works on: its stream must be that on which they were made, and its memory comes from there."""
+"""The library of the arrays: a kernel uses the stream on which they were created, and memory from its allocator."""
 
 
 class Lease(Protocol):
-    """Memory that is given back when nobody holds this."""
+    """Memory that is returned when the last reference to this object is dropped."""
 
     @property
     def ptr(self) -> int:
-        """Where it starts."""
+        """The start address."""
 
 
 class Gpu(Protocol):
@@ -33,39 +33,39 @@ class Gpu(Protocol):
 
     @property
     def key(self) -> tuple[int, str]:
-        """Its number and compute capability ("90"): loaded kernels are kept apart by them."""
+        """Its number and compute capability ("90"), which are part of the key of loaded kernels."""
 
     @property
     def multiprocessors(self) -> int: ...
 
     @property
     def count(self) -> int:
-        """How many GPUs the machine has."""
+        """The number of GPUs in the machine."""
 
     def load(self, code: bytes) -> Any:
-        """A module, whose `get_function(name)` gives an entry."""
+        """Returns a module, whose `get_function(name)` returns an entry."""
 
     def launch(self, entry: Any, grid: tuple[int, int], block: int, args: Sequence[Any], stream: int) -> None:
-        """Start an entry on a stream; does not wait."""
+        """Launches an entry on a stream; does not wait."""
 
     def selected(self) -> AbstractContextManager[Any]:
-        """While it lasts, this is the calling thread's GPU: a new thread has number 0."""
+        """Makes this the calling thread's GPU for a time: a new thread starts with number 0."""
 
     def stream(self, owner: Owner = "") -> int:
-        """The stream that the caller works on with these arrays."""
+        """Returns the stream that the caller works on with these arrays."""
 
     def memory(self, nbytes: int, owner: Owner = "") -> Lease:
-        """Memory for work on that stream. Raises RunError when there is not enough."""
+        """Allocates memory for work on that stream. Raises RunError when there is not enough."""
 
     def is_capturing(self, owner: Owner = "") -> bool:
-        """Whether launches on that stream are being recorded as a CUDA graph, whoever records them."""
+        """Checks whether launches on that stream are being recorded as a CUDA graph, by any library."""
 
     def owner(self, address: int) -> int:
-        """The number of the GPU whose memory this is; -1 if it is no GPU's."""
+        """Returns the number of the GPU that has this memory; -1 if no GPU does."""
 
 
 class CaptureArena(threading.local):
-    """While a CUDA graph is captured in a thread: what must live as long as the graph."""
+    """The memory that must live as long as the CUDA graph that a thread is capturing."""
 
     leases: list[Any] | None = None
 
@@ -106,8 +106,8 @@ class CupyGpu:
         entry((*grid, 1), (block, 1, 1), tuple(args), stream=_At(stream))
 
     def stream(self, owner: Owner = "") -> int:
-        """The current stream of the library whose arrays these are; if nobody says whose: CuPy's if one is in use, else
-        torch's if torch uses the GPU, else the default one."""
+        """Returns the current stream of the library that owns the arrays; if the owner is unknown, CuPy's if one is in use,
+        else torch's if torch uses the GPU, else the default one."""
         torch = self._torch(owner)
         return int(self._own_stream() if torch is None else torch.cuda.current_stream().cuda_stream)
 
@@ -115,7 +115,7 @@ class CupyGpu:
         return int(self.cupy.cuda.get_current_stream().ptr)
 
     def _torch(self, owner: Owner) -> Any:
-        """Torch, if it is its stream that work goes to."""
+        """Returns torch if work runs on its stream, else None."""
         torch = None if owner == "cupy" else sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
             return None
@@ -129,9 +129,9 @@ class CupyGpu:
         return bool(stream.ptr) and bool(stream.is_capturing())
 
     def memory(self, nbytes: int, owner: Owner = "") -> Lease:
-        """From the allocator of that library, which gives it back to the stream on which it was taken."""
+        """Allocates from that library's allocator, which reuses the memory on the stream of the allocation."""
         cuda, torch = self.cupy.cuda, self._torch(owner)
-        if torch is not None:  # its allocator also knows of graphs that are recorded
+        if torch is not None:  # its allocator also handles graph capture
             try:
                 return _TorchLease(torch.empty(nbytes, dtype=torch.uint8, device="cuda"))
             except torch.cuda.OutOfMemoryError:
@@ -156,7 +156,7 @@ class _TorchLease:
 
 
 class _At:
-    """A stream as CuPy's launch wants it: it looks at nothing but `ptr`."""
+    """A stream for CuPy's launch, which reads only `ptr`."""
 
     __slots__ = ("ptr",)
 
@@ -165,7 +165,7 @@ class _At:
 
 
 def out_of_memory(nbytes: int) -> RunError:
-    """What to say when memory between launches cannot be had."""
+    """Returns the error for temporary memory that cannot be allocated."""
     return RunError(
         f"the GPU has no {nbytes:,} bytes left for partial results",
         hint="free tensors, or call cupy.get_default_memory_pool().free_all_blocks() and torch.cuda.empty_cache()",

@@ -1,7 +1,7 @@
 """A program recorded as one CUDA graph: a replay starts all its kernels with one call, without Python between them.
 
 The graph reads and writes the memory that it was recorded with. Arguments of a replay are copied into it first, and the
-results are the same tensors every time. What needs to look at numbers on the way (an `if` on a tensor, `.item()`)
+results are the same tensors every time. A program that reads tensor elements on the host (an `if` on a tensor, `.item()`)
 cannot be recorded.
 """
 
@@ -19,20 +19,20 @@ from irscope.runtime.cuda.driver import CaptureArena
 __all__ = ["Captured", "CupyRecorder", "Recorder", "TorchRecorder", "captured"]
 
 _BEFORE: Final = 2
-"""Runs before the one that is recorded: what is made once must be there."""
+"""Runs before the recorded one, which create everything that is created only once."""
 
 
 class Recorder(Protocol):
-    """How one array library records a graph."""
+    """Records graphs with one array library."""
 
     def copy(self, value: Any) -> Any:
-        """Memory of the graph's own for an argument; a number stays what it is."""
+        """Copies an argument into the graph's own memory; returns a number unchanged."""
 
     def write(self, target: Any, value: Any) -> None:
-        """Copy new elements into memory of the graph's."""
+        """Copies new elements into the graph's memory."""
 
     def record(self, run: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-        """Run twice beforehand, then once while recording: the results, and what replays."""
+        """Runs twice beforehand, then once while recording; returns the results, and a function that replays."""
 
 
 class Captured:
@@ -54,7 +54,7 @@ class Captured:
         self._kept = tuple(kept)  # memory between launches lives as long as the graph
 
     def __call__(self, *args: Any) -> Any:
-        """Replay on new arguments of the same shapes and types, or without any on those of the last time."""
+        """Replays on new arguments of the same shapes and types, or, without arguments, on the previous ones."""
         if args:
             self._check(args)
             for target, value in zip(self._arguments, args, strict=True):
@@ -84,9 +84,9 @@ class Captured:
 
 
 def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, devices: Sequence[CaptureArena]) -> Captured:
-    """Record what `run` does with these arguments; `devices` are those whose kernels it launches.
+    """Records what `run` does with these arguments; `devices` are those whose kernels it launches.
 
-    Raises RunError for what cannot be recorded.
+    Raises RunError for a program that cannot be recorded.
     """
     own = [recorder.copy(value) if _is_array(value) else value for value in args]
     leases: list[Any] = []
@@ -95,7 +95,7 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, d
     def once() -> Any:
         nonlocal runs
         runs += 1
-        leases.clear()  # only those of the run that is recorded belong to the graph
+        leases.clear()  # only those of the recorded run belong to the graph
         return run(*own)
 
     for held in devices:
@@ -103,7 +103,7 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, d
     try:
         results, replay = recorder.record(once)
         for target, value in zip(own, args, strict=True):
-            if _is_array(target):  # a program that writes its arguments has written them while it was recorded
+            if _is_array(target):  # recording ran the program, which may have written its arguments
                 recorder.write(target, value)
         return Captured(own, results, replay, recorder, leases)
     except Exception as error:
@@ -112,7 +112,7 @@ def captured(run: Callable[..., Any], args: Sequence[Any], recorder: Recorder, d
         because = error.what if isinstance(error, IrscopeError) else error
         raise RunError(
             f"the program cannot be recorded as a CUDA graph: {because}",
-            hint="a program that looks at a tensor's numbers on the way cannot; x(*args) runs it", rule="cuda-graph",
+            hint="a program that reads tensor elements during the run cannot be recorded; x(*args) runs it", rule="cuda-graph",
         ) from error  # fmt: skip
     finally:
         for held in devices:
@@ -146,7 +146,7 @@ class TorchRecorder:
 
 
 class CupyRecorder:
-    """CuPy's arrays, streams and graphs; memory made while recording comes from a pool that lives with the graph."""
+    """CuPy's arrays, streams and graphs; memory allocated while recording comes from a pool that lives with the graph."""
 
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy
@@ -158,7 +158,7 @@ class CupyRecorder:
         target[...] = self.cupy.asarray(self._here(value))
 
     def _here(self, value: Any) -> Any:
-        """What CuPy takes: its own arrays, NumPy's, and those of others that lie on a GPU."""
+        """Returns arrays that CuPy accepts: its own, NumPy's, and those of other libraries on a GPU."""
         if isinstance(value, self.cupy.ndarray | np.ndarray | np.generic) or not hasattr(value, "__dlpack__"):
             return value
         return host_array(value) if on_processor(value) else self.cupy.from_dlpack(value)
@@ -186,7 +186,7 @@ class CupyRecorder:
 
 
 def _drop(stream: Any) -> None:
-    """End a recording that failed, whatever it says."""
+    """Ends a failed recording, and ignores its errors."""
     try:
         stream.end_capture()
     except Exception:

@@ -1,4 +1,4 @@
-"""A kernel for an NVIDIA GPU, as it can be looked at: its texts, and what was counted in its machine code."""
+"""A kernel for an NVIDIA GPU, for inspection: its texts, and counts from its machine code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["CudaKernel"]
 
 @dataclass(frozen=True, eq=False)
 class CudaKernel:
-    """A kernel: its text, and as much of the rest as this machine can make."""
+    """A kernel: its text, and as much of the rest as this machine can compile or load."""
 
     spec: KernelSpec
     schedule: Schedule
@@ -34,7 +34,7 @@ class CudaKernel:
     """None without a GPU, or when the schedule has no vectors."""
     compiler: Compiler = field(default_factory=Nvrtc, repr=False)
     code_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By entry, its instructions and how many of them are for the special function unit."""
+    """By entry, the number of instructions and of those for the special function unit."""
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.summary}>"
@@ -46,18 +46,18 @@ class CudaKernel:
 
     @property
     def widest(self) -> str:
-        """The symbol of the entry that runs where tensors lie well."""
+        """The symbol of the entry that runs when tensors are suitably aligned and strided."""
         return entry_names(self.spec, self.schedule)[-1]
 
     @property
     def summary(self) -> str:
-        """Registers, spills and shared memory of the widest entry, and what sets its pace."""
+        """Registers, spills and shared memory of the widest entry, and what bounds its speed."""
         found = self.resources.get(self.widest)
         taken = f"{found}; " if found is not None else ""
         return f"{taken}{self.pace().because}"
 
     def pace(self, launch: Launch | None = None) -> Pace:
-        """What limits the kernel, or one launch of it: memory, issue slots or latency; by counting, not measured."""
+        """Returns what limits the kernel, or one launch of it: memory, issue slots or latency; counted, not measured."""
         return pace_of(self.spec, self.schedule, self.code_sizes.get(self.widest), launch)
 
     @property
@@ -67,8 +67,8 @@ class CudaKernel:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The kernel alone, compiled again to be looked at, with the lines that its code came from. Raises MissingExtra
-        without CuPy, DeviceUnavailable without NVRTC."""
+        """The kernel alone, compiled again with line information, for inspection. Raises MissingExtra without CuPy, and
+        DeviceUnavailable without NVRTC."""
         return self.compiler.compile(self.source.text, self.architecture, lines=True)
 
     @property
@@ -88,7 +88,7 @@ class CudaKernel:
 
     @property
     def facts(self) -> KernelFacts:
-        """What is known of it by counting; without NVRTC what its text tells."""
+        """The facts by counting; without NVRTC only those in its text."""
         from irscope.codegen.profile import cuda_facts
 
         found = self.resources.get(self.widest)
@@ -102,10 +102,10 @@ class CudaKernel:
 
     @property
     def registers(self) -> int | None:
-        """Of a thread, at most over the entries; None where NVRTC is missing."""
+        """The maximum per thread over the entries; None where NVRTC is missing."""
         return max((each.registers for each in self.resources.values()), default=None)
 
     @property
     def spill_bytes(self) -> int | None:
-        """Of a thread, at most over the entries; None where NVRTC is missing."""
+        """The maximum per thread over the entries; None where NVRTC is missing."""
         return max((each.spill_bytes for each in self.resources.values()), default=None)

@@ -1,7 +1,7 @@
-"""A launch plan on a GPU: which entry, how many blocks, and the arguments as the driver takes them.
+"""A launch plan on a GPU: the entry, the number of blocks, and the arguments as the driver takes them.
 
-All but the pointers is laid out when a plan is prepared. A call looks at the pointers' alignment, which decides
-between the entry for vectors and the one for any alignment, and hands each launch to the driver.
+All but the pointers is laid out when a plan is prepared. A call checks the pointers' alignment, which decides between the
+entry for vectors and the one for any alignment, and passes each launch to the driver.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["CudaPlan", "Step", "laid_out"]
 _ALIGNMENT: Final = 256
 _MOST_BLOCKS: Final = 2**31 - 1
 _STREAMS: Final = 8
-"""Streams for which a plan keeps its memory between launches."""
+"""The number of streams for which a plan keeps its temporary memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One launch with everything laid out but the pointers."""
+    """One launch with everything laid out except the pointers."""
 
     kernel: Any
     """Has `any_entry` and `vector_entry`."""
@@ -41,18 +41,18 @@ class Step:
     grid: tuple[int, int]
     vector_grid: tuple[int, int]
     aligned: tuple[int, ...] | None
-    """For results and operands, the bytes to which the vector entry wants them aligned; None if it must not be used."""
+    """For results and operands, the alignment in bytes that the vector entry requires; None if it must not be used."""
     items: tuple[int, ...]
     """For results and operands, the bytes of an element; 0 for a number or an index."""
     numbers: tuple[Any, ...]
-    """The arguments behind the operands, for the entry that takes any alignment."""
+    """The arguments after the operands, for the entry that takes any alignment."""
     vector_numbers: tuple[Any, ...]
-    """The same for the other."""
+    """The arguments after the operands, for the vector entry."""
     mask: int
-    """Bits that no address has if all are aligned; -1 where operands must be looked at one by one."""
+    """The bits that no aligned address has set; -1 where operands must be checked one by one."""
 
     def arguments(self, outputs: Sequence[int], inputs: Sequence[float]) -> tuple[bool, tuple[Any, ...]]:
-        """Whether the vector entry may be used, and all arguments; whole numbers of Python are 64 bits for CuPy."""
+        """Returns whether the vector entry may be used, and all arguments; Python integers are 64 bits for CuPy."""
         launch = self.launch
         if self.mask >= 0:
             words: list[Any] = [outputs[i] for i in launch.writes]
@@ -89,13 +89,13 @@ class Step:
         return vector, (*args, *(self.vector_numbers if vector else self.numbers))
 
     def _check_memory(self, words: Sequence[float]) -> None:
-        """Refuse a tensor without memory where elements are read: after a wrong address the GPU runs nothing more."""
+        """Refuses a tensor without memory where elements are read: after an invalid address the GPU runs nothing more."""
         if self.launch.elements and any(item and not word for word, item in zip(words, self.items, strict=True)):
             raise ArgumentError(NO_MEMORY, hint="pass a tensor that has elements", rule="no-memory")
 
 
 def laid_out(kernel: Any, launch: Launch, schedule: Schedule, part: tuple[int, int] = (1, 0)) -> Step:
-    """A step; of a partial launch, `part` has the number of parts, and the results of one."""
+    """Returns a step; for a partial launch, `part` has the number of parts and the elements of one part's results."""
     spec = launch.spec
     grid = grid_of(launch, schedule, vector=False, parts=part[0])
     vector_grid = grid_of(launch, schedule, vector=True, parts=part[0])
@@ -117,7 +117,7 @@ def laid_out(kernel: Any, launch: Launch, schedule: Schedule, part: tuple[int, i
 
 
 def _of_parts(launch: Launch, schedule: Schedule, part: tuple[int, int], width: int) -> tuple[Any, ...]:
-    """The steps of a part, so many vectors that all parts together cover the reduced loops, and its results."""
+    """Returns the steps of a part, enough vectors that all parts together cover the reduced loops, and its results' size."""
     if not schedule.partial:
         return ()
     points = prod(launch.sizes[loop] for loop in launch.spec.reduced)
@@ -133,7 +133,7 @@ class CudaPlan:
         self, plan: LaunchPlan, kernels: tuple[Any, ...], steps: Sequence[Step], temporaries: Sequence[int],
         gpu: Gpu | None, held: CaptureArena, unavailable: IrscopeError | None = None,
     ) -> None:  # fmt: skip
-        """`temporaries`: bytes of each piece of memory between launches. Without a GPU a call raises `unavailable`."""
+        """`temporaries`: bytes of each piece of temporary memory. Without a GPU a call raises `unavailable`."""
         self.plan = plan
         self.kernels = kernels
         self.steps = tuple(steps)
@@ -148,20 +148,20 @@ class CudaPlan:
             self.starts.append(self.starts[-1] + -(-nbytes // _ALIGNMENT) * _ALIGNMENT)
         self._leases: dict[int, Lease] = {}
         self._of_graphs: list[Lease] = []
-        """Memory of graphs that somebody else recorded: nobody says when these are gone."""
-        self._one_after_another = threading.Lock()
-        """Threads share a stream, and with it the memory between launches: those of one call must stay together."""
+        """Memory of graphs that another library recorded, never freed: their end of life is not observable."""
+        self._launch_lock = threading.Lock()
+        """Threads share a stream, and with it the temporary memory: the launches of one call must stay together."""
 
     def on(self, owner: Owner) -> CudaPlan:
-        """The same plan for arrays of this library: on its current stream, with memory from its allocator."""
+        """Returns the same plan for arrays of this library: on its current stream, with memory from its allocator."""
         found = copy(self)
         found.owner, found._leases = owner, {}
         return found
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        """Launch on device addresses (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`. Does not wait.
+        """Launches on device addresses (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`. Does not wait.
 
-        Raises DeviceUnavailable without a GPU, ArgumentError for addresses that no kernel takes, RunError when memory
+        Raises DeviceUnavailable without a GPU, ArgumentError for invalid addresses, RunError when memory
         is short or the driver refuses.
         """
         gpu = self.gpu
@@ -180,7 +180,7 @@ class CudaPlan:
         if len(self.starts) == 1:
             self._launch(gpu, stream, outputs, inputs)
             return
-        with self._one_after_another:
+        with self._launch_lock:
             lease = self._memory(gpu, stream)
             own = [lease.ptr + start for start in self.starts[:-1]]
             self._launch(gpu, stream, [*outputs, *own], [*inputs, *own])
@@ -197,12 +197,12 @@ class CudaPlan:
             except Exception as error:
                 raise RunError(
                     f"the driver refuses to launch {step.launch.spec.name}: {error}",
-                    hint="an earlier kernel may have failed: CUDA tells of errors late; a new process starts clean",
+                    hint="an earlier kernel may have failed: CUDA reports errors late; a new process starts clean",
                     rule="cuda-launch",
                 ) from error
 
     def _memory(self, gpu: Gpu, stream: int) -> Lease:
-        """Memory between launches: one piece for each stream, whose launches follow one another; a graph has its own."""
+        """Returns temporary memory: one piece for each stream, whose launches run in order; a graph has its own."""
         graphs = self._of_graphs if self.held.leases is None else self.held.leases
         if self.held.leases is not None or gpu.is_capturing(self.owner):
             graphs.append(gpu.memory(self.starts[-1], self.owner))
@@ -247,5 +247,5 @@ def _misaligned(launch: Launch, slot: int, address: int, item: int) -> ArgumentE
 
 
 def temporaries_of(split: SplitReduction) -> list[int]:
-    """The bytes of the memory between the launches of a split one."""
+    """Returns the bytes of each temporary between the launches of a split one."""
     return [elements * ITEM_SIZE[dtype] for dtype, elements in split.temporaries]

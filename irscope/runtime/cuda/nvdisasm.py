@@ -1,7 +1,7 @@
-"""SASS, what an NVIDIA GPU really runs: read out of a cubin by NVIDIA's disassembler, where it is.
+"""SASS, the GPU's real machine code: extracted from a cubin by NVIDIA's disassembler, where available.
 
-`nvdisasm` also says from which line an instruction came; `cuobjdump` does not. Both are small programs that need no GPU.
-They are looked for on PATH, in the pip packages of CUDA and of Triton, and where CUDA is installed by default.
+`nvdisasm` also reports the source line of each instruction; `cuobjdump` does not. Both are small programs that need no GPU.
+They are searched for on PATH, in the pip packages of CUDA and of Triton, and in CUDA's default install folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECONDS: Final = 60
 
 
 def disassembler() -> tuple[str, ...] | None:
-    """The command that disassembles a cubin, without the name of its file; None where there is none."""
+    """Returns the command that disassembles a cubin, without the file name; None where there is none."""
     places = [str(place) for place in _places()]
     for name, options in _PROGRAMS.items():
         found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(places))
@@ -35,7 +35,7 @@ def disassembler() -> tuple[str, ...] | None:
 
 
 def disassembled(cubin: bytes) -> str:
-    """What the disassembler says. Raises DeviceUnavailable where there is none, or if it does not know the GPU."""
+    """Returns the disassembler's output. Raises DeviceUnavailable where there is none, or if it does not support the GPU."""
     command = disassembler()
     if command is None:
         raise DeviceUnavailable("no disassembler for GPU code was found", hint=INSTALL)
@@ -51,13 +51,13 @@ def disassembled(cubin: bytes) -> str:
     if done.returncode:
         reason = (done.stderr or done.stdout).strip().splitlines()
         raise DeviceUnavailable(
-            f"{command[0]} refuses the code: {reason[0] if reason else 'it says nothing'}", hint=INSTALL
+            f"{command[0]} refuses the code: {reason[0] if reason else 'it gives no reason'}", hint=INSTALL
         )
     return done.stdout
 
 
 def _places() -> Iterator[Path]:
-    """Folders of programs that pip packages and CUDA's installer make."""
+    """Yields the folders in which pip packages and CUDA's installer put the programs."""
     nvidia = importlib.util.find_spec("nvidia")
     for root in (nvidia.submodule_search_locations if nvidia else None) or ():
         yield from sorted(Path(root).glob("*/bin"), reverse=True)

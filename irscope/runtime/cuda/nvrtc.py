@@ -1,4 +1,4 @@
-"""NVRTC: CUDA text to machine code, with what the assembler says of registers and spills. Needs no GPU.
+"""NVRTC: CUDA text to machine code, with the assembler's report of registers and spills. Needs no GPU.
 
 Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
 """
@@ -22,16 +22,16 @@ OPTIONS: Final = ("--std=c++17", "--fmad=true", "--prec-div=true", "--prec-sqrt=
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one entry takes of a multiprocessor.
+    """The resources of a multiprocessor that one entry uses.
 
     >>> print(Resources(32, 0, 0, 1024))
     32 registers, no spills, 1,024 B shared
     """
 
     registers: int
-    """Of a thread."""
+    """Per thread."""
     spill_bytes: int
-    """Written to memory and read again for want of registers, by a thread."""
+    """Bytes that a thread writes to memory and reads again because registers run out."""
     stack_bytes: int
     """Local memory of a thread, such as an array that is not in registers."""
     shared_bytes: int
@@ -50,35 +50,35 @@ class Compiled:
     code: bytes
     """The cubin."""
     ptx: str
-    """The same for a virtual GPU, to read; empty when the code came from the disk cache."""
+    """The code for a virtual GPU, for reading; empty when the code came from the disk cache."""
     resources: dict[str, Resources]
     """By entry."""
 
     def packed(self) -> bytes:
-        """One piece of bytes for the disk cache."""
+        """Returns the module as one string of bytes for the disk cache."""
         head = json.dumps({name: asdict(found) for name, found in self.resources.items()}).encode()
         return len(head).to_bytes(4, "little") + head + self.code
 
     @classmethod
     def unpacked(cls, data: bytes) -> Compiled:
-        """The reverse of `packed`, without PTX."""
+        """Restores a module from `packed`, without PTX."""
         length = int.from_bytes(data[:4], "little")
         found = json.loads(data[4 : 4 + length])
         return cls(data[4 + length :], "", {name: Resources(**each) for name, each in found.items()})
 
 
 class Compiler(Protocol):
-    """What makes machine code of CUDA text."""
+    """Compiles CUDA text to machine code."""
 
     def version(self) -> str:
-        """Code of different versions is kept apart. Raises DeviceUnavailable or MissingExtra if it is not there."""
+        """Returns the version, which is part of the cache key. Raises DeviceUnavailable or MissingExtra if it is missing."""
 
     def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
-        """Machine code for one compute capability ("80", "90", "100"); with `lines`, both texts know theirs."""
+        """Returns machine code for one compute capability ("80", "90", "100"); `lines` adds source lines to both texts."""
 
 
 class Nvrtc:
-    """NVIDIA's compiler in a library.
+    """NVIDIA's compiler as a library.
 
     >>> Nvrtc()
     <NVRTC through CuPy>
@@ -91,7 +91,7 @@ class Nvrtc:
         nvrtc = imported_cupy().cuda.nvrtc
         try:
             return f"nvrtc {'.'.join(map(str, nvrtc.getVersion()))}"
-        except Exception as error:  # CuPy's loader has an error type of its own for a missing library
+        except Exception as error:  # CuPy's loader has its own error type for a missing library
             raise _no_nvrtc(error) from None
 
     def compile(self, text: str, architecture: str, *, lines: bool = False) -> Compiled:
@@ -117,7 +117,7 @@ class Nvrtc:
 
 
 def _compiled(nvrtc: Any, text: str, options: tuple[str, ...]) -> Compiled:
-    """One run of the compiler. Raises its NVRTCError for an option that it does not know."""
+    """Runs the compiler once. Raises its NVRTCError for an unknown option."""
     try:
         program = nvrtc.createProgram(text, "kernel.cu", (), ())
     except Exception as error:
@@ -135,7 +135,7 @@ def _compiled(nvrtc: Any, text: str, options: tuple[str, ...]) -> Compiled:
 
 
 def read_resources(log: str) -> dict[str, Resources]:
-    """What the assembler says with `-v`, by entry.
+    """Parses the assembler's `-v` output, by entry.
 
     >>> log = "info : Compiling entry function 'k' for 'sm_90'\\ninfo : Function properties for k\\n"
     >>> log += " 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\\n Used 12 registers, 256 bytes smem"

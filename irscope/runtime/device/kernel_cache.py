@@ -1,19 +1,19 @@
-"""Compiled kernels kept: in memory for this process, as object files for later ones.
+"""Caches of compiled kernels: in memory for this process, as object files for later ones.
 
 In memory, one entry is built once however many threads ask for it. On disk, an entry is a file that appears whole or
-not at all (written aside, then renamed), and is thrown away when it is not what was written. Several processes may share a
-directory: at worst two of them build the same entry, and the later file replaces an equal one.
+not at all (written aside, then renamed), and is deleted when its content is not what was written. Several processes may
+share a directory: at worst two of them build the same entry, and the later file replaces an equal one.
 
-The files hold machine code, which is run as the user. The directory must therefore belong to the user alone
-(`irscope._base.private_folder` says what that means); otherwise it is not used, and a remark says why. A file is read whole,
-then authenticated, then loaded from memory: it carries a MAC of its key and its bytes, made with a secret that lies in the
-directory in a file that only the user reads. So an entry that another wrote, or one under another's name, is not run. Who can
-read the secret, the user himself and root, is trusted.
+The files hold machine code, which runs as the user. The directory must therefore belong to the user alone
+(`irscope._base.private_folder` defines this); otherwise it is not used, and a remark says why. A file is read whole, then
+authenticated, then loaded from memory: it carries a MAC of its key and its bytes, computed with a secret that is kept in
+the directory in a file that only the user can read. So an entry written by another user, or stored under another entry's
+name, does not run. Those who can read the secret, the user and root, are trusted.
 
 The names of files depend on the version of their format, so that versions of irscope do not delete each other's. Uses and
-misses of all processes are counted by the lengths of two files in the directory, to which each adds a byte. What kernels need
-and is none (the lines that Python enters them by, a module that holds several) is kept beside them under another ending, and
-takes part in the bytes and in no count.
+misses of all processes are counted by the lengths of two files in the directory, to which each appends a byte. Files that
+kernels need but that are not kernels (the code by which Python enters them, a module of several kernels) are kept beside
+them under another suffix; their bytes are counted, but not their number or uses.
 """
 
 from __future__ import annotations
@@ -39,44 +39,44 @@ __all__ = [
 T = TypeVar("T")
 
 _MAGIC: Final = b"irscope-object-3\n"
-"""What a file starts with; the number is the version of its format."""
+"""The first bytes of a file; the number is the version of its format."""
 _KERNEL: Final = ".o"
 _OTHER: Final = ".aux"
 _UNFINISHED: Final = ".new-"
 _SECRET: Final = "secret"
 _SECRET_BYTES: Final = 32
 _LISTED_EVERY: Final = 64
-"""Entries saved by this process after which it looks at what others have saved."""
+"""Entries that this process saves before it lists the directory, to see what others have saved."""
 
 
 _NOTES: Final = ("compiled",)
-"""Files that say what was compiled; see `irscope.runtime.device.miss_log`."""
+"""Files that record what was compiled; see `irscope.runtime.device.miss_log`."""
 _ABANDONED: Final = 3600.0
-"""Seconds after which an unfinished file belongs to a process that is gone."""
+"""Seconds after which an unfinished file is assumed to belong to a dead process."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSummary:
-    """What a directory of compiled kernels holds, and how it was used by all processes since it was last cleared."""
+    """The contents of a directory of compiled kernels, and its uses by all processes since it was last cleared."""
 
     directory: Path | None
-    """None: the user has no home, and so no place to keep anything."""
+    """None: the user has no home, and so no place for a cache."""
     entries: int
     """Kernels."""
     size_bytes: int
-    """Of all files, also of what kernels need and is none."""
+    """Of all files, including those that are not kernels but needed by kernels."""
     limit_bytes: int
     hits: int
     """Kernels that were loaded instead of compiled."""
     misses: int
-    """Kernels that were not there, or damaged."""
+    """Kernels that were absent or damaged."""
     trouble: str = ""
     """Why the directory is not used; empty if it can be."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
-    """What a cache has done so far."""
+    """The activity of a cache so far."""
 
     hits: int = 0
     misses: int = 0
@@ -85,8 +85,8 @@ class CacheCounts:
 
 
 class KernelCache(Generic[T]):
-    """Values by key, each built at most once at a time, unless what interrupts its building asks for it; bounded, the least
-    recently used leave first.
+    """Values by key, each built at most once at a time, unless the code that interrupts its building asks for it; bounded, the
+    least recently used are evicted first.
 
     >>> cache = KernelCache(limit=10)
     >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2), cache.counts.hits
@@ -94,7 +94,7 @@ class KernelCache(Generic[T]):
     """
 
     def __init__(self, limit: int = 1024, rank: Rank = Rank.KERNEL) -> None:
-        """`rank`: of the turns in which values are built."""
+        """`rank`: the rank of the turns in which values are built."""
         self._limit = limit
         self._rank = rank
         self._books = Turn(Rank.BOOKS)
@@ -104,7 +104,7 @@ class KernelCache(Generic[T]):
 
     @property
     def counts(self) -> CacheCounts:
-        """Hits, misses and building time since it was made."""
+        """Hits, misses and building time since the cache was created."""
         return self._counts
 
     def __len__(self) -> int:
@@ -114,8 +114,8 @@ class KernelCache(Generic[T]):
         return key in self._values
 
     def get(self, key: Hashable, build: Callable[[], T]) -> T:
-        """The value of a key, built if it is missing; who asks for it meanwhile waits. An error of `build` is not
-        kept.
+        """Returns the value of a key, built if it is missing; other callers that ask for it meanwhile wait. An error of
+        `build` is not kept.
         """
         found = self._books.run(lambda: self._hit(key))
         if found:
@@ -154,7 +154,7 @@ class KernelCache(Generic[T]):
 
 
 class ObjectStore:
-    """Files of machine code in one directory, by key. Nothing here raises: without a usable directory it is empty.
+    """Files of machine code in one directory, by key. No method raises: without a usable directory the store is empty.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -165,7 +165,7 @@ class ObjectStore:
 
     def __init__(self, directory: Path | None, *, limit_bytes: int = 256 << 20) -> None:
         self.directory = directory
-        """Where the files are; made when it is first used. None keeps nothing."""
+        """The folder of the files, created on first use; None keeps nothing."""
         self.refused = 0
         """How many entries could not be saved."""
         self._refusal = ""
@@ -175,31 +175,31 @@ class ObjectStore:
         self._open: _OpenStore | None = None
 
     def load(self, key: str) -> bytes | None:
-        """The bytes of a kernel saved under a key, or None; counted. A file that is damaged, or was not written here, is deleted."""
+        """Returns the bytes of a kernel saved under a key, or None; counts the use. Deletes a damaged or foreign file."""
         found = self.read(key)
         self.count(found=found is not None)
         return found
 
     def read(self, key: str, *, kernel: bool = True) -> bytes | None:
-        """The same without being counted, and of what is no kernel."""
+        """As `load`, but without counting, and also for entries that are not kernels."""
         try:
             return self._opened().load(_name(key, kernel))
         except OSError as error:
-            self._refusal = _told(error)
+            self._refusal = _reason(error)
             return None
 
     def count(self, *, found: bool) -> None:
-        """A kernel was looked for: appending a byte needs no lock."""
-        with suppress(OSError):  # no place to count
+        """Counts a lookup of a kernel: appending a byte needs no lock."""
+        with suppress(OSError):  # nowhere to count
             self._opened().folder.append("hits" if found else "misses", b".")
 
     def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
-        """Keep bytes under a key; False when the directory cannot take them."""
+        """Saves bytes under a key; returns False when the directory cannot take them."""
         try:
             self._opened().save(_name(key, kernel), payload)
         except OSError as error:
             self.refused += 1
-            self._refusal = _told(error)
+            self._refusal = _reason(error)
             return False
         self._refusal = ""
         self._room -= len(payload)
@@ -209,12 +209,12 @@ class ObjectStore:
         return True
 
     def drop(self, key: str) -> None:
-        """Delete the entry of a key, if there is one."""
+        """Deletes the entry of a key, if there is one."""
         with suppress(OSError):
             self._opened().folder.remove(_name(key))
 
     def clear(self) -> int:
-        """Delete every entry, and the counts; gives how many kernels there were. Other files are left alone."""
+        """Deletes every entry and the counts, but no other files; returns how many kernels there were."""
         files = self._files()
         with suppress(OSError):
             folder = self._opened().folder
@@ -226,7 +226,7 @@ class ObjectStore:
         return _kernels(files)
 
     def summary(self) -> StoreSummary:
-        """Entries, bytes, uses, and why the directory is not used if it is not."""
+        """Returns entries, bytes, uses, and the reason why the directory is not used, if it is not."""
         files = self._files()
         size = sum(size for _, size, _ in files)
         counts = {"hits": 0, "misses": 0}
@@ -235,11 +235,11 @@ class ObjectStore:
         return StoreSummary(self.directory, _kernels(files), size, self._limit, **counts, trouble=self.trouble())
 
     def trouble(self) -> str:
-        """Why nothing is kept here, or the last entry was not; empty if entries can be saved."""
+        """Returns why nothing is kept here, or why the last entry was not; empty if entries can be saved."""
         try:
             self._opened().try_out()
         except OSError as error:
-            return _told(error)
+            return _reason(error)
         return self._refusal
 
     @property
@@ -248,20 +248,20 @@ class ObjectStore:
         return sum(size for _, size, _ in self._files())
 
     def read_note(self, name: str) -> bytes:
-        """A file beside the entries that says something of them; nothing if there is none."""
+        """Returns a file of notes on the entries, kept beside them; empty if there is none."""
         with suppress(OSError):
             return self._opened().folder.read(name)
         return b""
 
     def add_note(self, name: str, line: bytes, *, most: int) -> None:
-        """Add a line to such a file, which starts anew when it has more bytes than `most`."""
+        """Appends a line to such a file, which is deleted once it has more bytes than `most`."""
         with suppress(OSError):
             folder = self._opened().folder
             if folder.append(name, line) > most:
                 folder.remove(name)
 
     def _opened(self) -> _OpenStore:
-        """The directory, held open. Raises OSError for one that cannot be used."""
+        """Returns the directory, held open. Raises OSError if it cannot be used."""
         if self.directory is None:
             raise Distrusted("this user has no home; set XDG_CACHE_HOME to a folder that is the user's alone")
         found = self._open
@@ -270,7 +270,7 @@ class ObjectStore:
         return found
 
     def _files(self) -> list[tuple[float, int, str]]:
-        """Time of last use, bytes and name of each entry."""
+        """Returns time of last use, bytes and name of each entry."""
         try:
             files = list(self._opened().folder.files())
         except OSError:
@@ -278,14 +278,14 @@ class ObjectStore:
         return [(status.st_mtime, status.st_size, name) for name, status in files if name.endswith((_KERNEL, _OTHER))]
 
     def _sweep(self, folder: PrivateFolder, age: float) -> None:
-        """Delete what processes that were killed left unfinished."""
+        """Deletes the files that killed processes left unfinished."""
         oldest = time.time() - age
         for name, status in folder.files():
             if name.startswith(_UNFINISHED) and status.st_mtime <= oldest:
                 folder.remove(name)
 
     def _shrink(self) -> None:
-        """If the limit is passed, delete the files used longest ago until half of it is free."""
+        """Deletes the least recently used files until half of the limit is free, if the limit is exceeded."""
         files = self._files()
         total = sum(size for _, size, _ in files)
         self._unlisted, self._room = 0, self._limit - total
@@ -314,7 +314,7 @@ class _OpenStore:
             data = self.folder.read(name, touch=True)
         except FileNotFoundError:
             return None
-        except OSError:  # a link, a pipe, another's: not what was saved
+        except OSError:  # a link, a pipe, another user's: not what was saved
             self.folder.remove(name)
             return None
         start = len(_MAGIC) + 32
@@ -337,9 +337,9 @@ class _OpenStore:
 
 
 def _secret_of(folder: PrivateFolder) -> bytes:
-    """The folder's secret, made if there is none. Raises Distrusted if it is not the user's own.
+    """Returns the folder's secret, created if there is none. Raises Distrusted if it is not the user's own.
 
-    Two processes may make one at once: the earlier stands.
+    Two processes may create one at once: the earlier one remains.
     """
     with suppress(FileNotFoundError):
         found = folder.read(_SECRET, secret=True)
@@ -359,9 +359,9 @@ def _kernels(files: Iterable[tuple[float, int, str]]) -> int:
 
 
 def user_cache_directory() -> Path | None:
-    """Where this user's programs keep what they can make again: `$XDG_CACHE_HOME/irscope` or `~/.cache/irscope`.
+    """Returns the folder of this user's caches: `$XDG_CACHE_HOME/irscope` or `~/.cache/irscope`.
 
-    None for a user without a home, as in some containers: a folder that anyone can make is no place for code.
+    None for a user without a home, as in some containers: a folder that anyone can create is no place for code.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     if Path(base).is_absolute():
@@ -373,13 +373,13 @@ def user_cache_directory() -> Path | None:
 
 
 def user_store(device: str) -> ObjectStore:
-    """The user's directory of compiled kernels for one device."""
+    """Returns the user's store of compiled kernels for one device."""
     folder = user_cache_directory()
     return ObjectStore(None if folder is None else folder / device)
 
 
 def user_stores() -> dict[str, ObjectStore]:
-    """The user's directory of compiled kernels for each device that compiles.
+    """Returns the user's store of compiled kernels for each device that compiles.
 
     >>> list(user_stores())
     ['cpu', 'cuda']
@@ -387,7 +387,7 @@ def user_stores() -> dict[str, ObjectStore]:
     return {device: user_store(device) for device in ("cpu", "cuda")}
 
 
-def _told(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     if isinstance(error, Distrusted):
         return str(error.strerror)
     return f"it cannot be written: {error.strerror or error}"

@@ -1,7 +1,7 @@
-"""Why a kernel was not found: what the nearest one differs by that some process compiled before.
+"""The log of kernel cache misses, with the difference of each from the nearest kernel that was compiled before.
 
-A line for each kernel that was compiled is added to a file beside the objects; what was near to it is found when somebody
-asks. Nothing depends on that file: a line that is not whole is passed over, and a file that grows too long starts anew.
+A line for each compiled kernel is appended to a file beside the objects; the nearest kernel is searched on request.
+Nothing depends on that file: an incomplete line is skipped, and a file that grows too long is started again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Miss", "MissLog"]
 
 _COMPILED: Final = "compiled"
 _MOST: Final = 4 << 20
-"""Bytes after which the file starts anew."""
+"""Bytes after which the file is started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Miss:
 
     kernel: str
     nearest: str
-    """The kernel that is most like it; empty if none is."""
+    """The most similar kernel; empty if there is none."""
     differs: str
-    """By what, in words."""
+    """The difference from it, in words."""
     seconds: float
-    """How long it took to compile."""
+    """The time to compile it."""
 
 
 class MissLog:
-    """What was compiled, and missed, in the directory of a store; `irs.cache()` is the user's.
+    """The compiled kernels and misses in the directory of a store; `irs.cache()` is the user's.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -58,16 +58,16 @@ class MissLog:
         self.store = store
 
     def note(self, spec: KernelSpec, seconds: float) -> None:
-        """A kernel was compiled: write down what it is."""
+        """Records a kernel that was compiled."""
         line = json.dumps({"kernel": spec.name, "text": str(spec), "seconds": seconds})
         self.store.add_note(_COMPILED, f"{line}\n".encode(), most=_MOST)
 
     def summary(self) -> StoreSummary:
-        """How many kernels are kept, their bytes, and how often they were found."""
+        """Returns how many kernels are kept, their bytes, and how often they were found."""
         return self.store.summary()
 
     def misses(self) -> list[Miss]:
-        """All that were missed, the latest last, each with the nearest of those before it."""
+        """Returns all misses, the latest last, each with the nearest kernel before it."""
         found: list[Miss] = []
         known: dict[str, tuple[str, str]] = {}
         for line in self._lines():
@@ -81,7 +81,7 @@ class MissLog:
         return found
 
     def table(self) -> pd.DataFrame:
-        """One row for each kernel that was compiled although something was in the cache, or nothing was."""
+        """Returns one row for each kernel that was compiled, whether the cache was empty or not."""
         with loading("pandas"):
             import pandas as pd
 

@@ -1,7 +1,7 @@
-"""Kernels evaluated by NumPy, instruction by instruction: what runs where no compiler is installed.
+"""Kernels evaluated by NumPy, instruction by instruction, for machines without a compiler.
 
-It takes the same plans as the processor's device, on the same addresses, and gives the same results up to rounding;
-it needs several times as long, because every instruction makes an array.
+The device takes the same plans as the processor's, on the same addresses, and computes the same results up to rounding;
+it takes several times as long, because every instruction allocates an array.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NumpyKernel(HostKernel):
     from_disk: bool = False
 
     def __call__(self, launch: Launch, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        """Evaluate on addresses of first elements, and numbers."""
+        """Evaluates the spec on addresses of first elements, and numbers."""
         spec, first = self.spec, len(launch.writes)
         offsets = launch.offsets or (0,) * len(launch.strides)
         operands: list[Any] = []
@@ -63,7 +63,7 @@ class NumpyKernel(HostKernel):
             target[...] = _narrowed(np.asarray(values[result.instruction]), result.dtype)
 
     def _values(self, launch: Launch, operands: Sequence[Any]) -> list[Array]:
-        """What each instruction gives at every point; reductions keep their loops with extent 1."""
+        """Returns each instruction's result at every point; reductions keep their loops with extent 1."""
         values: list[Array] = []
         gathered_elements = prod(launch.sizes[loop] for loop in self.spec.reduced)
         for code in self.spec.instructions:
@@ -97,7 +97,7 @@ class NumpyKernel(HostKernel):
 
 
 class NumpyDevice:
-    """NumPy as a device; always there.
+    """NumPy as a device; always available.
 
     >>> print(NumpyDevice().availability())
     yes: NumPy evaluates kernels op by op, several times slower than compiled ones
@@ -110,23 +110,23 @@ class NumpyDevice:
         return f"<{self.name}: {self.availability()}>"
 
     def availability(self) -> Availability:
-        """Always."""
+        """Returns that the device is available, always."""
         return Availability(True, "NumPy evaluates kernels op by op, several times slower than compiled ones")
 
     def source(self, spec: KernelSpec) -> SourceText:
-        """The LLVM text, for reading: NumPy has no text of its own."""
+        """Returns the LLVM text, for reading: NumPy has no text of its own."""
         return emit_llvm(spec, GENERIC)
 
     def compile(self, spec: KernelSpec) -> NumpyKernel:
-        """The spec itself: there is nothing to compile."""
+        """Wraps the spec itself: there is nothing to compile."""
         return NumpyKernel(spec, 0.0)
 
     def prepare(self, plan: LaunchPlan) -> NumpyPlan:
-        """Every kernel of a plan."""
+        """Wraps every kernel of a plan."""
         return NumpyPlan(plan, tuple(self.compile(launch.spec) for launch in plan.launches))
 
     def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
-        """Nothing: there is nothing to compile."""
+        """Does nothing: there is nothing to compile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +137,14 @@ class NumpyPlan(HostPlan):
     kernels: tuple[NumpyKernel, ...]
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        """Run on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""
+        """Runs on addresses of first elements (and numbers); see `irscope.runtime.device.protocol.PreparedPlan`."""
         for kernel, launch in zip(self.kernels, self.plan.launches, strict=True):
             if launch.kept_elements:
                 kernel(launch, outputs, inputs)
 
 
 def _array(address: int, dtype: str, sizes: Sequence[int], strides: Sequence[int], offset: int) -> Array:
-    """The memory at an address as an array; strides and offset in elements, none negative."""
+    """Returns the memory at an address as an array; strides and offset are in elements, none negative."""
     item = ITEM_SIZE[dtype]
     if 0 in sizes:
         return np.empty(tuple(sizes), _STORAGE[dtype])
@@ -154,7 +154,7 @@ def _array(address: int, dtype: str, sizes: Sequence[int], strides: Sequence[int
 
 
 def _index(sizes: Sequence[int], strides: Sequence[int], offset: int) -> Array:
-    """The number of each point, counted by these strides."""
+    """Returns the number of each point, counted by these strides."""
     found = np.full((1,) * len(sizes), offset, np.int64)
     for loop, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
         steps = np.arange(size, dtype=np.int64) * stride
@@ -163,10 +163,10 @@ def _index(sizes: Sequence[int], strides: Sequence[int], offset: int) -> Array:
 
 
 def _widened(array: Array, dtype: str) -> Array:
-    """bfloat16 words as the float32 numbers that they stand for."""
+    """Returns bfloat16 words as the float32 numbers that they encode."""
     return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
 def _narrowed(array: Array, dtype: str) -> Array:
-    """float32 numbers with zeros in their low halves as bfloat16 words."""
+    """Returns float32 numbers with zeros in their low halves as bfloat16 words."""
     return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else array

@@ -1,4 +1,4 @@
-"""What a device offers: whether it is there, what its text of a kernel looks like, and kernels that run."""
+"""The interface of a device: its availability, its text of a kernel, and kernels that run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 NO_MEMORY: Final = "a tensor has no memory: its storage was freed, or a torch transform holds only a symbolic reference to it"
-"""Why a kernel does not run on an address of zero."""
+"""The reason why a kernel does not run on an address of zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Availability:
 
     available: bool
     what: str
-    """What is there, or what is missing."""
+    """The hardware or software found, or missing."""
     fix: str = ""
     """The command that would make it available; empty when there is none, or nothing is missing."""
 
@@ -41,46 +41,46 @@ class Availability:
 
 
 class Kernel(Protocol):
-    """A compiled kernel, good for every size and stride of its spec; safe to call from many threads."""
+    """A compiled kernel, valid for every size and stride of its spec; thread-safe."""
 
     @property
     def spec(self) -> KernelSpec: ...
 
     @property
     def compile_seconds(self) -> float:
-        """How long it took to make, from text or from the disk cache."""
+        """The time to build it, from text or from the disk cache."""
 
     @property
     def from_disk(self) -> bool:
-        """Whether the compiler was spared because an earlier process had done its work."""
+        """Whether it was loaded from the disk cache, where an earlier process had saved it."""
 
     @property
     def name(self) -> str:
-        """What it is called in its text."""
+        """The name of its function in its text."""
 
     @property
     def source(self) -> SourceText | None:
-        """The text that was compiled, if the device would not write the same again for the spec."""
+        """The compiled text, if the device would not emit the same again for the spec."""
 
     @property
     def facts(self) -> Any:
-        """What the compiler says of it, as `KernelFacts`; None where that is to be counted in the machine code."""
+        """The compiler's facts, as `KernelFacts`; None where they are to be counted in the machine code."""
 
     @property
     def summary(self) -> str:
-        """The facts in some words; empty where there are none."""
+        """The facts in a few words; empty where there are none."""
 
     @property
     def registers(self) -> int | None:
-        """Of a thread on a GPU."""
+        """Registers per thread on a GPU."""
 
     @property
     def spill_bytes(self) -> int | None:
-        """What a thread on a GPU stores for want of registers."""
+        """Bytes that a GPU thread spills because registers run out."""
 
 
 class HostKernel:
-    """What a kernel of the processor has none of: it goes by its spec."""
+    """Defaults for a kernel of the processor, which is described by its spec alone."""
 
     spec: KernelSpec
     source: SourceText | None = None
@@ -91,12 +91,12 @@ class HostKernel:
 
     @property
     def name(self) -> str:
-        """That of the spec."""
+        """The name of the spec."""
         return self.spec.name
 
 
 class OnlyLaunch(Protocol):
-    """The one launch of a plan, into which a caller may jump with the addresses in the kernel's own order."""
+    """The only launch of a plan, into which a caller may jump with the addresses in the kernel's own order."""
 
     @property
     def jump(self) -> Any: ...
@@ -106,7 +106,7 @@ class OnlyLaunch(Protocol):
 
     @property
     def moved(self) -> Sequence[int]:
-        """How many bytes after each address its first element lies."""
+        """The bytes from each address to its first element."""
 
 
 class PreparedPlan(Protocol):
@@ -117,22 +117,22 @@ class PreparedPlan(Protocol):
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernel of each launch."""
+        """The kernels of all launches."""
 
     @property
     def single(self) -> OnlyLaunch | None:
-        """The only launch, if it runs on the calling thread and nothing but it has to be done."""
+        """The only launch, if it runs on the calling thread and nothing else has to be done."""
 
     @property
     def threads(self) -> int:
-        """Over how many threads of the processor its longest launch is shared out; 1 where a GPU does the work."""
+        """The number of processor threads that its longest launch is split over; 1 where a GPU does the work."""
 
     def on(self, owner: Any) -> PreparedPlan:
-        """The plan for arrays of this library, of which a GPU has streams and memory of its own."""
+        """Returns the plan for arrays of this library, which has its own streams and memory on a GPU."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        """Run. `outputs` and `inputs` are addresses of first elements (`data_ptr()`, `ctypes.data`), or numbers for
-        scalar inputs.
+        """Runs the plan. `outputs` and `inputs` are addresses of first elements (`data_ptr()`, `ctypes.data`), or numbers
+        for scalar inputs.
 
         The caller has allocated outputs with the plan's types, owns all memory until the call returns (on a GPU:
         until the stream has passed it), and lets no output overlap an input.
@@ -140,41 +140,41 @@ class PreparedPlan(Protocol):
 
 
 class HostPlan:
-    """What a plan of the processor does as most do."""
+    """Defaults for a plan of the processor."""
 
     single: OnlyLaunch | None = None
     threads: int = 1
 
     def on(self, owner: Any) -> Any:
-        """Itself: all libraries share the processor's memory."""
+        """Returns itself: all libraries share the processor's memory."""
         return self
 
 
 class Device(Protocol):
-    """A place where kernels run."""
+    """A device that compiles and runs kernels."""
 
     @property
     def store(self) -> ObjectStore | None:
-        """Where compiled kernels are kept for later processes."""
+        """The disk cache of compiled kernels, for later processes."""
 
     @property
     def name(self) -> str:
         """`cpu`, `numpy` or `cuda`."""
 
     def availability(self) -> Availability:
-        """Whether kernels can run here; never raises."""
+        """Returns whether kernels can run here; never raises."""
 
     def source(self, spec: KernelSpec) -> SourceText:
-        """The text of a kernel for this device; needs neither the device nor its compiler."""
+        """Returns the text of a kernel for this device; needs neither the device nor its compiler."""
 
     def compile(self, spec: KernelSpec) -> Kernel:
-        """The kernel, from a cache where possible. Raises DeviceUnavailable."""
+        """Returns the kernel, from a cache where possible. Raises DeviceUnavailable."""
 
     def prepare(self, plan: LaunchPlan) -> PreparedPlan:
-        """Compile what a plan needs and lay out its arguments. Raises DeviceUnavailable."""
+        """Compiles the kernels of a plan and lays out its arguments. Raises DeviceUnavailable."""
 
     def prepare_together(self, plans: Iterable[LaunchPlan]) -> None:
-        """Compile the kernels of many plans at once, where that takes less time than one by one; `prepare` finds them."""
+        """Compiles the kernels of many plans at once, where that is faster than one by one; `prepare` finds them."""
 
 
 _HOMES: Final = {
@@ -182,11 +182,11 @@ _HOMES: Final = {
     "numpy": ("irscope.runtime.device.numpy_device", "NumpyDevice"),
     "cuda": ("irscope.runtime.cuda.device", "CudaDevice"),
 }
-"""Each device's module, imported when it is asked for, and its class there."""
+"""Each device's module, imported on demand, and its class there."""
 
 
 def devices() -> tuple[Device, ...]:
-    """One of every kind of device, whether it is there or not: `cpu`, `numpy`, `cuda`.
+    """Returns one device of every kind, whether available or not: `cpu`, `numpy`, `cuda`.
 
     >>> [each.name for each in devices()]
     ['cpu', 'numpy', 'cuda']
@@ -195,8 +195,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def device(name: str) -> Device:
-    """A new device of this name, with caches of its own in memory. Raises DeviceUnavailable for a name that there is
-    not.
+    """Returns a new device of this name, with its own caches in memory. Raises DeviceUnavailable for an unknown name.
 
     >>> device("numpy").availability().available
     True

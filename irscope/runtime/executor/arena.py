@@ -1,13 +1,13 @@
-"""The memory of planned programs: results of kernels get the places that a plan has for them.
+"""The memory of planned programs: results of kernels are placed where the memory plan puts them.
 
-A run allocates each block of its plan (`irscope.analysis.memory`) when the first thing in it is made: an arena, or the memory
-of a result, in which other things lie before the result does. A tensor in an arena keeps it allocated, so that nothing can
-lie in memory that is gone; the run itself lets go of a block once the last thing in it has been made. Of a loop's body that is
-not known, and the run holds such a block to its end. Each run of each thread has blocks of its own.
+A run allocates each block of its plan (`irscope.analysis.memory`) when the first buffer in it is created. A block is either an
+arena, or the memory of a result that holds other buffers before the result is written. A tensor in an arena keeps the arena
+allocated, so no tensor can refer to freed memory; the run itself releases a block once its last buffer has been created. Inside
+a loop's body the last buffer is not known, so the run holds such a block to its end. Each run of each thread has its own blocks.
 
-What is written in place of an operand is not made: the operand's tensor is the result, from then on.
+A result that is written in place of an operand is not allocated: the operand's tensor is the result from then on.
 
-What is made with another type or size than the plan was made for is allocated as in any other program.
+A result whose type or size differs from the plan is allocated as in any other program.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from irscope.runtime.executor.in_place_ops import in_place_form
 __all__ = ["Arena"]
 
 _Blocks = list[dict[Any, Any] | None]
-"""For each block of the plan, the tensors over the whole of it, by element type; None before it is allocated."""
+"""For each block of the plan, the tensors that cover all of it, by element type; None before it is allocated."""
 
 
 class Arena:
     """The blocks of one planned program."""
 
     def __init__(self, graph: Graph, groups: Sequence[Node], offers: Offers | None = None) -> None:
-        """`groups`: the nodes whose kernels can be told where to put their results; `offers`: which operands these may be written
-        over."""
-        told = set(groups)
-        self.plan: MemoryPlan = memory_plan(graph, is_told=told.__contains__, offers=offers)
+        """`groups`: the nodes whose kernels accept a place for each result; `offers`: the operands that kernels may overwrite."""
+        fused = set(groups)
+        self.plan: MemoryPlan = memory_plan(graph, is_told=fused.__contains__, offers=offers)
         makers = dict.fromkeys(graph.producer[value] for value in self.plan.in_place)
-        self.instead = {node: form for node in makers if node not in told and (form := in_place_form(node)) is not None}
-        """Ops of the library that write in place of their operand, by those that do not."""
+        self.instead = {
+            node: form for node in makers if node not in fused and (form := in_place_form(node)) is not None
+        }
+        """Library ops that are replaced by their in-place form, mapped to that form."""
         self._run = _Run()
         self._last = self._last_births()
 
     def _last_births(self) -> dict[Block, Buffer]:
-        """What is made last in each block, if that is made once."""
+        """Returns the last buffer created in each block, for blocks where the body of the program creates it, hence once."""
         last: dict[Block, Buffer] = {}
         for place in sorted(self.plan.places, key=_order_of_making):
             last[place.block] = place.buffer
@@ -53,23 +54,23 @@ class Arena:
         return {block: buffer for block, buffer in last.items() if buffer.maker in body}
 
     def taken(self, group: Node) -> dict[int, int]:
-        """Which of a group's outputs lie in place of which of its inputs, by position."""
+        """Returns which of a group's outputs are written in place of which of its inputs, by position."""
         in_place = self.plan.in_place
         return {
             index: group.inputs.index(in_place[value]) for index, value in enumerate(group.outputs) if value in in_place
         }
 
     def enter(self) -> _Blocks | None:
-        """Begin a run in this thread; gives what `leave` wants back."""
+        """Begins a run in this thread; returns the state that `leave` restores."""
         before, self._run.blocks = self._run.blocks, [None] * len(self.plan.blocks)
         return before
 
     def leave(self, before: _Blocks | None) -> None:
-        """End it."""
+        """Ends the run."""
         self._run.blocks = before
 
     def maker(self, group: Node, output: int, type: TensorType, memory: Memory) -> Callable[[], Any]:
-        """What makes a result of a group: in its place if it has one, and fits there."""
+        """Returns the allocator of a group's result: its place in a block if it has one and fits there."""
         plain, value = memory.maker(type), group.outputs[output]
         place = self.plan.place(value)
         size = _span(type)
@@ -106,18 +107,18 @@ class Arena:
 
 
 def _order_of_making(place: Place) -> tuple[int, int]:
-    """Results of one group are made in their order."""
+    """The key that orders buffers by creation: by their node, and results of one node in their order."""
     return place.buffer.birth, place.buffer.maker.outputs.index(place.buffer.value)
 
 
 class _Run(threading.local):
-    """The blocks of the run that a thread is in."""
+    """The blocks of the run that is in progress in each thread."""
 
     blocks: _Blocks | None = None
 
 
 def _span(type: TensorType) -> int:
-    """The bytes from the first element to the last one, as its strides lay them out."""
+    """Returns the bytes from the first element to the last one, for the strides of the type."""
     assert type.dtype is not None
     shape = extents(type)
     if 0 in shape:

@@ -1,4 +1,4 @@
-"""The flat code of a program for one library, and the arguments as that library has them."""
+"""The flat code of a program for one library, and the conversion of arguments to that library."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from irscope.runtime.foreign_ops import tensor_of
 __all__ = ["BoundProgram", "as_torch"]
 
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
-"""Ops whose results torch may hold with the other sign in memory."""
+"""Ops whose results torch may store with the sign flipped."""
 
 
 class BoundProgram:
@@ -64,7 +64,7 @@ class BoundProgram:
         if self.is_torch:
             self.library = TorchLibrary(device=self.move_to)
             ops = {node.op for node in graph.nodes()}
-            own = pool if ops.isdisjoint(STORAGE_WRITERS) else None  # exchanged memory must be torch's own
+            own = pool if ops.isdisjoint(STORAGE_WRITERS) else None  # storage that is exchanged must be torch's own
             negated = not ops.isdisjoint(_NEGATING)
             self.memory = TorchMemory(
                 self.move_to or "cpu", may_be_negated=negated, pool=own, surroundings=surroundings
@@ -87,7 +87,7 @@ class BoundProgram:
     def run(
         self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None
     ) -> tuple[Any, ...]:
-        """The program's results. `footprints` gets one that follows the run."""
+        """Returns the program's results; a `PeakMemory` that follows the run is appended to `footprints`."""
         slots = self.code.template.copy()
         for slot, argument in zip(self.slots, args, strict=True):
             slots[slot] = self._moved(argument)
@@ -100,7 +100,7 @@ class BoundProgram:
         return return_arrays(rounded_results, args, self.graph.bound.values())
 
     def call(self, args: Sequence[Any], check: Callable[[Sequence[Any]], object] | None) -> Call | None:
-        """What runs the program on arguments like these, which are right; None if some must be moved."""
+        """Returns a specialised call for arguments like these, which have passed the checks; None if some must be moved."""
         if self.move_to:
             return None
         gives_one = len(self.code.outputs) == 1
@@ -109,7 +109,7 @@ class BoundProgram:
     def run_slots(
         self, slots: Slots, visit: Callable[[Node], None] | None = None, footprints: list[PeakMemory] | None = None
     ) -> tuple[Any, ...]:
-        """The results, from slots with the arguments in them."""
+        """Returns the results of a run on slots that hold the arguments."""
         if self.arena is None:
             return self._run_slots(slots, visit, footprints)
         before = self.arena.enter()
@@ -132,11 +132,11 @@ class BoundProgram:
             if torch.is_grad_enabled():
                 given = [slots[slot] for slot in self.slots]
                 wanting = self.gradients.wanted(given)
-            if torch._C._is_torch_function_mode_enabled():  # which may run Python when the gradients are switched
+            if torch._C._is_torch_function_mode_enabled():  # such a mode may run Python when gradients are switched
                 without_gradients(torch, self.code.run, slots, visit, after)
             else:
                 before = torch.is_grad_enabled()
-                try:  # as in `without_gradients`, in less time
+                try:  # as `without_gradients` does, but faster
                     torch._C._set_grad_enabled(False)
                     self.code.run(slots, visit, after)
                 finally:
@@ -149,7 +149,7 @@ class BoundProgram:
         return self.gradients.closed(results, wanting, given) if wanting else results
 
     def stamped(self, stamp: Stamp) -> StampedCode:
-        """From now on runs leave a stamp after each instruction; gives the code that does."""
+        """Makes later runs leave a stamp after each instruction; returns the code that does so."""
         self.code = code = StampedCode(self.code, stamp)
         self.writing = TraceCompiler(code, stamp)
         return code
@@ -162,9 +162,9 @@ class BoundProgram:
         return call
 
     def _moved(self, value: Any) -> Any:
-        """The value as the library has it: arrays become tensors that share their memory, containers are copied.
+        """Returns the value as the library has it: arrays become tensors that share their memory, containers are copied.
 
-        A program thus writes its arguments' elements, and not the caller's lists, as it is with TorchScript.
+        A program therefore writes its arguments' elements but never the caller's lists, as in TorchScript.
         """
         if isinstance(value, list):
             return [self._moved(item) for item in value]
@@ -185,7 +185,7 @@ class BoundProgram:
         elif self.move_to:
             value = as_torch_on_gpu(value, may_write=self.writes)
         if isinstance(self.memory, TorchMemory) and is_torch_tensor(value):
-            if value._is_zerotensor():  # one that has no memory
+            if value._is_zerotensor():  # it has no memory
                 value = self.memory.torch.zeros(value.shape, dtype=value.dtype, device=value.device)
             elif value.is_neg():
                 self.memory.may_be_negated = True
@@ -193,30 +193,30 @@ class BoundProgram:
 
 
 class _Unlocked:
-    """The memory of a read-only array, for a program that does not write it: torch has no read-only tensors and warns of each.
+    """Exposes the memory of a read-only array as writable, for a program that does not write it.
 
-    Keeps the array alive.
+    Torch has no read-only tensors and warns of each. Keeps the array alive.
     """
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        told = array.__array_interface__
-        self.__array_interface__ = told | {"data": (told["data"][0], False)}
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
 
 
 def _adopted(array: Any) -> Any:
-    """A caller's array as a tensor. Raises ArgumentError for one that torch has no tensor for."""
+    """Returns a caller's array as a tensor. Raises ArgumentError for an array that torch cannot represent."""
     try:
         return as_torch(array if array.flags.writeable else np.asarray(_Unlocked(array)))
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"torch cannot use an argument, an array of {array.dtype} with strides {array.strides}, where it lies: {error}",
+            f"torch cannot share the memory of an argument, an array of {array.dtype} with strides {array.strides}: {error}",
             hint="pass a copy that is an ordinary array: numpy.array(x, dtype=..., order='C')",
         ) from None
 
 
 def as_torch(value: Any) -> Any:
-    """An array as a tensor that shares its memory, also inside lists, tuples and dictionaries."""
+    """Returns an array as a tensor that shares its memory, also inside lists, tuples and dictionaries."""
     import torch
 
     if isinstance(value, list | tuple):

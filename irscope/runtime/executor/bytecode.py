@@ -1,7 +1,7 @@
 """A program as one flat list of instructions over numbered slots, with jumps for branches and loops.
 
-Every value of every block has a slot of its own; a run is a list of that many places and a program counter. Nested
-blocks lie between the instructions that enter and leave them, so that running them, however deep, is one Python loop.
+Every value of every block has its own slot; a run is a list of slots and a program counter. Nested blocks are placed
+between the instructions that enter and leave them, so one Python loop runs them at any depth.
 
 Each instruction carries the slots that are dead after it. A value dies after the last node, in its own block, that
 reads it or contains a reader; constants, inputs and the program's results never die.
@@ -32,12 +32,12 @@ from irscope.runtime.foreign_ops import has_runner
 __all__ = ["FlatCode", "Instruction", "Plain", "Run", "Slots", "flatten"]
 
 NodeCall = Callable[[Node, tuple[int, ...], tuple[int, ...]], Instruction | None]
-"""What a group's instruction is, given the slots of its operands and results; None leaves the group's block in line."""
+"""Returns a group's instruction, given the slots of its operands and results; None inlines the group's block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """What an instruction does that only assigns: `writes = function(reads)`, or without a function `writes = reads`."""
+    """An instruction that only assigns: `writes = function(reads)`, or without a function `writes = reads`."""
 
     function: Callable[..., Any] | None
     reads: tuple[int, ...]
@@ -45,7 +45,7 @@ class Plain:
 
 
 class Run(Protocol):
-    """What may take the place of several instructions in a row, when nobody watches them."""
+    """A compiled replacement for several consecutive instructions, used when no callback observes the run."""
 
     @property
     def stop(self) -> int:
@@ -53,22 +53,22 @@ class Run(Protocol):
 
     @property
     def function(self) -> Callable[[Slots], int]:
-        """Runs them; gives `stop`, or the position of one before which it gave up."""
+        """Runs the instructions; returns `stop`, or the position of the instruction before which it gave up."""
 
     def position_of(self, error: Exception) -> int:
-        """Which instruction has raised this."""
+        """Returns the position of the instruction that raised this error."""
 
 
 @dataclass(eq=False)
 class FlatCode:
-    """Instructions, and what is in the slots before they start."""
+    """Instructions, and the contents of the slots before they start."""
 
     instructions: list[tuple[Instruction, tuple[int, ...]]] = field(default_factory=list)
     """Each with the slots that are dead after it."""
     nodes: list[Node | None] = field(default_factory=list)
     """The node that each instruction serves."""
     owners: list[Node | None] = field(default_factory=list)
-    """The same, and for what enters, leaves and repeats blocks the node that has them."""
+    """As `nodes`, but instructions that enter, leave and repeat blocks have the node that owns the blocks."""
     writes: list[tuple[int, ...]] = field(default_factory=list)
     """The slots that each instruction writes."""
     reads: list[tuple[int, ...]] = field(default_factory=list)
@@ -76,11 +76,11 @@ class FlatCode:
     plain: dict[int, Plain] = field(default_factory=dict)
     """The instructions that only assign, by position."""
     targets: set[int] = field(default_factory=set)
-    """Where jumps lead."""
+    """Positions that jumps lead to."""
     runs: Mapping[int, Run] = field(default_factory=dict)
     """By the position of their first instruction."""
     strayed: bool = False
-    """Whether a run has given up."""
+    """Whether a run has given up before its end."""
     template: Slots = field(default_factory=list)
     """Constants and bound inputs in their slots."""
     inputs: tuple[int, ...] = ()
@@ -89,8 +89,10 @@ class FlatCode:
     def run(
         self, slots: Slots, visit: Callable[[Node], None] | None = None, after: Callable[[int], None] | None = None
     ) -> None:
-        """Run to the end. Raises RunError, which names the node, when an op fails; `visit` sees each node before it runs,
-        `after` the position of each instruction that has run, before what is dead after it goes.
+        """Runs to the end; raises RunError, which names the node, when an op fails.
+
+        `visit` is called with each node before it runs. `after` is called with the position of each instruction that has
+        run, before the slots that are dead after it are cleared.
         """
         code, nodes = self.instructions, self.nodes
         position, here, end = 0, 0, len(code)
@@ -124,8 +126,9 @@ class FlatCode:
 def flatten(
     body: Block, library: Library, *, bound: Mapping[Value, Any], call: NodeCall, instead: Mapping[Node, Node] | None = None
 ) -> FlatCode:
-    """The code of a block with everything in it. `call` makes the instructions of fusion groups; of nodes in `instead` the other one
-    is run."""
+    """Returns the code of a block with all nested blocks.
+
+    `call` creates the instructions of fusion groups; a node in `instead` is replaced by the node it maps to."""
     return _Planner(library, call, instead or {}).plan(body, bound)
 
 
@@ -170,9 +173,9 @@ class _Planner:
         self, instruction: Instruction, node: Node | None = None, ends: Sequence[Node | Block] = (),
         dead: Sequence[int] = (), writes: tuple[int, ...] = (), plain: Plain | None = None, owner: Node | None = None,
     ) -> None:  # fmt: skip
-        """Append an instruction. After it the values are dead whose last readers are `ends`, and `dead`'s slots.
+        """Appends an instruction; afterwards the values last read by `ends` are dead, and the slots in `dead`.
 
-        It writes the results of its node, and `writes`; without a node it belongs to `owner`.
+        It writes the results of its node, or `writes`; without a node it belongs to `owner`.
         """
         if plain is not None:
             self.code.plain[self.here] = plain
@@ -188,7 +191,7 @@ class _Planner:
         return len(self.code.instructions)
 
     def block(self, block: Block) -> Iterator[Block]:
-        """Emit a block's nodes; blocks to be emitted in between are yielded."""
+        """Emits a block's nodes; yields the nested blocks that must be emitted in between."""
         for node in block.nodes:
             if node.op == "prim::Constant":
                 self.constants[self.slot(node.output)] = self.library.constant(node)
@@ -221,7 +224,7 @@ class _Planner:
         self.emit(moves(reads, writes), None, ends, dead, writes, Plain(None, reads, writes), owner)
 
     def inline(self, node: Node) -> Iterator[Block]:
-        """A group: one instruction where a kernel may run it, otherwise its nodes in its place."""
+        """Emits a group: one instruction where a kernel may run it, otherwise its nodes in its place."""
         if node.op not in GROUPS or len(node.blocks) != 1:
             why = RunError(f"the blocks of {node.op} cannot be run", where=repr(node), rule="unknown-op")
             self.emit(raising(why), node, [node])
@@ -231,13 +234,13 @@ class _Planner:
             self.emit(called, node, [node])
             return
         (body,) = node.blocks
-        taken = self.slots(self.only_taken(node, body))
+        taken = self.slots(self.released(node, body))
         self.move(node, self.slots(node.inputs), self.slots(body.params), (), taken)
         yield body
         self.move(node, self.slots(body.returns), self.slots(node.outputs), [body, node])
 
-    def only_taken(self, node: Node, body: Block) -> list[Value]:
-        """The operands of a group that nobody needs once its block has them: the block may then let go of them early."""
+    def released(self, node: Node, body: Block) -> list[Value]:
+        """Returns a group's operands that are dead once its block has them, so that the block may release them early."""
         ending = set(self.dying.get(node, ()))
         if any(inner.blocks for inner in body.nodes):
             return []
@@ -260,7 +263,7 @@ class _Planner:
         (body,) = node.blocks
         limit, start, *carried = self.slots(node.inputs)
         count, *params = self.slots(body.params)
-        own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # no values of the program: when to stop
+        own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program
         turns, state = own
         self.emit(start_loop((limit, start, *carried), (turns, state, *params)), node, writes=tuple(params))
         head, end = self.target(self.here), self.target()
@@ -274,10 +277,10 @@ class _Planner:
 
 
 def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:
-    """The values that die after each node, or with the results of each block.
+    """Returns the values that die after each node, or with the results of each block.
 
-    The walk keeps, for each depth of nesting, the node at which it is; a use inside nested blocks is one by the node at
-    the depth of the value's definition. Uses are met in textual order, so that the last one stays.
+    The walk keeps the current node of each nesting depth; a use inside nested blocks counts as a use by the node at the
+    depth where the value is defined. Uses are visited in textual order, so the last one remains.
     """
     depth_of: dict[Value, int] = {}
     last: dict[Value, Node | Block] = {}
@@ -312,13 +315,13 @@ def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:
 
 
 def _failed(node: Node | None, error: Exception) -> RunError:
-    said = error.what if isinstance(error, IrscopeError) else str(error).strip()
-    lines = said.splitlines() or [type(error).__name__]
+    text = error.what if isinstance(error, IrscopeError) else str(error).strip()
+    lines = text.splitlines() or [type(error).__name__]
     if node is None:
         return RunError(f"the program failed: {lines[0]}")
     place = f"\n{node.location}" if node.location is not None else ""
     operands = ", ".join(map(repr, node.inputs))
     hint = "with example arguments, irs.load checks shapes and types before anything runs"
-    told = lines[0].partition(" This could be because")[0]  # torch goes on with every backend that it has
-    what = f"{node.op} failed: {told.rstrip(':')}"
+    reason = lines[0].partition(" This could be because")[0]  # torch continues with the list of all its backends
+    what = f"{node.op} failed: {reason.rstrip(':')}"
     return RunError(what, where=f"{node!r}({operands}){place}", rule="op-failed", hint=hint)

@@ -1,8 +1,8 @@
-"""One kernel of an executable, to look at: its texts from LLVM or CUDA down to machine code, and what is known of it.
+"""One kernel of an executable, for inspection: its texts from LLVM or CUDA down to machine code, and its facts.
 
     kernel = irs.compile(f).kernels[0]
-    kernel.facts        # bytes, operations, registers, spills, and what sets its pace
-    kernel.source       # the text that was compiled; .llvm and .assembly of a processor, .ptx and .sass of a GPU
+    kernel.facts        # bytes, operations, registers, spills, and what bounds its speed
+    kernel.source       # the text that was compiled; .llvm and .assembly on a processor, .ptx and .sass on a GPU
 
 Each text is a `SourceText`: `node_of(line)` and `lines_of(node)` tie its lines to `kernel.nodes`, in both directions.
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["CompiledKernel"]
 
 _TEXTS: Final = {"cpu": ("llvm", "assembly"), "cuda": ("cuda", "ptx", "sass"), "numpy": ("llvm",)}
-"""What each device can show of a kernel."""
+"""The texts that each device can show of a kernel."""
 _LARGE: Final = 1 << 28
-"""Bytes that few caches hold."""
+"""Bytes that exceed most caches."""
 
 
 @dataclass(eq=False, repr=False)
@@ -40,23 +40,23 @@ class CompiledKernel:
     spec: KernelSpec
     device: Device
     compile_seconds: float
-    """From text to machine code, or from the disk cache."""
+    """Time from text to machine code, or to load it from the disk cache."""
     from_disk: bool
     groups: list[Node] = field(default_factory=list)
-    """The fusion groups that run it, in the order in which they asked for it."""
-    kernel: Any = HostKernel()  # noqa: RUF009  # which holds nothing of its own
-    """What the device made: a GPU's kernel has `registers`, `spill_bytes`, `cubin` and `pace()`."""
+    """The fusion groups that run it, in the order in which they requested it."""
+    kernel: Any = HostKernel()  # noqa: RUF009  # it has no state
+    """The device's object: a GPU's kernel has `registers`, `spill_bytes`, `cubin` and `pace()`."""
 
     # -- texts --------------------------------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes of the first group that runs it, by the positions that its texts name."""
+        """The nodes of the first group that runs it, indexed by the positions in its texts."""
         return self.groups[0].blocks[0].nodes if self.groups else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Which texts there are for its device, the one that was compiled first."""
+        """The names of its device's texts, the one that was compiled first."""
         return _TEXTS.get(self.device.name, ())
 
     @cached_property
@@ -73,15 +73,15 @@ class CompiledKernel:
 
     @cached_property
     def assembly(self) -> SourceText:
-        """What the processor runs; compiles it again, in 10 to 50 ms. Raises UnknownName for a kernel of another device."""
+        """The processor's assembly; compiles again, in 10 to 50 ms. Raises UnknownName for a kernel of another device."""
         self._offers("assembly")
         made: SourceText = self.device.assembly(self.spec)  # type: ignore[attr-defined]
         return made
 
     @cached_property
     def machine_code(self) -> str:
-        """What it became, with a neutral name, to be compared: assembly of a processor, made again in 10 to 50 ms, or SASS of a
-        GPU. Raises as `assembly` and `sass` do."""
+        """The machine code with a neutral name, for comparison: assembly of a processor, compiled again in 10 to 50 ms, or SASS of
+        a GPU. Raises as `assembly` and `sass` do."""
         if "sass" in self.texts:
             return self.sass.text.replace(self.name, "kernel")
         self._offers("assembly")
@@ -94,13 +94,13 @@ class CompiledKernel:
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """What is true of the spec as a whole."""
+        """The properties of the spec as a whole."""
         return spec_attributes(self.spec)
 
     @property
     def hot_loops(self) -> tuple[SourceText, ...]:
-        """The stretches of the assembly that run for every point, one for each pass. Raises UnknownName as `assembly`."""
-        from irscope.codegen.profile import hot_loops  # what only looks at kernels is loaded when somebody looks
+        """The stretches of the assembly that run for every point, one for each pass. Raises UnknownName as `assembly` does."""
+        from irscope.codegen.profile import hot_loops  # code that only inspects kernels is loaded on demand
 
         found = hot_loops(self.spec, self.source, self.assembly)
         return tuple(self.assembly.only(step.line for step in loop.code.steps) for loop in found)
@@ -114,8 +114,8 @@ class CompiledKernel:
 
     @cached_property
     def sass(self) -> SourceText:
-        """What the GPU runs; needs NVRTC and NVIDIA's disassembler, and no GPU. Raises UnknownName for another device,
-        DeviceUnavailable with the command that brings what is missing."""
+        """The GPU's machine code; needs NVRTC and NVIDIA's disassembler, but no GPU. Raises UnknownName for another device,
+        and DeviceUnavailable with the command that installs what is missing."""
         self._offers("sass")
         made: SourceText = self.kernel.sass
         return made
@@ -133,14 +133,14 @@ class CompiledKernel:
 
     @cached_property
     def facts(self) -> KernelFacts:
-        """What is known of it by counting, at reference figures of memory and clock."""
+        """The facts by counting, at reference figures of memory and clock."""
         return self.facts_at()
 
     def facts_at(self, copy: float | None = None) -> KernelFacts:
-        """The facts where a copy moves so many bytes a second, read and written together; of a GPU as they are."""
-        told: KernelFacts | None = self.kernel.facts
-        if told is not None:
-            return told
+        """Returns the facts for a copy speed in bytes per second, reads and writes together; a GPU's facts ignore it."""
+        known: KernelFacts | None = self.kernel.facts
+        if known is not None:
+            return known
         if "assembly" not in self.texts:
             from irscope.codegen.profile import unknown_facts
 
@@ -150,21 +150,21 @@ class CompiledKernel:
         return counted
 
     def measured_facts(self, threads: int = 1, moved: int = _LARGE) -> KernelFacts:
-        """The facts at the speed of a copy on this machine that moves so many bytes on so many threads, measured now: the
-        first time takes up to half a second."""
+        """Returns the facts at this machine's copy speed for this many moved bytes and threads, measured now; the first
+        measurement takes up to half a second."""
         from irscope.runtime.machine import limits
 
         return self.facts_at(moved / limits(threads).copy_seconds(moved) / threads)
 
     @property
     def registers(self) -> int | None:
-        """Of a thread on a GPU; None for another device, or where the compiler is missing."""
+        """Registers per thread on a GPU; None for another device, or where the compiler is missing."""
         found: int | None = self.kernel.registers
         return found
 
     @property
     def spill_bytes(self) -> int | None:
-        """What a thread on a GPU stores for want of registers; None for another device."""
+        """Bytes that a GPU thread spills because registers run out; None for another device."""
         found: int | None = self.kernel.spill_bytes
         return found
 
@@ -177,7 +177,7 @@ class CompiledKernel:
         return f"<{self.name}: {took}, runs {plural(len(self.groups), 'group')}{more}>"
 
     def _repr_html_(self) -> str:
-        """The same with the facts; what cannot be counted here is told instead."""
+        """The same with the facts, or with the reason why they cannot be counted here."""
         try:
             facts = self.facts._repr_html_()
         except IrscopeError as error:

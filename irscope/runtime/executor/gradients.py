@@ -1,9 +1,9 @@
-"""What becomes of gradients that torch would record: a compiled program records none, and says so where one is asked for.
+"""Gradients that torch would record: a compiled program computes none, and raises an error where one is needed.
 
-Where torch records gradients and an argument or a parameter wants one, the model's results want one too. So do the
-program's, as they would silently count as constants otherwise; whoever differentiates through them gets an error with the
-way out. What the model may not write then, the program may not either: a leaf that wants a gradient, and an argument
-that would from then on depend on one.
+Where torch records gradients and an argument or a parameter requires one, the model's results require one too. The
+program's results must as well, since they would silently count as constants otherwise; differentiating through them
+raises an error with the way out. The program also refuses the writes that torch would refuse or record for the model:
+to a leaf that requires a gradient, and to an argument that would depend on one afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NONE_HERE: Final = (
 
 
 def may_write(graph: Graph) -> bool:
-    """Whether any node of a program may write into memory that it is given."""
+    """Checks whether any node of a program may write memory that it receives."""
     return any(
         not node.op.startswith("prim::") if (schema := schema_of(node)) is None else schema.is_mutable
         for node in graph.nodes()
@@ -36,27 +36,27 @@ def may_write(graph: Graph) -> bool:
 
 
 class Gradients:
-    """What a program does about gradients while torch records them."""
+    """The handling of gradients in a program that runs while torch records them."""
 
     def __init__(self, graph: Graph, torch: Any) -> None:
         self.graph = graph
         self.torch = torch
         self.held = [held for held in leaves(list(graph.bound.values())) if isinstance(held, torch.Tensor)]
         self.token: tuple[list[bool], Any] = ([], None)
-        """Which of the held tensors want a gradient, and one that depends on all those."""
+        """Which of the held tensors require a gradient, and one tensor that depends on all of those."""
 
     @cached_property
     def written(self) -> frozenset[Value]:
-        """The inputs that the program may write; what another input does to memory that they share does not count."""
+        """The inputs that the program may write; writes through another input that shares their memory do not count."""
         if not may_write(self.graph):
             return frozenset()
         db = AliasDb(replace(self.graph, distinct_inputs=True))
         return frozenset(value for value in self.graph.inputs if db.has_writers(value))
 
     def wanted(self, given: Sequence[Any]) -> list[Any]:
-        """What wants a gradient of the arguments (one per free input) and parameters, the latter as one.
+        """Returns the arguments (one per free input) that require a gradient, and one tensor for all parameters that do.
 
-        Raises RunError if the program may write what torch would not let it write, or would record.
+        Raises RunError if the program may write memory whose write torch would refuse or record.
         """
         if self._is_traced():
             return []  # torch sees the ops, and differentiates them
@@ -66,7 +66,7 @@ class Gradients:
             wanting.append(self._one_for(flags))
         if wanting and self.written:
             self._refuse_writes(given)
-        return [] if self.graph.gradients else wanting  # a backward pass gives plain tensors, as torch.autograd.grad does
+        return [] if self.graph.gradients else wanting  # a backward pass returns plain tensors, as torch.autograd.grad does
 
     def _is_traced(self) -> bool:
         binding = self.torch._C
@@ -101,7 +101,7 @@ class Gradients:
         return closed
 
     def closed(self, results: tuple[Any, ...], wanting: list[Any], given: Sequence[Any]) -> tuple[Any, ...]:
-        """The results, those that were computed as tensors that want a gradient and have none."""
+        """Returns the results; those computed without a gradient become tensors that require one but raise on backward."""
         known = {id(leaf) for leaf in leaves([list(given), self.held])}
         found = {
             id(leaf): leaf for leaf in leaves(results)

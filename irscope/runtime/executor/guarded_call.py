@@ -1,10 +1,10 @@
-"""The short way into a program: for arguments like those of an earlier call, one guard and one call, written out as Python.
+"""The fast path into a program: specialised Python for arguments like those of an earlier call, one guard and one call.
 
-Torch's own op on a thousand elements takes little more than a microsecond, checks and memory for the result included.
-Spreading and checking arguments, choosing a library and walking the program take several more, and what comes of that depends
-on the arguments' types and layouts alone. So it is written out for those of one call: each fact about each argument is one
-comparison. Then a program that is nothing but one group jumps into its kernel with the addresses in the kernel's own order;
-any other starts from slots that are filled in.
+Torch's own op on a thousand elements takes little more than a microsecond, including checks and memory for the result.
+Flattening and checking arguments, choosing a library and walking the program take several more, and their outcome depends
+only on the arguments' types and layouts. So a call specialised for those is generated as Python: each fact about each argument
+is one comparison. A program that is exactly one group then jumps into its kernel, with the addresses in the kernel's own
+order; any other program starts from slots that are filled in.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from irscope.runtime.executor.kernel_calls import BoundPlan, GroupKernels
 __all__ = ["MISSED", "Call", "KnownCalls", "OnlyGroup", "kernel_call", "launch_text", "only_group", "program_call"]
 
 MISSED: Final = object()
-"""What a call gives for arguments that it was not written for."""
+"""Returned by a specialised call when the arguments do not match its guard."""
 
 Call = Callable[[Sequence[Any]], Any]
-"""Gives the program's results, or MISSED, in which case nothing has been done."""
+"""Returns the program's results, or MISSED, in which case nothing has run."""
 
 _ERRORS: Final = (AttributeError, MemoryError, RuntimeError, ValueError)
-"""What comes of asking arguments for things that they do not have, of too few or too many of them, and of no memory for
-results: the long way says what is wrong."""
+"""Raised when arguments lack an attribute, are too few or too many, or when memory for results runs out: the slow path then
+reports the error."""
 
 _COMPARED: Final = ("shape", "stride()", "strides")
-"""Facts that are equal without being the same object."""
+"""Facts that may be equal without being the same object."""
 
 _PLAIN: Final = (bool, float, int, str, type(None))
-"""Types of which any value is as good as another to the checks."""
+"""Types for which the checks never look at the value."""
 
 _MOST: Final = 256
-"""Signatures kept; when there are more, all are forgotten and learned again."""
+"""Signatures kept; when there are more, all are dropped and learned again."""
 
 
 class OnlyGroup(NamedTuple):
-    """The group that a program is, if it is nothing else."""
+    """The single group of a program that has nothing else."""
 
     group: GroupKernels
     reads: tuple[int, ...]
@@ -50,7 +50,7 @@ class OnlyGroup(NamedTuple):
 
 
 def only_group(graph: Graph, groups: Mapping[Node, GroupKernels]) -> OnlyGroup | None:
-    """The group, if a program is one group of its inputs and gives only the group's results."""
+    """Returns the group if a program is one group of its inputs and returns only the group's results, else None."""
     nodes = [node for node in graph.body.nodes if node.op != "prim::Constant"]
     if len(nodes) != 1 or nodes[0] not in groups or graph.bound:
         return None
@@ -66,17 +66,17 @@ def only_group(graph: Graph, groups: Mapping[Node, GroupKernels]) -> OnlyGroup |
 
 
 class KnownCalls:
-    """The calls that were written; safe to use from many threads."""
+    """The specialised calls compiled so far; thread-safe."""
 
     def __init__(self) -> None:
         self.quick: Call = _missed
-        """The one that was written last."""
+        """The one that was compiled last."""
         self._memory: Memory | None = None
-        """Which makes signatures; None until something has been learned."""
+        """Computes signatures; None until something has been learned."""
         self._known: dict[Hashable, Call] = {}
 
     def like(self, arguments: Sequence[Any]) -> Call:
-        """The call for arguments of this signature."""
+        """Returns the call for arguments of this signature, or one that always misses."""
         try:
             if self._memory is None or not self._memory.is_plain(arguments):
                 return _missed
@@ -85,7 +85,7 @@ class KnownCalls:
             return _missed
 
     def keep(self, call: Call, arguments: Sequence[Any], memory: Memory) -> None:
-        """Remember what was written for these arguments, as of which others are known by their signatures if one memory owns
+        """Stores the call compiled for these arguments; calls with other arguments find it by signature if one memory owns
         them all."""
         if memory.facts and arguments:
             self.quick = call
@@ -102,8 +102,8 @@ def _missed(arguments: Sequence[Any]) -> Any:
 
 
 def kernel_call(arguments: Sequence[Any], only: OnlyGroup, memory: Memory) -> Call | None:
-    """What runs a program that is one group on arguments like these, which are right; None if no kernel takes them, or
-    `memory` does not own them."""
+    """Returns a specialised call of a one-group program for arguments like these, which have passed the checks; None if no
+    kernel takes them, or `memory` does not own them."""
     if not all(map(memory.owns, arguments)) or not memory.is_plain(arguments):
         return None
     ready = only.group.ready([arguments[index] for index in only.reads], memory)
@@ -126,8 +126,10 @@ def program_call(
     arguments: Sequence[Any], memory: Memory, run: Callable[[list[Any]], Sequence[Any]], template: list[Any],
     slots: Sequence[int], check: Callable[[Sequence[Any]], object] | None, *, gives_one: bool,
 ) -> Call | None:  # fmt: skip
-    """What runs a program from its slots for arguments like these, which have passed; None if one of them is neither the
-    memory's own nor plain. `slots`: where each goes; `check` looks at them each time."""
+    """Returns a specialised call that runs a program from its slots, for arguments like these, which have passed the checks.
+
+    None if one of them is neither owned by the memory nor plain. `slots`: the slot of each argument; `check` runs on them at
+    each call."""
     names: dict[str, Any] = {"template": template, "run": run, "check": check}
     body = [
         *(["check(arguments)"] if check is not None else []),
@@ -141,7 +143,7 @@ def program_call(
 def _written(
     arguments: Sequence[Any], memory: Memory, names: dict[str, Any], first: Sequence[str], body: Sequence[str]
 ) -> Call | None:
-    """A function that does `first`, in which nothing is lost if it fails, and then `body`."""
+    """Compiles a function that runs `first`, whose failure loses nothing, and then `body`."""
     condition = _guard(arguments, memory, names)
     if condition is None:
         return None
@@ -157,14 +159,14 @@ def _written(
         "        return missed",
         *[f"    {line}" for line in body],
     ])  # fmt: skip
-    exec(compile(text, "<a call of a program>", "exec"), names)  # of counts, and of facts that a memory names
+    exec(compile(text, "<a call of a program>", "exec"), names)  # only counts and a memory's own facts
     made: Call = names["call"]
     return made
 
 
 def _guard(arguments: Sequence[Any], memory: Memory, names: dict[str, Any]) -> str | None:
-    """Whether the variables `x0`, … are like these arguments: of numbers the types, of the memory's own all `facts`. What the
-    condition needs goes into `names`."""
+    """Returns a condition for whether the variables `x0`, … are like these arguments: by type for numbers, by all `facts` for
+    the memory's own. Adds what the condition needs to `names`."""
     owned = [place for place, argument in enumerate(arguments) if memory.owns(argument)]
     if not memory.is_plain([arguments[place] for place in owned]):
         return None
@@ -187,7 +189,7 @@ def _guard(arguments: Sequence[Any], memory: Memory, names: dict[str, Any]) -> s
 
 
 def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names: dict[str, Any]) -> str:
-    """The memory's part of the condition, its surroundings included: at one stroke where that works, and else fact by fact."""
+    """Returns the memory's part of the condition, surroundings included: one combined guard if possible, else fact by fact."""
     xs = [f"x{place}" for place in owned]
     tests = []
     for place in owned:
@@ -202,7 +204,7 @@ def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names
     names["same"] = memory.guard([arguments[place] for place in owned])
     if names["same"] is None:
         return facts
-    nested = " or ".join(f"{x}.is_nested" for x in xs)  # which torch's comparison ends the process at
+    nested = " or ".join(f"{x}.is_nested" for x in xs)  # torch's comparison crashes the process on one
     first = f"{unguarded} and " if unguarded else ""
     return f"{first}not ({nested}) and (same({', '.join(xs)}) or {facts})"
 
@@ -210,9 +212,9 @@ def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names
 def launch_text(
     plan: PreparedPlan, outputs: Sequence[str], inputs: Sequence[str], names: dict[str, Any], mark: str = ""
 ) -> str:
-    """The statement that runs a plan on these addresses: a jump into its only kernel, or else the plan as it is.
+    """Returns the statement that runs a plan on these addresses: a jump into its only kernel, or a call of the plan itself.
 
-    What the statement needs goes into `names`, marked.
+    Adds what the statement needs to `names`, suffixed with `mark`.
     """
     single = plan.single
     if single is None:

@@ -1,7 +1,7 @@
-"""Elementwise ops of the library that no group has, in their in-place form: `gelu` as `gelu_` where the operand is not needed afterwards.
+"""In-place forms of elementwise library ops outside of groups: `gelu` becomes `gelu_` where the operand is dead afterwards.
 
-An op of one tensor only: of several, the result may lie otherwise than the first, and a smaller one would have to grow. The
-graph must say that the result is of the very type of the operand, so that torch casts and moves nothing.
+Only ops of one tensor qualify: with several, the result's layout may differ from the first operand's, and a smaller operand
+would have to grow. The graph must say that the result has exactly the operand's type, so that torch casts and moves nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["in_place_form"]
 
 
 def in_place_form(node: Node) -> Node | None:
-    """The node that computes the same in its first operand; None if there is none, or where it might not be the same.
+    """Returns the node that computes the same in its first operand; None if there is none, or it might not be the same.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Float(4, strides=[1])):\\n  %y : Float(4, strides=[1]) = aten::tanh(%x)\\n  return (%y)")
@@ -30,5 +30,5 @@ def in_place_form(node: Node) -> Node | None:
     assert isinstance(given, TensorType)
     if not given.is_static or given.strides is None or given.dtype is None or given != made:
         return None
-    twin = make_node(new_id(), f"{node.op}_", node.inputs, node.outputs, node.attrs, (), node.location, node.scope)
-    return twin if schema_of(twin) is not None and effect_of(twin) == "in-place" else None
+    variant = make_node(new_id(), f"{node.op}_", node.inputs, node.outputs, node.attrs, (), node.location, node.scope)
+    return variant if schema_of(variant) is not None and effect_of(variant) == "in-place" else None

@@ -1,4 +1,4 @@
-"""The instructions of flat code that are not a group's: assignments, moves and jumps, as closures over slots."""
+"""Instructions of flat code other than a group's: assignments, moves and jumps, as closures over slots."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = [
 
 Slots = list[Any]
 Instruction = Callable[[Slots], int | None]
-"""Reads and writes slots; gives the position to go on at, or None for the next one."""
+"""Reads and writes slots; returns the position to continue at, or None for the next one."""
 
 
 @dataclass(slots=True)
 class Target:
-    """A position that is known later."""
+    """A jump position that is filled in later."""
 
     position: int = -1
 
 
 def assignment(function: Callable[..., Any], reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction:
-    """`writes = function(reads)`; the common arities have code of their own, because this is most of what runs."""
+    """Emits `writes = function(reads)`; the common arities have their own code, because most instructions are these."""
     match reads, writes:
         case (a,), (out,):
 
@@ -62,7 +62,7 @@ def assignment(function: Callable[..., Any], reads: tuple[int, ...], writes: tup
 
 
 def moves(sources: tuple[int, ...], targets: tuple[int, ...], then: Target | None = None) -> Instruction:
-    """All targets get their sources' values at once; then the jump."""
+    """Emits a parallel move: all targets get their sources' values at once; then the jump."""
 
     def move(slots: Slots) -> int | None:
         values = [slots[slot] for slot in sources]
@@ -81,7 +81,7 @@ def jump_unless(condition: int, target: Target) -> Instruction:
 
 
 def start_loop(sources: tuple[int, ...], targets: tuple[int, ...]) -> Instruction:
-    """The first target gets an iterator over the turns that the first source allows, the others their sources."""
+    """Emits the start of a loop: the first target gets an iterator of the trip count, the others their sources."""
     move = moves(sources, targets)
     turns = targets[0]
 

@@ -1,8 +1,8 @@
-"""Fusion groups as compiled kernels: made for the types of the arguments that arrive, and looked up by them afterwards.
+"""Fusion groups as compiled kernels, specialised for the types of the arguments and looked up by them afterwards.
 
-A plan for a group is made when all types of its inputs are known, or else at the first call. A call compares element
-types, shapes and strides of what arrives, so that a kernel never runs on a layout that it was not made for. Where no
-kernel can be made, the group's block runs through the library, and a remark says why.
+A group's plan is built when all types of its inputs are known, or else at the first call. A call compares the element
+types, shapes and strides of its arguments, so a kernel never runs on a layout that it was not compiled for. Where no
+kernel can be built, the group's block runs through the library, and a remark says why.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from irscope.transforms.base import Remark
 __all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "BoundPlan"]
 
 _MOST: Final = 1024
-"""Layouts of arguments that a group remembers; when more come, all are forgotten and found again."""
+"""Layouts of arguments that a group remembers; when there are more, all are dropped and looked up again."""
 
 
 class Kernels:
     """All kernels of an executable, and the plans of its groups.
 
-    With `device_of` giving each group a device of its own, equal kernels are compiled once per group.
+    Where `device_of` returns a separate device for each group, equal kernels are compiled once per group.
     """
 
     def __init__(self, graph: Graph, device_of: Callable[[Node], Device], *, exact: bool = False) -> None:
@@ -46,16 +46,16 @@ class Kernels:
         self.device_of = device_of
         self.exact = exact
         self.taken: dict[Node, dict[int, int]] = {}
-        """Of groups, the outputs that are to lie in place of inputs, by position."""
+        """For each group, the outputs to be written in place of inputs, by position."""
         self.compiled: list[CompiledKernel] = []
         self.remarks: list[Remark] = []
         self.threads: dict[Node, int] = {}
-        """Over how many threads the last prepared plan of each group runs."""
+        """The number of threads that the last prepared plan of each group runs on."""
         self._by_identity: dict[int, CompiledKernel] = {}
         self._books = Turn(Rank.BOOKS)
 
     def prepare(self, group: Node, types: Sequence[Type]) -> PreparedPlan | None:
-        """The plan of a group for these types; None where no kernel can be made, which leaves a remark."""
+        """Returns the plan of a group for these types; None, with a remark, where no kernel can be built."""
         device = self.device_of(group)
         try:
             prepared = device.prepare(self._placed(spec_of_group(group, types, exact=self.exact), group, types))
@@ -66,7 +66,7 @@ class Kernels:
         return prepared
 
     def prepare_all(self, types: Mapping[Node, Sequence[Type]]) -> dict[Node, PreparedPlan | None]:
-        """The plans of several groups for their types: distinct kernels are compiled side by side, equal ones once."""
+        """Returns the plans of several groups for their types; distinct kernels are compiled in parallel, equal ones once."""
         plans: dict[Node, tuple[Device, LaunchPlan]] = {}
         for group, operands in types.items():
             try:
@@ -92,12 +92,12 @@ class Kernels:
         return made
 
     def _placed(self, plan: LaunchPlan, group: Node, types: Sequence[Type]) -> LaunchPlan:
-        """The plan, with outputs in place of the inputs that they take."""
+        """Returns the plan with its in-place outputs written over the inputs they replace."""
         taken = self.taken.get(group)
         return plan if not taken else overwriting(plan, _of_one_type(plan, types, taken))
 
     def offers(self, group: Node, types: Sequence[Type]) -> dict[int, list[int]]:
-        """For each output of a group those inputs in whose place its kernels can write it."""
+        """Returns for each output of a group the inputs that its kernels can overwrite with it."""
         try:
             plan = spec_of_group(group, types, exact=self.exact)
         except IrscopeError:
@@ -110,7 +110,7 @@ class Kernels:
         return found
 
     def unsaved(self) -> list[Remark]:
-        """Why the kernels will be compiled again in the next process, if they will."""
+        """Returns a remark for each store that refused kernels, which the next process must then compile again."""
         found = []
         for store, kernel in {kernel.device.store: kernel for kernel in self.compiled}.items():
             if store is not None and store.refused and (trouble := store.trouble()):
@@ -144,20 +144,20 @@ class Kernels:
 
 
 class GroupKernels:
-    """One group: its plans by the types of the arguments."""
+    """One group, and its plans by the types of the arguments."""
 
     def __init__(self, group: Node, kernels: Kernels) -> None:
         self.group = group
         self.kernels = kernels
         self.expected = tuple([value.type for value in group.inputs])
-        """The types of the arguments as the graph says them, or as they most likely are."""
+        """The types of the arguments: those that the graph declares, or else the most likely ones."""
         self._plans: dict[tuple[Type, ...], PreparedPlan | None] = {}
         self._turn = Turn(Rank.GROUP)
         self.arena: Arena | None = None
-        """Where results lie, if the program's memory is planned."""
+        """The memory of the results, if the program's memory is planned."""
 
     def plan(self, types: tuple[Type, ...]) -> PreparedPlan | None:
-        """The plan for arguments of these types, made once if nothing interrupts it."""
+        """Returns the plan for arguments of these types, which is built once unless an interrupt stops it."""
         return self._plans[types] if types in self._plans else self._turn.run(partial(self._made, types))
 
     def _made(self, types: tuple[Type, ...]) -> PreparedPlan | None:
@@ -168,20 +168,20 @@ class GroupKernels:
         return self._plans.setdefault(types, self.kernels.prepare(self.group, types))
 
     def known_types(self) -> tuple[Type, ...] | None:
-        """The types of the arguments that are expected, if they say all that a kernel depends on."""
+        """Returns the expected types of the arguments if they say all that a kernel depends on, else None."""
         types = tuple(map(_plain, self.expected))
         return types if all(type in (INT, FLOAT, BOOL) or _is_full(type) for type in types) else None
 
     def keep(self, types: tuple[Type, ...], plan: PreparedPlan | None) -> None:
-        """Remember the plan for arguments of these types."""
+        """Stores the plan for arguments of these types."""
         self._plans.setdefault(types, plan)
 
     def call(self, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library) -> Instruction:
-        """The instruction that runs the group on the slots `reads`."""
+        """Returns the instruction that runs the group on the slots `reads`."""
         return GroupCall(self, reads, writes, memory, library)
 
     def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:
-        """What runs the group on operands like these; None if no kernel can."""
+        """Returns a plan with its allocators for operands like these; None if no kernel takes them."""
         types = memory.types(operands)
         plan = None if types is None else self.plan(types)
         if plan is None:
@@ -194,7 +194,7 @@ class GroupKernels:
 
 
 class BoundPlan:
-    """A plan, and what makes its results."""
+    """A plan, and the allocators of its results."""
 
     __slots__ = ("in_place", "make", "makers", "plan")
 
@@ -202,13 +202,13 @@ class BoundPlan:
         self.plan = plan
         self.makers = makers
         self.make = makers[0] if makers and not in_place else None
-        """What makes the only result, or one of several."""
+        """Allocates the first result; None if there are no results, or some are written in place."""
         self.in_place = in_place
-        """Results that are operands, by position: what makes them is not asked."""
+        """Results that overwrite an operand, by position; their allocators are not called."""
 
 
 class GroupCall:
-    """The instruction of one group: looks up what runs it by the key of the operands."""
+    """The instruction of one group, which looks up its specialisation by the key of the operands."""
 
     __slots__ = ("fallback", "group", "known", "last", "library", "memory", "reads", "writes")
 
@@ -229,12 +229,12 @@ class GroupCall:
         memory, writes = self.memory, self.writes
         operands = [slots[slot] for slot in self.reads]
         key = memory.key(operands)
-        met = self.last = self.known.get(key) or self._met(key, operands)
-        if met is None:
+        specialized = self.last = self.known.get(key) or self._specialize(key, operands)
+        if specialized is None:
             for slot, result in zip(writes, self._by_library(operands), strict=True):
                 slots[slot] = result
             return
-        found = met.ready
+        found = specialized.ready
         if len(writes) == 1 and found.make is not None:
             output = slots[writes[0]] = found.make()
             found.plan((memory.address(output),), memory.addresses(operands))
@@ -245,8 +245,8 @@ class GroupCall:
         for slot, result in zip(writes, results, strict=True):
             slots[slot] = result
 
-    def _met(self, key: Hashable, operands: Sequence[Any]) -> Specialization | None:
-        """The layout of operands that may not have been met before."""
+    def _specialize(self, key: Hashable, operands: Sequence[Any]) -> Specialization | None:
+        """Returns the specialisation for operands whose layout may be new."""
         if key not in self.known:
             if len(self.known) >= _MOST:
                 self.known = {}
@@ -265,23 +265,23 @@ class GroupCall:
 
 @dataclass(frozen=True, slots=True)
 class Specialization:
-    """A layout of operands that a group has met."""
+    """A layout of operands that a group has run on, and the plan for it."""
 
     key: Hashable
     ready: BoundPlan
     same: Callable[..., bool] | None
-    """Tells most tensors among operands of this layout, quicker than their key."""
+    """Accepts most tensors of this layout, faster than comparing keys."""
 
 
 def _tried(job: Callable[[], object], then: Callable[[], object]) -> None:
-    """An error of ours is left to who asks for the result again."""
+    """Runs a job and then `then`; suppresses our own errors, which the later request for the result raises again."""
     with suppress(IrscopeError):
         job()
     then()
 
 
 def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence[Any]]:
-    """The group's nodes one by one."""
+    """Returns a function that runs the group's nodes one by one."""
     code = flatten(group.blocks[0], library, bound={}, call=lambda node, reads, writes: None)
 
     def run(operands: list[Any]) -> Sequence[Any]:
@@ -295,12 +295,12 @@ def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence
 
 
 def _of_one_type(plan: LaunchPlan, types: Sequence[Type], taken: Mapping[int, int]) -> dict[int, int]:
-    """The pairs of outputs and inputs that are tensors of one type, so that the one can be the other."""
+    """Returns the pairs of outputs and inputs that are tensors of the same type, so that one can overwrite the other."""
     return {output: operand for output, operand in taken.items() if plan.outputs[output] == _plain(types[operand])}
 
 
 def _plain(type: Type) -> Type:
-    """A type without what kernels do not look at."""
+    """Returns a type without the parts that kernels ignore."""
     return TensorType(type.dtype, type.shape, type.strides) if isinstance(type, TensorType) else type
 
 

@@ -1,10 +1,10 @@
-"""The most memory that the tensors of one run take at once.
+"""The peak memory that the tensors of one run take at once.
 
-Counted are the blocks behind the tensors that the run makes: a view costs nothing beside what it looks at, however many
-slots hold it, and a block is alive while a slot, or a list, tuple or dictionary in a slot, leads to it. Arguments,
-parameters and constants are there before, and are not counted; neither is what an op of the library takes and returns
-while it runs. The peak is looked for after each instruction, before what is dead after it goes: an op's operands and its
-results are alive together.
+It counts the blocks behind the tensors that the run creates: a view adds nothing to its base, however many slots hold
+it, and a block is alive while a slot, or a list, tuple or dictionary in a slot, leads to it. Arguments, parameters and
+constants exist before the run and are not counted; neither is the workspace that a library op takes and returns while it
+runs. The peak is updated after each instruction, before the slots that are dead after it are cleared: an op's operands
+and results are alive together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["PeakMemory", "blocks_of"]
 
 
 def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
-    """Address and bytes of the memory behind each tensor in a value, as large as it was allocated.
+    """Yields address and bytes of the memory behind each tensor in a value, at its allocated size.
 
     >>> array = np.zeros((4, 4), np.float32)
     >>> list(blocks_of([array[1], array])) == [(array.ctypes.data, 64)] * 2
@@ -47,7 +47,7 @@ def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
 
 
 class PeakMemory:
-    """Follows one run of a program; give `after` to `FlatCode.run`."""
+    """Follows the memory of one run of a program; pass `after` to `FlatCode.run`."""
 
     def __init__(self, code: FlatCode, slots: Slots) -> None:
         self.code = code
@@ -55,14 +55,14 @@ class PeakMemory:
         self.peak = 0
         """Bytes."""
         self.curve: list[tuple[int, int]] = []
-        """For each instruction that has run, the bytes that it made, and those alive when it had."""
+        """For each instruction that has run, the bytes that it allocated, and the bytes alive right after it."""
         self._now = 0
         self._outside = {address for value in slots for address, _ in blocks_of(value)}
         self._held: dict[int, tuple[tuple[int, int], ...]] = {}
         self._holders: Counter[tuple[int, int]] = Counter()
 
     def after(self, position: int) -> None:
-        """Take note of what the instruction at this position has made, and of what dies after it."""
+        """Records the memory that the instruction at this position created, then what dies after it."""
         slots, before = self.slots, self._now
         for slot in self.code.writes[position]:
             self._hold(slot)

@@ -1,8 +1,8 @@
-"""A program that leaves the time after each of its instructions, and runs as it would otherwise.
+"""Flat code that records the time after each of its instructions, and otherwise runs unchanged.
 
-The stretches that are written out as Python get one more line for each instruction, `mark(clock())`; instructions that
-run one by one are followed by the same call. Nothing else of a run changes, so that the time between two stamps is the
-time of an instruction, of what freed its operands' memory, and of one stamp. What a stamp costs, `stamp_cost` says.
+Stretches compiled to Python get one more line for each instruction, `mark(clock())`; instructions that run one by one
+are followed by the same call. Nothing else of a run changes, so the time between two stamps is the time of an
+instruction, of freeing its operands' memory, and of one stamp. `stamp_cost` measures the cost of a stamp.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class StampedCode(FlatCode):
         self.strayed = False
         self.stamp = stamp
         self.path: list[tuple[int, int]] = []
-        """The stretches of the last run in order, each by its first position and the one after its last."""
+        """The stretches of the last run in order, as half-open ranges of positions."""
         self.observer: Callable[[FlatCode, Slots], Callable[[int], None]] | None = None
-        """Makes what is told the position of each instruction that has run, in the runs to come; these are not timed."""
+        """Creates a callback that gets the position of each instruction that has run; runs with an observer are not timed."""
 
     def run(
         self, slots: Slots, visit: Callable[[Node], None] | None = None, after: Callable[[int], None] | None = None
     ) -> None:
-        """As `FlatCode.run`, with a stamp at the start and after each instruction."""
+        """Runs as `FlatCode.run` does, with a stamp at the start and after each instruction."""
         if visit is not None or after is not None or self.observer is not None:
             super().run(slots, visit, after if self.observer is None else self.observer(self, slots))
             return
@@ -73,7 +73,7 @@ class StampedCode(FlatCode):
 
 
 def stamp_cost(stamp: Stamp, forget: Callable[[], object]) -> float:
-    """Nanoseconds that one stamp takes: the median of some rounds of many in a row; `forget` throws them away.
+    """Returns the nanoseconds of one stamp: the median over rounds of many in a row; `forget` discards their times.
 
     >>> times = []
     >>> 0 < stamp_cost((times.append, time.perf_counter_ns), times.clear) < 1e6

@@ -1,13 +1,13 @@
-"""Stretches of a program written out as Python: what runs a program that has been run before.
+"""Stretches of a program compiled to Python functions, for a program that has run before.
 
-An instruction of flat code is a closure over slots, called by a loop that also looks after what is dead: half a
-microsecond apart from what it does. A group makes a key of its operands' types and layouts and looks its kernel up: three
-more, twice as long as a small kernel runs. A program of small tensors spends most of its time that way.
+An instruction of flat code is a closure over slots, called by a loop that also clears dead slots: half a microsecond of
+overhead each. A group computes a key of its operands' types and layouts and looks its kernel up: three more, twice as
+long as a small kernel runs. A program of small tensors spends most of its time on this overhead.
 
 Here each stretch between jumps becomes one Python function, in which slots are local variables, dead ones are deleted,
-and a group compares its operands with the layout that it met last, makes its results and jumps into its kernel. What an
-op of the library gives is not foreseen but looked at, as before. Where a group meets another layout, the function puts its
-variables back into the slots and gives up; the instructions go on from there, one by one.
+and a group compares its operands with the layout it last ran on, allocates its results and jumps into its kernel. The
+results of library ops are not predicted but checked, as before. When a group sees another layout, the function spills
+its variables back into the slots and gives up; the instructions continue from there, one by one.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from irscope.runtime.executor.kernel_calls import GroupCall, Specialization
 __all__ = ["Stamp", "TraceCompiler", "WrittenRun", "written_runs"]
 
 Stamp = tuple[Callable[[int], object], Callable[[], int]]
-"""Who keeps times, and the clock that tells them."""
+"""The function that records a time, and the clock that it is read from."""
 
 _LONGEST: Final = 2000
 """Instructions of one function: Python compiles several short ones in less memory than one long one."""
 _SHORTEST: Final = 2
-"""Of fewer nothing would be gained."""
+"""Instructions; a shorter stretch would gain nothing."""
 
 _LITERALS: Final = {"prim::ListConstruct": "[{}]", "prim::TupleConstruct": "({},)"}
-"""Ops that Python has a form of."""
+"""Ops that have a literal form in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRun:
-    """One stretch."""
+    """One compiled stretch."""
 
     stop: int
     """The position after its last instruction."""
     function: Callable[[Slots], int]
-    """Runs it; gives `stop`, or the position of the group that met another layout."""
+    """Runs the stretch; returns `stop`, or the position of the group that saw another layout."""
     lines: tuple[int, ...]
-    """The position of the instruction behind each line of the text, counted from 1; 0 is nobody's."""
+    """The position of the instruction behind each line of the text, counted from 1; line 0 does not exist."""
 
     def position_of(self, error: Exception) -> int:
-        """The instruction that an error came out of; the first one if Dynamo ran another text in place of this."""
+        """Returns the position of the instruction that raised an error; the first one if Dynamo ran another text instead."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code is not self.function.__code__:
             trace = trace.tb_next
@@ -54,17 +54,17 @@ class WrittenRun:
 
 
 class TraceCompiler:
-    """When the stretches of a program are written: after its second run, and where they did not fit, ever later again."""
+    """Decides when the stretches of a program are compiled: after its second run, and after each misfit twice as late."""
 
     def __init__(self, code: FlatCode, stamp: Stamp | None = None) -> None:
         self.code = code
         self.stamp = stamp
         self.patience = 2
         self.wait = 2
-        """Runs until the stretches are written; 0 when they are."""
+        """Runs left until the stretches are compiled; 0 when they are."""
 
     def after_run(self) -> None:
-        """To be called after each run that nobody watched; of threads that come at once the last one's text stays."""
+        """Called after each unobserved run; when threads compete, the text of the last one stays."""
         code = self.code
         if code.strayed:
             code.runs, code.strayed = {}, False
@@ -77,8 +77,8 @@ class TraceCompiler:
 
 
 def written_runs(code: FlatCode, stamp: Stamp | None = None) -> dict[int, WrittenRun]:
-    """The stretches of a program, by their first positions; groups must have run once, to know what they meet. With a
-    `stamp` each instruction ends in `mark(clock())`."""
+    """Compiles the stretches of a program, by their first positions; groups must have run once, so that their layouts are
+    known. With a `stamp` each instruction ends in `mark(clock())`."""
     return {start: _Writer(code, start, stop, stamp).written() for start, stop in _basic_blocks(code)}
 
 
@@ -101,7 +101,7 @@ def _is_writable(code: FlatCode, position: int) -> bool:
 
 
 class _Writer:
-    """Writes one stretch."""
+    """Compiles one stretch."""
 
     def __init__(self, code: FlatCode, start: int, stop: int, stamp: Stamp | None) -> None:
         self.code = code
@@ -116,27 +116,27 @@ class _Writer:
         self.local: set[int] = set()
         """Slots whose values are in variables."""
         self.kept: set[int] = set()
-        """Slots that hold a value beside the variable, or will when the stretch ends."""
+        """Slots that hold a value besides the variable, or will when the stretch ends."""
         self.constant = {slot for slot, value in enumerate(code.template) if value is not None}
 
     def written(self) -> WrittenRun:
         code = self.code
-        gone = {slot for position in range(self.start, self.stop) for slot in code.instructions[position][1]}
+        dying = {slot for position in range(self.start, self.stop) for slot in code.instructions[position][1]}
         for position in range(self.start, self.stop):
             step, dead = code.instructions[position]
             if isinstance(step, GroupCall):
-                assert step.last is not None, "only groups that have met a layout are written"
+                assert step.last is not None, "only groups that have run on a layout are compiled"
                 self.group(position, step, step.last)
             else:
                 self.plain(position, code.plain[position])
             for slot in code.writes[position]:
-                if slot not in gone:
+                if slot not in dying:
                     self.line(position, f"slots[{slot}] = v{slot}")
-            self.bury(position, dead)
+            self.clear_dead(position, dead)
             if self.stamp is not None:
                 self.line(position, "mark(clock())")
         self.line(self.stop - 1, f"return {self.stop}")
-        exec(compile("\n".join(self.text), "<a stretch of a program>", "exec"), self.names)  # of numbers of slots
+        exec(compile("\n".join(self.text), "<a stretch of a program>", "exec"), self.names)  # it has only slot numbers
         return WrittenRun(self.stop, self.names["run"], tuple(self.lines))
 
     def line(self, position: int, text: str, deeper: int = 0) -> None:
@@ -144,7 +144,7 @@ class _Writer:
         self.lines.append(position)
 
     def read(self, position: int, slot: int) -> str:
-        """The variable that has a slot's value; before the stretch writes it, the slot itself is read once."""
+        """Returns the variable that has a slot's value; before the stretch writes it, the slot itself is read once."""
         if slot in self.constant:
             self.names[f"v{slot}"] = self.code.template[slot]
         elif slot not in self.local:
@@ -174,22 +174,22 @@ class _Writer:
         if writes or unpacks:
             self.line(position, f"{left} = {text}" if writes else text)
 
-    def group(self, position: int, call: GroupCall, met: Specialization) -> None:
-        memory, names, key, mark = call.memory, self.names, met.key, f"_{position}"
+    def group(self, position: int, call: GroupCall, layout: Specialization) -> None:
+        memory, names, key, mark = call.memory, self.names, layout.key, f"_{position}"
         reads = [self.read(position, slot) for slot in call.reads]
-        names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, met.same, memory.key
+        names[f"key{mark}"], names[f"same{mark}"], names["key_of"] = key, layout.same, memory.key
         given = "".join([f"{name}, " for name in reads])
         strange = f"key_of(({given})) != key{mark}"
-        assert isinstance(key, tuple), "a key tells one operand after the other"
+        assert isinstance(key, tuple), "a key has one entry per operand"
         tensors = [name for name, kind in zip(reads, key, strict=True) if isinstance(kind, tuple)]
         numbers = [slot for slot, kind in zip(call.reads, key, strict=True) if not isinstance(kind, tuple)]
-        if met.same is not None and self.constant.issuperset(numbers):  # numbers that are always the same need no look
-            nested = "".join([f"{name}.is_nested or " for name in tensors])  # torch's comparison ends the process at one
+        if layout.same is not None and self.constant.issuperset(numbers):  # constant numbers need no check
+            nested = "".join([f"{name}.is_nested or " for name in tensors])  # torch's comparison crashes the process on one
             strange = f"{nested}not same{mark}({', '.join(tensors)}) and {strange}"
         self.line(position, f"if {strange}:")
         self.line(position, f"return spill(slots, locals(), {position})", 1)
-        taken = met.ready.in_place
-        for place, (slot, make) in enumerate(zip(call.writes, met.ready.makers, strict=True)):
+        taken = layout.ready.in_place
+        for place, (slot, make) in enumerate(zip(call.writes, layout.ready.makers, strict=True)):
             if place in taken:
                 self.line(position, f"v{slot} = {reads[taken[place]]}")
                 continue
@@ -202,9 +202,9 @@ class _Writer:
             memory.address_text.format(name) if isinstance(kind, tuple) else name
             for name, kind in zip(reads, key, strict=True)
         ]
-        self.line(position, launch_text(met.ready.plan, outputs, inputs, names, mark))
+        self.line(position, launch_text(layout.ready.plan, outputs, inputs, names, mark))
 
-    def bury(self, position: int, dead: tuple[int, ...]) -> None:
+    def clear_dead(self, position: int, dead: tuple[int, ...]) -> None:
         held = [slot for slot in dead if slot in self.local]
         for slot in dead:
             if slot in self.kept or slot not in self.local:
@@ -216,7 +216,7 @@ class _Writer:
 
 
 def _spill(slots: Slots, variables: Mapping[str, Any], position: int) -> int:
-    """Put a function's variables back into their slots; gives the position at which to go on."""
+    """Puts a function's variables back into their slots; returns the position to continue at."""
     for name, value in variables.items():
         if name != "slots":
             slots[int(name[1:])] = value

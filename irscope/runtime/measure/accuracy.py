@@ -1,4 +1,4 @@
-"""The results that a program would have without rounding errors, and how far others are from them."""
+"""Reference results without rounding errors, and the distance of other results from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["arrays", "errors", "float64_results"]
 
 
 def float64_results(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """The program's results computed in float64 throughout, on copies."""
+    """Returns the program's results computed in float64 throughout, on copies."""
     if library_for([*args, *graph.bound.values()]).name != "torch":
         return arrays(run_reference(graph, *[off_the_gpu(on_host(arg)) for arg in args], precision="float64"))
     library = TorchLibrary(double=True)
@@ -34,7 +34,7 @@ def float64_results(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, A
 
 
 def _doubled(value: Any) -> Any:
-    """A copy in float64 of a floating-point tensor, a copy of any other tensor, anything else as it is."""
+    """Returns a float64 copy of a floating-point tensor, a copy of any other tensor, and anything else unchanged."""
     if isinstance(value, np.ndarray):
         value = sys.modules["torch"].from_numpy(value)
     if is_torch_tensor(value):
@@ -46,7 +46,7 @@ def _doubled(value: Any) -> Any:
 
 
 def errors(results: Sequence[Any], truth: Sequence[Any]) -> tuple[float, float] | None:
-    """The largest relative and absolute difference over all floating-point results; None if there are none."""
+    """Returns the largest relative and absolute difference over all floating-point results; None if there are none."""
     relative, absolute, seen = 0.0, 0.0, False
     for result, true in zip(results, truth, strict=True):
         if true.dtype.kind not in "fc" or true.size == 0:
@@ -62,7 +62,7 @@ def errors(results: Sequence[Any], truth: Sequence[Any]) -> tuple[float, float] 
 
 
 def arrays(results: Any) -> list[np.ndarray[Any, Any]]:
-    """Every tensor and number among the results, as NumPy arrays, in order."""
+    """Returns every tensor and number among the results, as NumPy arrays, in order."""
     return [_array(leaf) for leaf in leaves(results)]
 
 

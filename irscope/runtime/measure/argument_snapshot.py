@@ -1,4 +1,4 @@
-"""What a program does to the tensors that it is given, and how it is undone before the next run."""
+"""Detection of the tensors that a program writes, and their restoration before the next run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ArgumentSnapshot:
-    """The tensors that a program is given, and what those held that it writes."""
+    """The tensors passed to a program, and the saved contents of those that it writes."""
 
     def __init__(self, given: Sequence[Any]) -> None:
         held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
@@ -29,7 +29,7 @@ class ArgumentSnapshot:
         return bool(self.saved)
 
     def watch(self, run: Callable[[], T]) -> T:
-        """Run once, find out what was written, and restore it; gives what the run gives."""
+        """Runs once, finds out what was written, and restores it; returns the result of the run."""
         before = [(tensor, _copy(tensor)) for tensor in self.tensors]
         try:
             return run()

@@ -1,18 +1,18 @@
-"""What fusion and sharing kernels buy: one program run in several ways, side by side.
+"""Benchmarks of fusion and kernel sharing: one program run in several ways, side by side.
 
 Our rows run the same folded program in the same process; they differ only in how fusion groups run: node by node through
-the library, each by a kernel of its own, or by kernels that equal groups share. Beside them run the model itself and
-whatever other functions the user gives: a torch.compile of it, a jax.jit, an expression of numexpr.
+the library, each by its own kernel, or by kernels that equal groups share. Beside them run the model itself and any other
+functions that the user passes: a torch.compile of it, a jax.jit, an expression of numexpr.
 
-*Fair* means: all take turns, in another order each time; every row gets its results' memory from the library's
-own allocator, which is told to keep what is freed (see `irscope.runtime.measure.keep_freed_memory`; with `keep_memory=False` all pay
-the page faults alike); no row computes gradients; arguments that the program writes are restored before each turn. With
-`rotate=True` the runs go through copies of the arguments that are larger than the last-level cache together, so that no
-row finds its operands there; otherwise all do, if they fit.
+*Fair* means: all take turns, in another order each time; every row allocates its results from the library's own allocator,
+which is set to keep freed memory (see `irscope.runtime.measure.keep_freed_memory`; with `keep_memory=False` all pay the page
+faults alike); no row computes gradients; arguments that the program writes are restored before each turn. With
+`rotate=True` the runs cycle through copies of the arguments that together exceed the last-level cache, so that no row
+finds its operands there; otherwise all do, if they fit.
 
-The limit is measured in the same turns: the machine's fastest copy of as many bytes on as many threads, between arrays of
-its own. Bytes and arithmetic are the program's (see `irscope.runtime.measure.workload`), not a row's: a row that moves more than it must
-shows as a lower bandwidth.
+The limit is measured in the same turns: the machine's fastest copy of as many bytes on as many threads, between its own
+arrays. Bytes and arithmetic are the program's (see `irscope.runtime.measure.workload`), not a row's: a row that moves more than
+necessary shows as a lower bandwidth.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _COPY = "a copy of as many bytes"
-"""What runs in turn with the competitors as their limit."""
+"""The label of the limit, which runs in turn with the competitors."""
 _MOST_SETS = 64
-"""Copies of the arguments at most, however small they are."""
+"""The most copies of the arguments, however small they are."""
 
 
 def compare(
@@ -69,14 +69,14 @@ def compare(
     peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
     rotate: bool = False, ways: Sequence[str] | None = None, exact: Exact = None, steps: Sequence[Relation] | bool = (),
 ) -> Comparison:  # fmt: skip
-    """Run a program in several ways and set their times and errors side by side; one without groups is fused first.
+    """Runs a program in several ways and compares their times and errors; a program without groups is fused first.
 
-    `devices` are names of devices (`"cpu"`, `"cuda"`), by default the processor; `eager` is the model itself, to be
-    timed too, and `peers` are other functions of the same arguments; one that fails is named with the reason. `"torch"`
-    and `"torch.compile"` are made of the graph, or of the model if it is there: `peers=["torch.compile"]`. `ways` chooses
+    `devices` are names of devices (`"cpu"`, `"cuda"`), by default the processor; `eager` is the model itself, timed too, and
+    `peers` are other functions of the same arguments; one that fails is listed with the reason. `"torch"` and
+    `"torch.compile"` are built from the graph, or from the model if it is passed: `peers=["torch.compile"]`. `ways` chooses
     among `"op by op"`, `"fused"` and `"fused + dedup"`; `steps` adds a row for each of these steps of dedup's ladder (True: for
-    all), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the
-    program writes are restored before each run, and at the end.
+    all), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the program writes are
+    restored before each run, and at the end.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
@@ -134,11 +134,11 @@ class _Entry:
     cold: float = 0.0
     """Milliseconds to compile its kernels, with nothing in any cache."""
     warm: float | None = None
-    """Milliseconds to make them from the disk cache."""
+    """Milliseconds to load them from the disk cache."""
 
 
 def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
-    """The steps that are meant. Raises ArgumentError."""
+    """Returns the chosen steps. Raises ArgumentError for an unknown one."""
     if isinstance(steps, bool):
         return RELATIONS if steps else ()
     chosen: tuple[Relation, ...] = (steps,) if isinstance(steps, str) else tuple(steps)  # type: ignore[assignment]
@@ -149,16 +149,16 @@ def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
 
 
 def _step_entry(graph: Graph, step: Relation, device: str, says_device: bool, exact: Exact) -> _Entry:
-    """The program with one body for each class of a step."""
+    """Builds the program with one body for each class of a step."""
     made = merge_groups(graph, step=step).after
     return _our_entry(made, "fused + dedup", device, says_device, exact, f"dedup by {step}")
 
 
 def _our_entry(
-    program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, told: str = ""
+    program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, name: str = ""
 ) -> _Entry:  # fmt: skip
-    """One way, compiled twice with a cache directory of its own: empty at first, then full."""
-    label = f"{told or way}, {device}" if says_device else told or way
+    """Compiles one way twice with its own cache directory: empty at first, then full."""
+    label = f"{name or way}, {device}" if says_device else name or way
     with temporary_folder() as folder:
         store = ObjectStore(folder / "kernels")
         made = compile_graph(program, device, store=store, pooled=False, exact=exact, **_WAYS[way])
@@ -171,7 +171,7 @@ def _our_entry(
 
 @dataclass(frozen=True, slots=True)
 class _FirstRun:
-    """What the first run of a competitor, which also compiles what was not known beforehand, tells."""
+    """The observations in a competitor's first run, which also compiles what was not known beforehand."""
 
     results: list[np.ndarray[Any, Any]]
     launched: int | None
@@ -180,7 +180,7 @@ class _FirstRun:
 
 
 class _Contest:
-    """One comparison: who takes part, and what they are given."""
+    """One comparison: its competitors and their arguments."""
 
     def __init__(
         self, graph: Graph, args: tuple[Any, ...], devices: Sequence[str], entries: Sequence[_Entry], kept: bool,
@@ -198,7 +198,7 @@ class _Contest:
         self.missing: list[tuple[str, str]] = []
 
     def run(self, repeats: int) -> Comparison:
-        """The comparison. What the program has written is put back, also when it fails or is interrupted."""
+        """Returns the comparison. Restores what the program has written, even if the run fails or is interrupted."""
         try:
             return self._run(repeats)
         finally:
@@ -222,7 +222,7 @@ class _Contest:
             scale = 0.0
             if limit is not None:
                 competitors[_COPY], scale = limit.fastest_copy(work.bytes)
-            # once for all: to switch them costs as much as a small op
+            # switched once for all: switching costs as much as a small op
             times = _without_gradients(measure, competitors, turns=repeats, before=before, finish=finish, once=once)
             copy = times.pop(_COPY).median * scale if limit is not None else None
             step()
@@ -235,7 +235,7 @@ class _Contest:
         )  # fmt: skip
 
     def _first_runs(self, step: Callable[[], object]) -> dict[str, _FirstRun]:
-        """Run each once, the first one watched for what it writes; a foreign one that fails leaves."""
+        """Runs each once, the first one watched for writes; a foreign competitor that fails is removed."""
         firsts = {}
         for index, entry in enumerate(tuple(self.entries)):
             try:
@@ -262,7 +262,7 @@ class _Contest:
         return found
 
     def _argument_sets(self) -> list[tuple[Any, ...]]:
-        """The arguments, and as many copies as it takes to fill the last-level cache twice."""
+        """Returns the arguments, and enough copies to fill the last-level cache twice."""
         if not self.rotate or self.state.is_written:
             return [self.args]
         size = sum(getattr(part, "nbytes", 0) for part in leaves(self.args))
@@ -341,7 +341,7 @@ def _without_gradients(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
 
 
 def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:
-    """What waits for the device to be done; a processor is done when the call returns."""
+    """Returns a function that waits for the device; a processor is done when the call returns."""
     if any(entry.executable is not None and entry.executable.device == "cuda" for entry in entries):
         synchronize: Callable[[], object] = imported_cupy().cuda.Device().synchronize
         return synchronize

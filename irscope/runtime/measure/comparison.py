@@ -1,4 +1,4 @@
-"""What was measured of several ways to run one program, as a table, as bars and as a roofline."""
+"""The measurements of several ways to run one program, as a table, as bars and as a roofline."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Row:
     high: float
     """The upper quartile."""
     compile: float
-    """Compiling its kernels, with nothing in any cache; 0 where there is nothing to compile. Of a competitor that is not
-    ours: what its first call took longer than a later one."""
+    """Time to compile its kernels, with nothing in any cache; 0 where there is nothing to compile. For a foreign competitor:
+    the excess of its first call over a later one."""
     kernels: int
     """Kernels compiled."""
     launched: int | None
-    """Kernels that one run launches, ours and the library's; None where nobody counts."""
+    """Kernels that one run launches, ours and the library's; None where they are not counted."""
     error: float | None
     """Largest difference from the float64 run, relative to the largest element of each result."""
     absolute_error: float | None
     note: str = ""
     warm_compile: float | None = None
-    """Making the kernels again in a later process, from the cache on disk; None where that is not ours to say."""
+    """Time to load the kernels from the disk cache in a later process; None for a foreign competitor."""
     bandwidth: float | None = None
-    """GB/s: the bytes that the program must move at least, by the time."""
+    """GB/s: the least bytes that the program must move, divided by the time."""
     copy_fraction: float | None = None
-    """That bandwidth by the one of the machine's fastest copy of as many bytes on as many threads."""
+    """That bandwidth divided by that of the machine's fastest copy of as many bytes on as many threads."""
     gflops: float | None = None
-    """Additions and multiplications of the program, in 10^9 a second."""
+    """Additions and multiplications of the program, in 10^9 per second."""
     peak_bytes: int | None = None
-    """The most memory that tensors of one run took at once, arguments and parameters apart."""
+    """The peak bytes of the tensors of one run, without arguments and parameters."""
     best: float | None = None
-    """The quickest turn: what a busy machine disturbs least."""
+    """The fastest turn, which a busy machine disturbs least."""
 
 
 _COLUMNS: Final = {
@@ -66,20 +66,20 @@ class Comparison:
     name: str
     rows: tuple[Row, ...]
     caption: str
-    """On what, and how it was measured."""
+    """The machine and the settings of the measurement."""
     missing: tuple[tuple[str, str], ...] = ()
     """Competitors that did not run, each with the reason."""
     bytes: int = 0
-    """What a run must move at least: everything read, and every result, once."""
+    """The least bytes that a run must move: everything read, and every result, once."""
     flops: int = 0
     """The additions and multiplications of a run."""
     copy_bandwidth: float = 0.0
     """GB/s of the fastest copy of as many bytes; 0 where it was not measured."""
     peak_gflops: float = 0.0
-    """10^9 multiplications and additions a second that the processor can make; 0 where it was not measured."""
+    """The processor's peak, in 10^9 multiplications and additions per second; 0 where it was not measured."""
 
     def table(self) -> pd.DataFrame:
-        """One row per competitor."""
+        """Returns one row per competitor."""
         with loading("pandas"):
             import pandas as pd
 
@@ -88,7 +88,7 @@ class Comparison:
         return pd.DataFrame(data, index=pd.Index([row.label for row in self.rows], name=self.name))
 
     def chart(self, kind: Literal["bars", "roofline"] = "bars", *, theme: Theme = "light") -> Figure:
-        """Medians as bars, with the quartiles; or the roofline. Raises MissingExtra without matplotlib."""
+        """Draws medians as bars, with the quartiles; or the roofline. Raises MissingExtra without matplotlib."""
         if kind == "roofline":
             return self.roofline(theme=theme)
         if kind != "bars":
@@ -97,7 +97,7 @@ class Comparison:
         figure, axes = _figure((7, 0.9 + 0.45 * len(self.rows)), colors)
         longest = max((row.median for row in self.rows), default=1.0)
         unit, scale = ("microseconds", 1e3) if longest < 0.1 else ("milliseconds", 1.0)
-        end = _WHISKER * longest * scale  # of a whisker: one disturbed run must not squeeze all bars
+        end = _WHISKER * longest * scale  # the end of a whisker: one disturbed run must not squeeze all bars
         places = range(len(self.rows))
         medians, lows = [row.median * scale for row in self.rows], [row.low * scale for row in self.rows]
         highs = [min(row.high * scale, end) for row in self.rows]
@@ -121,11 +121,11 @@ class Comparison:
         return figure
 
     def roofline(self, *others: Comparison, theme: Theme = "light") -> Figure:
-        """Arithmetic a second over arithmetic a byte, under what the machine can do at most.
+        """Draws arithmetic per second over arithmetic per byte, under the machine's limits.
 
         The slope is the measured copy bandwidth (the fastest of all comparisons shown), the roof the measured rate of
-        multiply-adds. Each program stands at one intensity, with a mark for each competitor; a mark on the slope is as
-        fast as memory lets it be. Raises ArgumentError if nothing was measured to draw, MissingExtra without matplotlib.
+        multiply-adds. Each program is at one intensity, with a mark for each competitor; a mark on the slope is as fast as
+        memory allows. Raises ArgumentError if nothing measured can be drawn, MissingExtra without matplotlib.
         """
         shown = [each for each in (self, *others) if each.flops and each.bytes and each.copy_bandwidth]
         if not shown:
@@ -176,7 +176,7 @@ class Comparison:
         return figure
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Returns the comparison as plain data."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -199,7 +199,7 @@ class Comparison:
 
 
 _WHISKER: Final = 1.5
-"""Where the whiskers of a chart end, in lengths of its longest bar."""
+"""The end of a chart's whiskers, in lengths of its longest bar."""
 _MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
 _COLORS: Final[dict[str, dict[str, Any]]] = {
     "light": {

@@ -1,8 +1,7 @@
-"""A graph as a module of torch.fx, which torch.compile takes: torch's own competitor for a program of which only the graph is
-at hand.
+"""The export of a graph to a torch.fx module for torch.compile: torch's own competitor where only the graph is available.
 
-Each node becomes a call of the overload that it means; fusion groups are taken apart, bound values become constants. What
-runs its blocks by what it computes (an `if`, a loop), and ops that torch's dispatcher does not know, have no such form.
+Each node becomes a call of the overload that it means; fusion groups are inlined, bound values become constants. Nodes whose
+blocks run depending on values (an `if`, a loop), and ops unknown to torch's dispatcher, cannot be exported.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from irscope.runtime.executor import as_torch
 __all__ = ["PEERS", "torch_function", "torch_peer"]
 
 PEERS: Final = ("torch", "torch.compile")
-"""Competitors that are made of a graph, by name."""
+"""The names of competitors that are built from a graph."""
 
 _TOGETHER: Final[dict[str, Callable[..., Any]]] = {
     "prim::ListConstruct": lambda *items: list(items),
@@ -33,13 +32,13 @@ _NAMES: Final[dict[str, Mapping[int, str]]] = {
     "layout": {0: "strided"},
     "memory_format": dict(enumerate(("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"))),
 }
-"""What torch calls the numbers that stand for its objects in IR, by the arguments that take them."""
+"""The names of torch's objects behind their numbers in IR, by the arguments that take them."""
 
 
 def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Callable[..., Any]:
-    """The competitor of this name: the model itself if there is one, or else the graph, as it is or compiled.
+    """Returns the competitor of this name: the model itself if there is one, or else the graph, as it is or compiled.
 
-    Raises ArgumentError for a name that there is not. What cannot be made raises when it is called.
+    Raises ArgumentError for an unknown name. A competitor that cannot be built raises when it is called.
     """
     if name not in PEERS:
         raise ArgumentError(
@@ -60,7 +59,7 @@ def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Cal
 
 
 def torch_function(graph: Graph) -> Callable[..., Any]:
-    """The program as a `torch.fx.GraphModule`. Raises ArgumentError, with the node, for one that has no such form."""
+    """Returns the program as a `torch.fx.GraphModule`. Raises ArgumentError, with the node, if it cannot be exported."""
     return _Builder(graph).module()
 
 
@@ -121,7 +120,7 @@ class _Builder:
                 self.give(node.outputs, found)
 
     def give(self, values: Sequence[Value], found: Any) -> None:
-        """The parts of a list or tuple, known now or not."""
+        """Assigns the items of a list or tuple, whether known now or only at run time."""
         known = isinstance(found, list | tuple)
         for place, value in enumerate(values):
             self.values[value] = found[place] if known else self.made.call_function(operator.getitem, (found, place))
@@ -130,11 +129,11 @@ class _Builder:
         schema = schema_of(node)
         space, _, name = node.op.partition("::")
         if schema is None or schema.is_vararg or node.blocks or space == "prim":
-            raise self.stranger(node)
+            raise self.unsupported(node)
         try:
             overload = getattr(getattr(getattr(self.torch.ops, space), name), schema.overload or "default")
         except AttributeError:
-            raise self.stranger(node) from None
+            raise self.unsupported(node) from None
         args, named = [], {}
         for argument, given in zip(schema.arguments, operands, strict=False):
             if isinstance(given, int) and argument.name in _NAMES:
@@ -146,14 +145,14 @@ class _Builder:
         return self.made.call_function(overload, tuple(args), named)
 
     def constant(self, held: Any) -> Any:
-        """Tensors and other objects are attributes of the module; numbers, texts and lists of them stand in the call."""
+        """Returns tensors and other objects as attributes of the module; numbers, texts and lists of them as literals."""
         if not isinstance(held, self.torch.Tensor | self.torch.ScriptObject):
             return held
         name = f"held{len(self.held)}"
         self.held[name] = held
         return self.made.get_attr(name)
 
-    def stranger(self, node: Node) -> ArgumentError:
+    def unsupported(self, node: Node) -> ArgumentError:
         return ArgumentError(
-            f"torch.fx has no form of {node.op}", where=repr(node), hint="pass the model itself: eager=model"
+            f"{node.op} cannot be expressed in torch.fx", where=repr(node), hint="pass the model itself: eager=model"
         )

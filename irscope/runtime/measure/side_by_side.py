@@ -1,4 +1,4 @@
-"""Several programs timed in turn, each on arguments of its own: ways to fuse one program, and what is assumed of its inputs."""
+"""Timing of several programs in turn, each on its own arguments: ways to fuse one program, or assumptions about its inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TURNS = 15
 def side_by_side(
     programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, device: str = "cpu", seconds: float = 2.0
 ) -> dict[str, Measurement]:  # fmt: skip
-    """The times of one call of each program on its arguments; all take turns, for about `seconds`.
+    """Returns the times of one call of each program on its arguments; all take turns, for about `seconds`.
 
     What a program writes is restored before each turn, and at the end.
 

@@ -1,9 +1,9 @@
-"""What a program has to do at least: the bytes that it must move and the arithmetic that it makes, found in one run.
+"""The least work of a program: the bytes that it must move and its arithmetic, counted in one run.
 
-Bytes are counted for the whole program, not for each op: every tensor that comes in and is read, and every result, once.
-That is what a perfect fusion would move, and the same number for all competitors, so that their speeds can be compared.
-Arithmetic is counted op by op in the run: as many additions and multiplications as the float32 code of this package's
-kernels has for an element, and two for each term of a matrix product. Ops that are not known are named, not guessed.
+Bytes are counted for the whole program, not for each op: every input tensor that is read, and every result, once. A perfect
+fusion would move exactly these, and the number is the same for all competitors, so that their speeds can be compared.
+Arithmetic is counted op by op in the run: as many additions and multiplications per element as the float32 code of this
+package's kernels has, and two for each term of a matrix product. Unknown ops are listed, not guessed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from irscope.runtime.executor import flatten
 __all__ = ["Workload", "bytes_of", "flops_of", "workload"]
 
 _WITHOUT_EXPRESSION: Final = {"aten::native_batch_norm": 4}
-"""Additions and multiplications for an element, of ops whose arithmetic no expression tells; others make one."""
+"""Additions and multiplications per element of ops without an expression; other ops count one."""
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")
 _FREE: Final = ("view", "memory", "container", "scalar", "control", "random")
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The least that a run of a program moves, and the arithmetic that it makes."""
+    """The least bytes that a run of a program moves, and its arithmetic."""
 
     bytes: int
     flops: int
@@ -39,12 +39,12 @@ class Workload:
 
     @property
     def intensity(self) -> float:
-        """Arithmetic for a byte."""
+        """The arithmetic per byte."""
         return self.flops / self.bytes if self.bytes else 0.0
 
 
 def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) -> Workload:
-    """Count one run of a program on arguments that the library owns; what the run writes, it writes into them.
+    """Counts one run of a program on arguments that the library owns; the run may write them.
 
     >>> import numpy as np
     >>> from irscope.ir.text.parser import parse
@@ -69,7 +69,7 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
 
 
 class _Counting:
-    """A library that counts the arithmetic of what it runs."""
+    """A library that counts the arithmetic of the nodes it runs."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -98,7 +98,7 @@ class _Counting:
 
 
 def flops_of(node: Node, operands: Sequence[Any], result: Any) -> int | None:
-    """Additions and multiplications that a node has made of its operands; None for an op that is not known."""
+    """Returns the additions and multiplications of a node on its operands; None for an unknown op."""
     category = category_of(node)
     if category in _FREE:
         return 0
@@ -125,7 +125,7 @@ def _flops(node: Node, category: str, given: Sequence[Any], operands: list[tuple
 
 
 def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
-    """Additions and multiplications of an op for an element, by its expression."""
+    """Returns the additions and multiplications of an op per element, by its expression."""
     op, schema = op_of(node), schema_of(node)
     if op is None or schema is None or op.expression is None:
         return _WITHOUT_EXPRESSION.get(node.op, 1)
@@ -133,20 +133,20 @@ def _flops_at_a_point(node: Node, operands: Sequence[Any]) -> int:
     for index, argument in enumerate(schema.arguments):
         operand = operands[index] if index < len(operands) else argument.default
         is_tensor = hasattr(operand, "shape") and hasattr(operand, "dtype")
-        if is_tensor and argument.name in op.operand_axes:  # one for a channel: as good as a number
+        if is_tensor and argument.name in op.operand_axes:  # one value per channel counts like a number
             operand = number(index, "float32")
         elif is_tensor:
             operand = input_element(index, "float32", rank=len(operand.shape))
         given[argument.name] = operand
     try:
         made = op.expression(**given)
-    except NoExpression:  # of floats, or at all
+    except NoExpression:  # none for floats, or none at all
         return 1
     return max(1, flops_at_a_point(made if isinstance(made, tuple) else (made,)))
 
 
 def bytes_of(values: Sequence[Any]) -> int:
-    """The bytes that tensors among the values occupy, memory that several share counted once for each shape of view."""
+    """Returns the bytes of the tensors among the values; shared memory is counted once for each address and size of view."""
     seen = {}
     for leaf in _tensors(values):
         if hasattr(leaf, "data_ptr"):

@@ -1,13 +1,14 @@
-"""What of a library op's time is the call: from Python into the op and back, before it begins and after it has ended.
+"""The share of the Python call in a library op's time: the way from Python into the op and back.
 
-A profile times an op as a user waits for it, the call from Python included: its arguments are looked at, and its result becomes an
-object. Other profilers' clocks start inside of the op. For ops of a microsecond the call is half of the time, and it is not the same for
-all: a keyword takes longer than an operand.
+A profile times an op as a user experiences it, including the call from Python, which parses arguments and wraps the result in
+an object. Other profilers' clocks start inside the op. For ops of a microsecond the call is half of the time, and it varies
+between ops: a keyword argument takes longer than an operand.
 
-It is measured by running one op many times in a row on the tensors that it met, twice: as the profiled program calls it, and in a
-loop of torch's own interpreter, which calls the same op without Python. Both find their operands in the caches and do the same work,
-so that the difference is the call. Of it the share is kept, and not the nanoseconds: both runs take turns, so that the share is right
-on a machine that is slower now than it was during the profile. One op of each equivalence class is measured so.
+It is measured by running one op many times in a row on the tensors that it had in the run, twice: as the profiled program
+calls it, and in a loop of torch's own interpreter, which calls the same op without Python. Both find their operands in the
+caches and do the same work, so the difference is the call. The result is kept as a share, not in nanoseconds: both runs take
+turns, so the share holds even on a machine that is slower now than during the profile. One op of each equivalence class is
+measured in this way.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ if TYPE_CHECKING:
 __all__ = ["call_shares", "calls_table"]
 
 _LONGEST_NS: Final = 100e3
-"""Of a longer op the call is not worth measuring: it is less than the spread."""
+"""The longest time of an op whose call is measured: for longer ones the call is less than the spread."""
 _FEW: Final = 8
 _MANY: Final = 48
-"""Calls in a row; the slope between the two leaves out what comes before and after."""
+"""Calls in a row; the slope between the two excludes the overhead before and after."""
 _ROUNDS: Final = 15
 _WARM: Final = 8
 
 
 def call_shares(readings: Readings) -> dict[int, float]:
-    """What part of the time is the call, by class number, of those classes of short ops of torch that could be measured.
+    """Returns the share of the call by class number, for those classes of short torch ops that could be measured.
 
     Runs the program once more. Raises ArgumentError for a program that did not run op by op through torch on a processor.
     """
     measured = readings.measured
     if not measured.is_torch or measured.device != "cpu":
-        what = "the call from Python can be told from the op only where torch runs the program on a processor"
-        raise ArgumentError(what, hint="p.table() has what each node takes, its call included")
+        what = "the call from Python can be separated from the op only where torch runs the program on a processor"
+        raise ArgumentError(what, hint="p.table() has the time of each node, its call included")
     numbers = readings.class_numbers("op by op")
     first: dict[int, Node] = {}
     for row in readings.rows("op by op"):
@@ -60,13 +61,13 @@ def call_shares(readings: Readings) -> dict[int, float]:
     operands = _operands(readings, set(first.values()))
     found: dict[int, float] = {}
     for number, node in first.items():
-        with suppress(IrscopeError, RuntimeError):  # what torch's interpreter does not take is left out
+        with suppress(IrscopeError, RuntimeError):  # ops that torch's interpreter rejects are left out
             found[number] = without_gradients(_torch(), _call_share, readings.graph("op by op"), node, operands[node])
     return found
 
 
 def calls_table(readings: Readings, of_calls: Mapping[int, float]) -> pd.DataFrame:
-    """One row for each class of equal library ops, the one that takes longest by itself first."""
+    """Returns one row for each class of equal library ops, the one with the longest own time first."""
     import pandas as pd
 
     numbers = readings.class_numbers("op by op")
@@ -101,7 +102,7 @@ def _torch() -> Any:
 
 
 def _operands(readings: Readings, wanted: set[Node]) -> dict[Node, list[Any]]:
-    """What some nodes met in a run."""
+    """Returns the operands that some nodes had in a run."""
     way, found = readings.way("op by op"), {}
     code = way.code
     if code is None:
@@ -155,7 +156,7 @@ def _timed(runs: Sequence[Callable[[], object]]) -> list[list[int]]:
 
 
 def _type_of(operand: Any) -> Type | None:
-    """Of what is given to a program at each call; None for what stands in it."""
+    """Returns the type of an operand that is passed to a program at each call; None for one that is part of the program."""
     is_tensor = _torch().is_tensor
     if is_tensor(operand):
         return TENSOR
@@ -165,7 +166,7 @@ def _type_of(operand: Any) -> Type | None:
 
 
 def _begun(builder: GraphBuilder, graph: Graph, node: Node, operands: Sequence[Any]) -> list[Value]:
-    """The operands of a node as inputs and constants of a new program."""
+    """Returns the operands of a node as inputs and constants of a new program."""
     values = []
     for place_, (value, operand) in enumerate(zip(node.inputs, operands, strict=True)):
         type, maker = _type_of(operand), graph.producer.get(value)
@@ -179,8 +180,10 @@ def _begun(builder: GraphBuilder, graph: Graph, node: Node, operands: Sequence[A
 
 
 def _repeated(graph: Graph, node: Node, operands: Sequence[Any], count: int) -> Graph:
-    """A node so many times in a row. Only the last results are given back: the others die at once, as they do in the loop, and leave
-    their memory to the next. With all of them alive a result of half a megabyte took twice the time of its op to be written."""
+    """Returns a graph that runs a node `count` times in a row.
+
+    Only the last results are returned: the others die at once, as in the loop, and leave their memory to the next. With all of
+    them alive, writing a result of half a megabyte took twice the time of its op."""
     builder = GraphBuilder("repeated")
     inputs = _begun(builder, graph, node, operands)
     types = [value.type for value in node.outputs]
@@ -189,7 +192,7 @@ def _repeated(graph: Graph, node: Node, operands: Sequence[Any], count: int) -> 
 
 
 def _looped(graph: Graph, node: Node, operands: Sequence[Any]) -> Graph:
-    """The same as a loop, which carries its last results so that none is left out."""
+    """Returns the same as a loop, which carries its last results so that no iteration is removed."""
     builder = GraphBuilder("looped")
     trips = builder.input("trips", INT)
     inputs = _begun(builder, graph, node, operands)

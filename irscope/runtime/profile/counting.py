@@ -1,7 +1,7 @@
-"""What each node of one run reads, writes, computes and allocates: counted while it runs, on the tensors that it meets.
+"""Counts of each node's reads, writes, arithmetic and allocations, taken on the tensors of one run.
 
-A view moves nothing, an op that writes in place moves its operands and what it writes. Of a table that is looked up in only
-as much is read as is taken out. An operand that is expanded counts with the memory that it has.
+A view moves nothing; an in-place op moves its operands and the elements it writes. A lookup reads only as much of its table
+as it returns. An expanded operand counts with the memory that it occupies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OVERWRITES: Final = (
     "aten::uniform_",
     "aten::bernoulli_",
 )
-"""Ops that do not read what they write."""
+"""Ops that do not read the memory they write."""
 _LOOKS_UP: Final = (
     "aten::embedding",
     "aten::index_select",
@@ -41,7 +41,7 @@ _LOOKS_UP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TensorFacts:
-    """A tensor as an op met it."""
+    """The layout of a tensor in an op."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -51,7 +51,7 @@ class TensorFacts:
 
     @property
     def elements(self) -> int:
-        """Those that its memory has: expanded dimensions count once."""
+        """The number of elements in memory: expanded dimensions count once."""
         count = 1
         for size, stride in zip(self.shape, self.strides, strict=True):
             count *= size if stride else min(size, 1)
@@ -63,7 +63,7 @@ class TensorFacts:
 
     @property
     def full_bytes(self) -> int:
-        """Those that a dense copy has."""
+        """The bytes of a dense copy."""
         count = self.itemsize
         for size in self.shape:
             count *= size
@@ -71,7 +71,7 @@ class TensorFacts:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The dimensions that count, from the one with the largest stride to the one with the smallest."""
+        """The dimensions of more than one element, from the largest stride to the smallest; expanded ones are left out."""
         moving = [
             dim for dim, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if size > 1 and stride
         ]
@@ -80,7 +80,7 @@ class TensorFacts:
 
 @dataclass(slots=True)
 class NodeCost:
-    """What one node did in one run."""
+    """The cost of one node in one run."""
 
     calls: int = 0
     read_bytes: int = 0
@@ -90,12 +90,12 @@ class NodeCost:
     """Whether its arithmetic is known."""
     allocated_bytes: int = 0
     live_bytes: int = 0
-    """The most that tensors of the run took when it had run."""
+    """The most bytes of the run's tensors that were alive right after it ran."""
     operands: tuple[TensorFacts | None, ...] = ()
-    """At its first call; None for what is no tensor."""
+    """At its first call; None for an operand that is not a tensor."""
     results: tuple[TensorFacts | None, ...] = ()
     shares_memory: bool = False
-    """Whether its result lies in an operand's memory."""
+    """Whether its result shares an operand's memory."""
 
     @property
     def bytes(self) -> int:
@@ -104,7 +104,7 @@ class NodeCost:
 
 @dataclass(eq=False)
 class Counter:
-    """Watches runs of one program; give `watch` to `StampedCode.observer`."""
+    """Counts the runs of one program; assign `watch` to `StampedCode.observer`."""
 
     costs: dict[int, NodeCost] = field(default_factory=dict)
     """By the node's id."""
@@ -113,7 +113,7 @@ class Counter:
     peak_bytes: int = 0
 
     def watch(self, code: FlatCode, slots: Slots) -> Any:
-        """What is told the position of each instruction that has run."""
+        """Returns the callback that gets the position of each instruction that has run."""
         memory = PeakMemory(code, slots)
         self.costs.clear()
         self.curve.clear()
@@ -154,7 +154,7 @@ def _count(cost: NodeCost, node: Node, inputs: Sequence[Any], outputs: Sequence[
         cost.is_counted = cost.is_counted and flops is not None
         cost.flops += flops or 0
         if category_of(node) in _MOVES_NOTHING or (shares and not writes):
-            return  # a reshape or a `contiguous` that has to copy shares nothing
+            return  # a reshape or a `contiguous` that copies does not share
     written = bytes_of(outputs)
     if not outputs and writes:
         written = bytes_of(inputs[:1])
@@ -182,7 +182,7 @@ def _facts(value: Any) -> TensorFacts | None:
 
 
 def _shares(inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
-    """Whether a result lies in the memory of an operand."""
+    """Checks whether a result shares the memory of an operand."""
     given = {place for value in inputs for place in _storages(value)}
     return any(place in given for value in outputs for place in _storages(value))
 

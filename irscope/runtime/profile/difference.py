@@ -1,9 +1,9 @@
-"""Two profiles beside each other: pieces that compute the same are matched, whatever they are called.
+"""The difference of two profiles: pieces that compute the same are matched, whatever their names.
 
 Two nodes match if their fingerprints by dedup are equal (groups as a whole, other nodes with their constants); where a class
-has several members, all of them count together. What has no partner then is matched by a relation that forgets sizes and
-strides: the same op on other tensors. What is left is new, or gone. Something is slower or faster only if
-the middle halves of its runs do not overlap.
+has several members, they count together. Nodes without a match are then matched by a relation that ignores sizes and
+strides: the same op on other tensors. The remaining nodes are new, or gone. A class counts as slower or faster only if the
+middle halves of its runs do not overlap.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ class Matched:
 
     @property
     def change_ns(self) -> float:
-        """What it takes more."""
+        """The increase of its time."""
         return self.after_time.median - self.before_time.median
 
 
 @dataclass(frozen=True)
 class ProfileDifference:
-    """What is slower or faster in a second profile."""
+    """The classes of pieces that are slower or faster in a second profile."""
 
     name: str
     classes: tuple[Matched, ...]
-    """Those that change most first."""
+    """Largest change first."""
     before: Spread
-    """A whole call."""
+    """The time of a whole call in the first profile."""
     after: Spread
     warnings: tuple[str, ...]
-    """Where the two were measured otherwise."""
+    """Differences in how the two were measured."""
 
     def table(self) -> pd.DataFrame:
-        """One row per class of pieces, those that change most first."""
+        """Returns one row per class of pieces, the largest change first."""
         with loading("pandas"):
             import pandas as pd
 
@@ -72,8 +72,8 @@ class ProfileDifference:
         return pd.DataFrame(cells, columns=list(_COLUMNS))
 
     def __repr__(self) -> str:
-        told = self.after.against(self.before)
-        lines = [f"{self.name}: {time_words(self.before.median)} → {time_words(self.after.median)} a call ({told})"]
+        verdict = self.after.against(self.before)
+        lines = [f"{self.name}: {time_words(self.before.median)} → {time_words(self.after.median)} a call ({verdict})"]
         for each in self.classes[:10]:
             if each.verdict == "the same":
                 continue
@@ -106,7 +106,7 @@ def _cells(each: Matched) -> dict[str, Any]:
 
 
 def difference(before: Readings, after: Readings, way: str | None) -> ProfileDifference:
-    """Match two profiles, run the same way. Raises ArgumentError for what is no profile."""
+    """Matches two profiles of the same way. Raises ArgumentError for an argument that is not a profile."""
     if not isinstance(after, Readings):
         raise ArgumentError(f"a profile is compared with a profile, not with {type(after).__name__}", hint="p.diff(q)")
     label = way or (before.main if before.main in after.ways else "op by op")
@@ -124,7 +124,7 @@ _Classes = dict[str, tuple[tuple[NodeRow, ...], Spread]]
 
 
 def _classes(before: Readings, after: Readings, label: str) -> list[_Classes]:
-    """The classes of both, those that compute the same under one key."""
+    """Returns the classes of both, with pieces that compute the same under one key."""
     both = (before, after)
     keys = [[piece_key(each.graph(label), row.node) for row in each.rows(label)] for each in both]
     shared = set(keys[0]) & set(keys[1])

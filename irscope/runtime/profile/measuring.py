@@ -1,9 +1,9 @@
-"""Running a program in its ways by turns until the order of what is slow is sure, or the time is up.
+"""The measurement of a program in several ways, by turns until the order of its slow nodes is sure, or the time is up.
 
 All ways take turns, in another order each time, as in `irs.compare`: a call of the plain program for the whole, and a call
 that leaves stamps for the parts. Arguments that the program writes are restored before each. A Ctrl-C ends the
-measurement and keeps what there is, once the program has run as it was written, also while the fused one is compiled: a
-way without a run is left out.
+measurement and keeps its results, once the original program has run, even while the fused one is compiled: a way
+without a run is left out.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ __all__ = ["Measured", "measured"]
 _LEAST_TURNS: Final = 7
 _MOST_TURNS: Final = 300
 _SHORTEST_TURN: Final = 200e-6
-"""Seconds that the plain calls of a turn should take at least."""
+"""The least seconds of the plain calls in a turn."""
 _MOST_CALLS: Final = 100
 HOTTEST: Final = 10
-"""How many of the slowest nodes must have a sure order."""
+"""The number of slowest nodes whose order must be sure."""
 
 
 @dataclass(eq=False)
 class Measured:
-    """What was run, and how."""
+    """The programs that were measured, and how."""
 
     original: Graph
-    """The program as it was written."""
+    """The original program."""
     fusion: Fusion | None
-    """What became of it; None where it was fused before."""
+    """Its fusion; None where the program was fused before."""
     ways: dict[WayName, Way]
     device: str
     is_torch: bool
@@ -71,7 +71,7 @@ def measured(
     seconds: float,
     exact: Exact = None,
 ) -> Measured:
-    """Run a program op by op and fused, for about so many seconds."""
+    """Runs a program op by op and fused, for about `seconds` seconds."""
     if not seconds > 0:
         raise ArgumentError(f"the time to measure for must be positive, not {seconds!r} seconds", hint="seconds=2 is usually enough")
     original, fusion, makers, device = _programs(program, device, exact)
@@ -87,7 +87,7 @@ def measured(
 def _programs(
     program: Graph | Fusion | Executable, device: str | None, exact: Exact
 ) -> tuple[Graph, Fusion | None, dict[WayName, Callable[[], Executable]], str]:
-    """The program as it was written, its fusion, what compiles each way, and for which device."""
+    """Returns the original program, its fusion, a function that compiles each way, and the device."""
     fusion = None
     if isinstance(program, Executable):
         original = fused = program.graph
@@ -136,7 +136,7 @@ def _measured(
 def _warm(
     makers: dict[WayName, Callable[[], Executable]], args: tuple[Any, ...], state: ArgumentSnapshot, device: str, is_torch: bool
 ) -> dict[WayName, Way]:
-    """The ways, compiled and called. Each has one turn at once: an interrupt while the next one is compiled keeps those before."""
+    """Returns the ways, compiled and called. Each runs one turn at once, so that an interrupt during the next compile keeps it."""
     ways: dict[WayName, Way] = {}
     try:
         for label, make in makers.items():
@@ -159,7 +159,7 @@ def _take_turns(
     seconds: float,
     step: Callable[[], object],
 ) -> tuple[int, bool]:
-    """How many turns there were, the first included, and whether an interrupt ended them."""
+    """Returns the number of turns, the first included, and whether an interrupt ended them."""
     start, turns, shown = time.perf_counter(), 1, 0
     order = list(ways)
     try:
@@ -183,7 +183,7 @@ def _take_turns(
 
 
 def _turn(way: Way, args: Sequence[Any], state: ArgumentSnapshot, calls: int, parts_first: bool = False) -> None:
-    """The whole and the parts, in the other order every second turn: what runs second finds its weights in the caches."""
+    """Runs the whole and the parts, in reverse order every second turn: the second to run finds its weights in the caches."""
     if not parts_first:
         state.restore()
         way.run_whole(args, calls)
@@ -196,7 +196,7 @@ def _turn(way: Way, args: Sequence[Any], state: ArgumentSnapshot, calls: int, pa
 
 
 def unsure(way: Way) -> list[int]:
-    """The rows among the slowest whose order to the next is not sure."""
+    """Returns the rows among the slowest whose order relative to the next is not sure."""
     return sure_order(way.busy, way.order_by_time()[: HOTTEST + 1]) if way.runs else []
 
 
@@ -212,18 +212,18 @@ def _without_gradients(work: Callable[[], Measured]) -> Measured:
 
 
 def _forced_switches() -> int:
-    """How often other programs took the processor away from this one."""
+    """Returns how often the system has switched this process out in favour of others."""
     try:
         import resource
-    except ImportError:  # on Windows nobody counts
+    except ImportError:  # Windows has no such counter
         return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _warnings(switches: int, seconds: float) -> tuple[str, ...]:
     found = []
-    if told := busy().strip():
-        found.append(told)
+    if warning := busy().strip():
+        found.append(warning)
     if switches > 50 * max(seconds, 0.1):
         found.append(f"Other programs took the processor away {switches} times in {seconds:.1f} s: quartiles are wide.")
     return tuple(found)

@@ -1,4 +1,4 @@
-"""What was measured of a program, node by node, and every way to look at it."""
+"""The profile of a program, node by node, with its tables, remarks and exports."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = ["Profile"]
 
 
 class Profile(Readings):
-    """Where the time, the bytes and the memory of a program go; `irs.profile` makes it.
+    """The time, traffic and memory of a program by node; `irs.profile` returns it.
 
-    `p.table(by="line")` sums, `p.top(10)` has the slowest nodes, `p.remarks` what would help, `p.try_(remark)` tries it,
-    `p.diff(q)` compares two, `p.save("x.json")` writes a trace. Times are medians over runs, with their quartiles; what
-    measuring costs is taken off.
+    `p.table(by="line")` sums, `p.top(10)` has the slowest nodes, `p.remarks` suggests improvements, `p.try_(remark)` tries one,
+    `p.diff(q)` compares two, `p.save("x.json")` writes a trace. Times are medians over runs, with their quartiles; the cost
+    of measuring is subtracted.
     """
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
     def table(self, by: By = "node", *, way: str | None = None) -> pd.DataFrame:
-        """A tidy table of one way (`"op by op"` or `"fused"`): one row for each node, fusion group, op, module, line or class.
+        """Returns a tidy table of one way (`"op by op"` or `"fused"`), a row for each node, fusion group, op, module, line or class.
 
         Raises ArgumentError for another `by`, or for a way that was not run.
         """
@@ -49,29 +49,29 @@ class Profile(Readings):
         return group_table(self) if by == "group" else summed_table(self, label, by)
 
     def top(self, count: int = 10, *, way: str | None = None) -> pd.DataFrame:
-        """The slowest nodes; `.attrs["order"]` says how far their order is sure."""
+        """Returns the slowest nodes; `.attrs["order"]` says whether their order is sure."""
         table = self.table("node", way=way).sort_values("ms", ascending=False, kind="stable").head(count)
         table.attrs["order"] = self.order(way)
         return table
 
     def order(self, way: str | None = None) -> str:
-        """Whether the order of the ten slowest nodes is sure, in a sentence."""
+        """Says in a sentence whether the order of the ten slowest nodes is sure."""
         measured = self.way(way)
         doubtful = unsure(measured)
         shown = min(10, len(measured.nodes))
         if not doubtful:
             return f"the order of the {plural(shown, 'slowest node')} is sure, after {plural(measured.runs, 'run')}"
         names = {row.node.id: row.name for row in self.rows(way)}
-        told = ", ".join(names[measured.nodes[index].id] for index in doubtful[:3])
+        names_text = ", ".join(names[measured.nodes[index].id] for index in doubtful[:3])
         more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
-        return f"the order is not sure after {plural(measured.runs, 'run')}: {told}{more} may come after the next; measure longer"
+        return f"the order is not sure after {plural(measured.runs, 'run')}: {names_text}{more} may come after the next; measure longer"
 
     def calls(self) -> pd.DataFrame:
-        """The ops of the library, op by op: of each class of equal ones what its nodes take (`ms`), what of that is the call from Python
-        (`call ms`), and what the op takes by itself (`own ms`, with quartiles), which is what a profiler inside of torch sees.
+        """Splits the time of library ops, op by op: for each class of equal ops its nodes' time (`ms`), the part of the call from
+        Python (`call ms`), and the op's own time (`own ms`, with quartiles), which is what a profiler inside torch sees.
 
-        Measured at the first call, in some milliseconds a class; `call ms` is empty for ops of over 100 µs a call, and for those that
-        cannot be repeated. Raises ArgumentError where torch does not run the program, or a GPU does.
+        Measured at the first call, in a few milliseconds per class; `call ms` is empty for ops of over 100 µs a call, and for
+        those that cannot be repeated. Raises ArgumentError unless torch runs the program on a processor.
         """
         return calls_table(self, self._call_shares)
 
@@ -81,8 +81,8 @@ class Profile(Readings):
 
     @property
     def parts(self) -> pd.DataFrame:
-        """What each way's time consists of, in ms: compiling, the first call, warming up, a call; in the call its entry, nodes,
-        gaps and end; and what measuring costs."""
+        """The parts of each way's time, in ms: compiling, the first call, warming up, a call; within the call its entry, nodes,
+        gaps and end; and the cost of measuring."""
         with loading("pandas"):
             import pandas as pd
 
@@ -103,13 +103,13 @@ class Profile(Readings):
 
     @cached_property
     def remarks(self) -> tuple[Remark, ...]:
-        """What would help, what brings most first: each with a number, the evidence and its line."""
+        """Possible improvements, the largest gain first: each with a number, the evidence and its line."""
         from irscope.runtime.profile.advice import remarks_of
 
         return remarks_of(self)
 
     def try_(self, remark: Remark | int, *, seconds: float = 1.0) -> Trial:
-        """Apply a remark (or the one of this number) to the program and measure both in turn. Raises ArgumentError for one
+        """Applies a remark (or the one of this number) to the program and measures both in turn. Raises ArgumentError for one
         that only the author of the source can follow."""
         from irscope.runtime.profile.trial import trial
 
@@ -120,7 +120,7 @@ class Profile(Readings):
         return trial(self, remark, seconds)
 
     def diff(self, other: Profile, *, way: str | None = None) -> ProfileDifference:
-        """What is slower or faster in another profile: of another version, machine or policy."""
+        """Returns the classes of nodes that are slower or faster in another profile: of another version, machine or policy."""
         from irscope.runtime.profile.difference import difference
 
         return difference(self, other, way)
@@ -128,13 +128,13 @@ class Profile(Readings):
     # -- for other tools ----------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write a trace that Chrome and Perfetto open: a run of each way, with its lanes and its memory."""
+        """Writes a trace that Chrome and Perfetto open: a run of each way, with its lanes and its memory."""
         from irscope.runtime.profile.traces import chrome_trace
 
         return _written(Path(path), chrome_trace(self))
 
     def to_speedscope(self, path: str | Path | None = None) -> dict[str, Any]:
-        """A run of each way in speedscope's format: modules and lines as the stack; written to a file if one is named."""
+        """Returns a run of each way in speedscope's format: modules and lines as the stack; writes it to a file if one is named."""
         from irscope.runtime.profile.traces import speedscope
 
         made = speedscope(self)
@@ -145,12 +145,12 @@ class Profile(Readings):
     # -- words --------------------------------------------------------------------------------------------------------
 
     def caption(self) -> str:
-        """On what, and how it was measured."""
+        """Returns the machine and the settings of the measurement."""
         here = self.environment
         costs = max((way.watch.cost for way in self.ways.values()), default=0.0)
         runs = ", ".join(f"{plural(way.runs, 'run')} {label}" for label, way in self.ways.items())
         peak = ", ".join(f"{byte_count(way.counter.peak_bytes)} {label}" for label, way in self.ways.items())
-        threads = self._threads_told()
+        threads = self._thread_text()
         stopped = "Interrupted: fewer runs than wanted. " if self.is_interrupted else ""
         return (
             f"{stopped}{here['cpu']}, {plural(int(here['threads']), 'thread')}, {here['allocator']}. Medians and quartiles of {runs}; "
@@ -158,12 +158,12 @@ class Profile(Readings):
             f"{self.order()[0].upper()}{self.order()[1:]}." + "".join(f" {warning}" for warning in self.warnings)
         )
 
-    def _threads_told(self) -> str:
+    def _thread_text(self) -> str:
         if self.device != "cpu" or int(self.environment["threads"]) == 1:
             return ""
         most = max((step.threads for way in self.ways.values() for step in way.timeline()), default=1)
         ours = f"Kernels run on up to {plural(most, 'thread')}" if most > 1 else "Kernels run on one thread"
-        return f"{ours}; how the library shares out its own ops is not told. "
+        return f"{ours}; how the library splits its own ops is unknown. "
 
     def __repr__(self) -> str:
         lines = [f"{self.name} on {self.device}: {self.verdict()}"]
@@ -174,22 +174,22 @@ class Profile(Readings):
             copy = f"{row.copy_ns / took.median:.0%}" if took.median and row.copy_ns else ""
             peak = f"{row.flops_ns / took.median:.0%}" if took.median and row.flops_ns else ""
             where = place(row.node)
-            told = f"{row.name} = {row.node.op}" + (f"  {Path(where.file).name}:{where.line}" if where else "")
+            text = f"{row.name} = {row.node.op}" + (f"  {Path(where.file).name}:{where.line}" if where else "")
             spread = f"{time_words(took.low)} – {time_words(took.high)}"
-            lines.append(f"{'':2}{time_words(took.median):>10}{spread:>22}{row.share:>8.1%}{copy:>9}{peak:>9}  {told}")
+            lines.append(f"{'':2}{time_words(took.median):>10}{spread:>22}{row.share:>8.1%}{copy:>9}{peak:>9}  {text}")
         lines += ["what would help"] if self.remarks else []
         lines += [f"  {number}. {remark}" for number, remark in enumerate(self.remarks[:5])]
         return "\n".join([*lines, self.caption()])
 
     def verdict(self) -> str:
-        """The first answer: how long, and what fusing does."""
+        """Returns the first answer: the time of a call, and the effect of fusing."""
         if len(self.ways) == 1:
             return f"{time_words(self.total().median)} a call"
         before, after = self.total("op by op"), self.total("fused")
-        told = after.against(before)
+        change = after.against(before)
         times = before.median / after.median if after.median else 1.0
         faster = f"{times:.2g}× as fast" if times < 99.5 else f"{times:,.0f}× as fast"
-        ratio = {"faster": faster, "the same": "their quartiles overlap"}.get(told, told)
+        ratio = {"faster": faster, "the same": "their quartiles overlap"}.get(change, change)
         return f"{time_words(before.median)} a call op by op, {time_words(after.median)} fused ({ratio})"
 
 

@@ -1,4 +1,4 @@
-"""What was measured of a program, by way and node: the numbers that tables, remarks and traces are made of."""
+"""The measurements of a program, by way and node, from which tables, remarks and traces are built."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Readings:
         self.name = measured.original.name
         self.device = measured.device
         self.ways: Mapping[str, Way] = {str(label): way for label, way in measured.ways.items()}
-        """`"op by op"`: the program as it was written. `"fused"`: with its groups as kernels, if it has any."""
+        """`"op by op"`: the original program. `"fused"`: with its groups as kernels, if it has any."""
         self.environment = measured.environment
         """The processor, threads, load, versions and allocator: plain JSON."""
         self.warnings = measured.warnings
-        """What made the times unreliable."""
+        """The conditions that made the times unreliable."""
         self._rows: dict[str, list[NodeRow]] = {}
         self._row_of: dict[str, dict[int, NodeRow]] = {}
 
@@ -37,48 +37,48 @@ class Readings:
 
     @property
     def main(self) -> str:
-        """The way that is shown where none is named: fused, if there are groups."""
+        """The default way: fused if there are groups."""
         return "fused" if "fused" in self.ways else "op by op"
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether a Ctrl-C ended the measurement; what there was until then is here."""
+        """Whether a Ctrl-C ended the measurement; the results up to then are kept."""
         return self.measured.is_interrupted
 
     def total(self, way: str | None = None) -> Spread:
-        """A whole call, in nanoseconds."""
+        """Returns the time of a whole call, in nanoseconds."""
         return self.way(way).total
 
     def graph(self, way: str | None = None) -> Graph:
-        """The program that ran this way."""
+        """Returns the program that ran this way."""
         return self.way(way).graph
 
     def rows(self, way: str | None = None) -> list[NodeRow]:
-        """A record for each node that ran, in program order."""
+        """Returns a record for each node that ran, in program order."""
         label = self.label(way)
         if label not in self._rows:
             self._rows[label] = node_rows(self.ways[label], self.speeds, self._group_of, self._group_flops)
         return self._rows[label]
 
     def row_of(self, id: int, way: str | None = None) -> NodeRow | None:
-        """The record of one node, by its id; None for what did not run."""
+        """Returns the record of one node, by its id; None for a node that did not run."""
         label = self.label(way)
         if label not in self._row_of:
             self._row_of[label] = {row.node.id: row for row in self.rows(label)}
         return self._row_of[label].get(id)
 
     def class_numbers(self, way: str | None = None) -> dict[int, int]:
-        """The number of each node's equivalence class, by the node's id."""
+        """Returns the number of each node's equivalence class, by the node's id."""
         return class_numbers(self.graph(way), self.rows(way))
 
     @cached_property
     def speeds(self) -> Speeds:
-        """What the machine can do at most."""
+        """The limits of the machine."""
         return Speeds(int(self.environment["threads"]), self.device)
 
     @cached_property
     def members(self) -> Mapping[int, list[Node]]:
-        """The nodes of the program as it was written that run in each group, by the group's id."""
+        """The nodes of the original program that run in each group, by the group's id."""
         found: dict[int, list[Node]] = {}
         fusion = self.measured.fusion
         if fusion is None:
@@ -99,12 +99,12 @@ class Readings:
         return {row.node.id: row for row in self.rows("op by op")}
 
     def before_ns(self, node: Node) -> float:
-        """What a node takes op by op."""
+        """Returns the nanoseconds of a node op by op."""
         row = self._before.get(node.id)
         return 0.0 if row is None else row.self_time.median
 
     def cost(self, node: Node) -> NodeCost:
-        """What a node moves and computes op by op."""
+        """Returns the cost of a node op by op."""
         row = self._before.get(node.id)
         return NodeCost() if row is None else row.cost
 
@@ -113,18 +113,18 @@ class Readings:
         return sum(way.cost(node).flops for node in self.members.get(group.id, ()))
 
     def group_before(self, group: Node) -> Spread:
-        """What a group's nodes take one by one, together."""
+        """Returns the total time of a group's nodes, one by one."""
         way = self.ways["op by op"]
         wanted = {node.id for node in self.members.get(group.id, ())}
         places = [index for index, node in enumerate(way.nodes) if node.id in wanted]
         return Spread.of(way.busy[:, places].sum(axis=1)) if places else Spread(0.0, 0.0, 0.0)
 
     def way(self, label: str | None = None) -> Way:
-        """One way that was run. Raises ArgumentError for another."""
+        """Returns one way that was run. Raises ArgumentError for another."""
         return self.ways[self.label(label)]
 
     def label(self, way: str | None = None) -> str:
-        """The name of a way, the main one where none is given. Raises ArgumentError for one that was not run."""
+        """Returns the name of a way, by default the main one. Raises ArgumentError for one that was not run."""
         label = way or self.main
         if label not in self.ways:
             raise ArgumentError(f"it was not run {label!r}", hint=f"it was run {' and '.join(map(repr, self.ways))}")
@@ -132,7 +132,7 @@ class Readings:
 
 
 def time_words(ns: float) -> str:
-    """Nanoseconds with the unit that keeps them readable.
+    """Formats nanoseconds with a readable unit.
 
     >>> time_words(1234.0), time_words(12_345_678.0)
     ('1.23 µs', '12.3 ms')

@@ -1,4 +1,4 @@
-"""One record for each node that ran: its times, what it moved and computed, and where it comes from."""
+"""Records of the nodes that ran: their times, traffic, arithmetic and source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from irscope.transforms.dedup import Piece, Relation, dedup, fingerprint
 __all__ = ["LAUNCHING", "NodeRow", "class_numbers", "members_of", "node_rows", "piece_key", "place", "type_words"]
 
 LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
-"""Categories of ops that run at least one kernel of the library's."""
+"""Categories of ops that run at least one kernel of the library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +28,23 @@ class NodeRow:
 
     node: Node
     name: str
-    """As it is printed: `%y`, or the op where it gives nothing."""
+    """As it is printed: `%y`, or the op if it has no results."""
     self_time: Spread
     total_ns: float
-    """With what runs in its blocks."""
+    """Its time including its blocks."""
     host_ns: float
-    """The processor's part: a launch, where a GPU does the work."""
+    """The processor's part: the launch, where a GPU does the work."""
     idle_ns: float
     """How long a GPU waited for the host before it."""
     share: float
-    """Of all nodes' self times."""
+    """Its fraction of all nodes' self times."""
     trips: int | None
     launches: int
     cost: NodeCost
     copy_ns: float
-    """Of a copy that moves as many bytes; 0 where it is not known."""
+    """The time of a copy that moves as many bytes; 0 where it is unknown."""
     flops_ns: float
-    """Of its arithmetic at the machine's peak; 0 where it is not known."""
+    """The time of its arithmetic at the machine's peak; 0 where it is unknown."""
     group: int
     """The id of the fusion group that it is, or is part of; 0 for none."""
 
@@ -65,7 +65,7 @@ class NodeRow:
 def node_rows(
     way: Way, speeds: Speeds, group_of: Mapping[int, int], flops_of_group: Callable[[Node], int]
 ) -> list[NodeRow]:
-    """A record for each node of a way, in textual order. The arithmetic of a group is that of its nodes one by one."""
+    """Returns a record for each node of a way, in textual order. The arithmetic of a group is that of its nodes one by one."""
     busy, host, idle = way.busy, way.host, way.idle
     nodes = way.nodes
     if not way.runs:
@@ -92,7 +92,7 @@ def node_rows(
 
 
 def _launches(node: Node, cost: NodeCost) -> bool:
-    """Whether an op of the library runs a kernel: a view that has to copy does."""
+    """Checks whether a library op runs a kernel: a view that has to copy does."""
     category = category_of(node)
     return category in LAUNCHING or (category == "view" and cost.written_bytes > 0)
 
@@ -102,7 +102,7 @@ def _name(graph: Graph, node: Node) -> str:
 
 
 def _totals(graph: Graph, nodes: Sequence[Node], own: np.ndarray[Any, Any]) -> dict[Node, float]:
-    """Own time and that of all blocks; a node comes before those of its blocks."""
+    """Returns own time plus that of all blocks; a node comes before those of its blocks."""
     totals = {node: float(own[index]) for index, node in enumerate(nodes)}
     for node in reversed(nodes):
         owner = graph.owner.get(graph.block_of[node])
@@ -112,19 +112,19 @@ def _totals(graph: Graph, nodes: Sequence[Node], own: np.ndarray[Any, Any]) -> d
 
 
 def members_of(group: Node) -> list[Node]:
-    """The nodes of a group's blocks, in order, constants left out; groups are not nested."""
+    """Returns the nodes of a group's blocks, in order, constants left out; groups are not nested."""
     return [node for block in group.blocks for node in block.nodes if node.op != "prim::Constant"]
 
 
 def place(node: Node) -> Location | None:
-    """Where a node comes from; of a group the place of its first node that has one."""
+    """Returns the source location of a node; for a group, that of its first node that has one."""
     if node.location is not None:
         return node.location
     return next((inner.location for inner in members_of(node) if inner.location is not None), None)
 
 
 def piece_key(graph: Graph, node: Node, relation: Relation = "order") -> str:
-    """What nodes of two programs share that do the same: the fingerprint of the group, or of the node with its constants."""
+    """Returns a key that equivalent nodes of two programs share: the fingerprint of a group, or of a node with its constants."""
     if node.op in GROUPS:
         return fingerprint(Piece(node, node.blocks[0], graph, node.attrs), relation).hex()
     made = [graph.producer.get(value) for value in dict.fromkeys(node.inputs)]
@@ -136,7 +136,7 @@ def piece_key(graph: Graph, node: Node, relation: Relation = "order") -> str:
 
 
 def class_numbers(graph: Graph, rows: Sequence[NodeRow]) -> dict[int, int]:
-    """The number of each node's equivalence class, by the node's id: groups by dedup, other nodes by what they compute."""
+    """Returns the number of each node's equivalence class, by the node's id: groups by dedup, other nodes by fingerprint."""
     found: dict[int, int] = {}
     groups = dedup(graph)
     for cls in groups.classes:
@@ -150,7 +150,7 @@ def class_numbers(graph: Graph, rows: Sequence[NodeRow]) -> dict[int, int]:
 
 
 def type_words(node: Node) -> str:
-    """The element type and the extents of the first result, in a few characters."""
+    """Returns the element type and the extents of the first result, in a few characters."""
     kind = node.outputs[0].type if node.outputs else None
     if not isinstance(kind, TensorType) or kind.shape is None:
         return ""

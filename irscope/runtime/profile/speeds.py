@@ -1,7 +1,7 @@
-"""What the machine can do at most, asked for many sizes: the time of a copy, and arithmetic.
+"""The machine's limits at many sizes: the time of a copy, and of arithmetic.
 
-A copy of each size would take a second to measure; sizes are measured in steps of four, when somebody asks, and the speed
-between two steps is that of the line between them. Of a GPU no limits are measured.
+Measuring a copy of each size would take a second; sizes are measured on demand in steps of four, and the speed between two
+steps is interpolated linearly. No limits are measured for a GPU.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["Speeds"]
 _SMALLEST: Final = 1 << 14
 _LARGEST: Final = 1 << 26
 _STEP: Final = 2
-"""Of two sizes that are measured, the larger has 2 to this power times the bytes."""
+"""The logarithm to base 2 of the ratio between two measured sizes."""
 
 
 class Speeds:
-    """The limits for programs on so many threads; of other devices than the processor none.
+    """The limits for programs on a number of threads of the processor; other devices have none.
 
     >>> speeds = Speeds(1, "cpu")
     >>> speeds.copy_ns(1 << 20) > 0, Speeds(1, "cuda").copy_ns(1 << 20)
@@ -31,7 +31,7 @@ class Speeds:
         self._limits = limits(threads) if device == "cpu" else None
 
     def copy_ns(self, moved: float) -> float:
-        """Nanoseconds of a copy that moves so many bytes, read and written together; 0 where it is not known."""
+        """Returns the nanoseconds of a copy that moves this many bytes, reads and writes together; 0 where it is unknown."""
         if self._limits is None or moved <= 0:
             return 0.0
         size = min(max(moved, _SMALLEST), _LARGEST)
@@ -50,11 +50,11 @@ class Speeds:
         return size / (self._limits.copy_seconds(size) * 1e9)
 
     def flops_ns(self, flops: float) -> float:
-        """Nanoseconds that so many additions and multiplications of float32 take at least; 0 where it is not known."""
+        """Returns the least nanoseconds of this many float32 additions and multiplications; 0 where it is unknown."""
         if self._limits is None or flops <= 0:
             return 0.0
         return flops / self._limits.flops() * 1e9
 
     def roof_ns(self, moved: float, flops: float) -> float:
-        """The least that both allow."""
+        """Returns the least time that both allow."""
         return max(self.copy_ns(moved), self.flops_ns(flops))

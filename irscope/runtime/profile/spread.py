@@ -1,7 +1,7 @@
-"""What a number of measurements allows to say: their middle, their spread, and which of two is larger.
+"""Statistics of repeated measurements: their median, their spread, and which of two is larger.
 
-*One is larger than another in the same runs* if that was so in more of them than chance would allow: of `n` pairs of which
-neither is the larger, more than `n / 2 + 0.98 √n` of one kind come in one of twenty cases (the sign test). *One program is
+*One is larger than another in the same runs* if it was in more runs than chance would allow: of `n` pairs in which neither
+is generally larger, more than `n / 2 + 0.98 √n` of one kind occur in one of twenty cases (the sign test). *One program is
 faster than another* if the middle halves of their runs do not overlap.
 """
 
@@ -40,7 +40,7 @@ class Spread:
         return Spread(float(median), float(low), float(high))
 
     def against(self, other: Spread) -> Literal["faster", "slower", "the same"]:
-        """What this one is beside the other; `the same` where the middle halves overlap.
+        """Compares this one with another; `the same` where the middle halves overlap.
 
         >>> Spread(1.0, 0.9, 1.1).against(Spread(2.0, 1.5, 2.5)), Spread(1.0, 0.9, 1.6).against(Spread(2.0, 1.5, 2.5))
         ('faster', 'the same')
@@ -51,7 +51,7 @@ class Spread:
 
 
 def is_larger(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    """Whether the first is larger, of two that were measured in the same runs: more than chance would allow.
+    """Checks whether the first of two measured in the same runs is larger, more often than chance would allow.
 
     >>> is_larger(np.full(20, 2.0), np.full(20, 1.0)), is_larger(np.array([2.0, 1.0] * 10), np.array([1.0, 2.0] * 10))
     (True, False)
@@ -61,9 +61,9 @@ def is_larger(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
 
 
 def sure_order(taken: np.ndarray[Any, Any], places: Sequence[int]) -> list[int]:
-    """Those of some columns, in descending order of their medians, whose order to the next one is not sure.
+    """Returns those of some columns, in descending order of their medians, whose order relative to the next is not sure.
 
-    `taken` has a row for each run. Columns whose medians differ by less than `_EQUAL` are as good as equal.
+    `taken` has a row for each run. Columns whose medians differ by less than the fraction `_EQUAL` count as equal.
     """
     unsure = []
     for a, b in pairwise(places):

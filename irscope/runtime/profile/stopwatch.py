@@ -1,11 +1,11 @@
-"""What tells the time between the instructions of a program: a processor's clock, or events on a GPU's stream.
+"""Clocks for the time between the instructions of a program: a processor's clock, or events on a GPU's stream.
 
-On a processor an instruction is done when it returns. A GPU works behind: an instruction only puts work into the stream.
-There each stamp also leaves an event in the stream, which gets its time when the work before it is done. The host's times
-`h` and the events' times `d` are told from the first stamp, when the stream is empty, so that both clocks start together.
-The work of instruction `k` cannot have started before the work before it was done, nor before the host came to it:
+On a processor an instruction is done when it returns. A GPU runs asynchronously: an instruction only enqueues work on the
+stream. There each stamp also records an event on the stream, which gets its time when the work before it is done. The host's
+times `h` and the events' times `d` are relative to the first stamp, when the stream is empty, so both clocks start together.
+The work of instruction `k` cannot have started before the work before it was done, nor before the host reached it:
 
-    it took at most  d[k] - max(d[k-1], h[k-1]),  and the stream had nothing to do for at least  h[k-1] - d[k-1].
+    it took at most  d[k] - max(d[k-1], h[k-1]),  and the stream was idle for at least  h[k-1] - d[k-1].
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Series = np.ndarray[Any, Any]
 
 
 class Durations:
-    """How long each instruction of a run took, in nanoseconds, what stamps cost taken off."""
+    """The time of each instruction of a run, in nanoseconds, with the cost of stamps subtracted."""
 
     __slots__ = ("busy", "end", "host", "idle", "start")
 
     def __init__(self, host: Series, busy: Series, idle: Series, start: int, end: int) -> None:
         self.host = host
-        """Of the processor."""
+        """The processor's time."""
         self.busy = busy
-        """Of what the program runs on: the same on a processor, the stream's work on a GPU."""
+        """The device's time: the same on a processor, the stream's work on a GPU."""
         self.idle = idle
-        """How long a GPU waited for the host before; 0 on a processor."""
+        """The time that a GPU waited for the host before each instruction; 0 on a processor."""
         self.start = start
         """The clock at the first stamp."""
         self.end = end
@@ -44,27 +44,27 @@ class Durations:
 
 
 class Stopwatch(Protocol):
-    """Takes the time of one run after the other."""
+    """Times runs, one after the other."""
 
     @property
     def stamp(self) -> Stamp:
-        """What runs leave after each instruction."""
+        """The stamp that runs leave after each instruction."""
 
     cost: float
-    """Nanoseconds that one stamp takes."""
+    """Nanoseconds of one stamp."""
 
     @property
     def stamps(self) -> int:
-        """How many the last run left."""
+        """The number of stamps of the last run."""
 
     def start(self) -> None:
-        """Wait for the device, and forget the run before."""
+        """Waits for the device, and forgets the previous run."""
 
     def finish(self) -> object:
-        """Wait for the device."""
+        """Waits for the device."""
 
     def read(self) -> Durations:
-        """The run that is over."""
+        """Returns the times of the run that has ended."""
 
 
 class HostWatch:
@@ -100,12 +100,12 @@ class HostWatch:
 
 
 class EventWatch:
-    """Events on the stream in use, beside the processor's clock."""
+    """Events on the stream in use, together with the processor's clock."""
 
     def __init__(
         self, event: Callable[[], Any], elapsed: Callable[[Any, Any], float], wait: Callable[[], object]
     ) -> None:
-        """`event` leaves one in the stream, `elapsed` gives the milliseconds between two, `wait` waits for the device."""
+        """`event` records one on the stream, `elapsed` returns the milliseconds between two, `wait` waits for the device."""
         self.times: list[int] = []
         self.events: list[Any] = []
         self.event = event
@@ -145,7 +145,7 @@ class EventWatch:
 
 
 def stopwatch(device: str, is_torch: bool) -> Stopwatch:
-    """What takes the time of programs on a device."""
+    """Returns the stopwatch of a device."""
     if device != "cuda":
         return HostWatch()
     if is_torch:

@@ -1,7 +1,7 @@
 """Sums over nodes as tidy tables: by node, group, op, module, line or class.
 
-Inside of a kernel no clock tells its ops apart. Where a table needs that, the time of a group is divided among its nodes as
-their times op by op are, and the column `estimated` says so.
+No clock can time the ops inside a kernel. Where a table needs that, the time of a group is divided among its nodes in
+proportion to their times op by op, and the column `estimated` says so.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ BY: Final = ("node", "group", "op", "module", "line", "class")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a measured row that belongs to one node of the program as it was written."""
+    """The part of a measured row that belongs to one node of the original program."""
 
     row: NodeRow
     node: Node
     part: float
-    """1 but for nodes of groups."""
+    """1 except for nodes of groups."""
 
     @property
     def ns(self) -> float:
@@ -43,7 +43,7 @@ class Share:
 
 
 def shares(profile: Readings, way: str) -> Iterator[Share]:
-    """Every row of a way; those of groups divided among their nodes."""
+    """Yields every row of a way; those of groups are divided among their nodes."""
     for row in profile.rows(way):
         inner = profile.members.get(row.node.id, []) if row.node.op == "prim::FusionGroup" else []
         known = [(node, profile.before_ns(node)) for node in inner]
@@ -55,7 +55,7 @@ def shares(profile: Readings, way: str) -> Iterator[Share]:
 
 
 def node_table(profile: Readings, way: str) -> pd.DataFrame:
-    """One row for each node that ran, in program order."""
+    """Returns one row for each node that ran, in program order."""
     rows = profile.rows(way)
     classes = class_numbers(profile.graph(way), rows)
     return _frame([_node_cells(profile, row, classes[row.node.id]) for row in rows], _NODE_COLUMNS)
@@ -86,21 +86,21 @@ _NODE_COLUMNS: Final = (
 
 
 def group_table(profile: Readings) -> pd.DataFrame:
-    """One row for each fusion group: its nodes one by one, and its kernel."""
+    """Returns one row for each fusion group: its nodes one by one, and its kernel."""
     cells = []
     for row in profile.rows("fused") if "fused" in profile.ways else ():
         if row.node.op != "prim::FusionGroup":
             continue
         before = profile.group_before(row.node)
         nodes = profile.members.get(row.node.id, [])
-        told = row.self_time.against(before)
+        verdict = row.self_time.against(before)
         moved = sum(profile.cost(node).bytes for node in nodes)
         cells.append({
             "group": row.node.id, "node": row.name, "kind": row.node.attrs.get("kind", ""), "ops": len(nodes),
             "line": str(place(row.node) or ""), "before ms": before.median / 1e6, "after ms": row.self_time.median / 1e6,
             "low ms": row.self_time.low / 1e6, "high ms": row.self_time.high / 1e6,
-            "times": before.median / row.self_time.median if row.self_time.median and told != "the same" else None,
-            "verdict": told, "MB before": moved / 1e6, "MB after": row.cost.bytes / 1e6,
+            "times": before.median / row.self_time.median if row.self_time.median and verdict != "the same" else None,
+            "verdict": verdict, "MB before": moved / 1e6, "MB after": row.cost.bytes / 1e6,
             "of copy": row.copy_ns / row.self_time.median if row.self_time.median and row.copy_ns else None,
         })  # fmt: skip
     return _frame(cells, _GROUP_COLUMNS)
@@ -125,7 +125,7 @@ class _Sum:
 
 
 def summed_table(profile: Readings, way: str, by: By) -> pd.DataFrame:
-    """One row for each op, module, line or class, the slowest first. Modules count with all inside."""
+    """Returns one row for each op, module, line or class, the slowest first. A module includes those inside it."""
     sums: dict[Any, _Sum] = {}
     for share in shares(profile, way):
         for key in _keys(profile, way, by)(share):
@@ -171,7 +171,7 @@ def _line(share: Share) -> str:
 
 
 def _modules(scope: str) -> Iterator[str]:
-    """A module and all around it; the whole model is the empty one."""
+    """Yields a module and all that enclose it; the whole model is the empty name."""
     yield ""
     parts = scope.split(".") if scope else []
     for count in range(1, len(parts) + 1):
@@ -179,7 +179,7 @@ def _modules(scope: str) -> Iterator[str]:
 
 
 def check(by: str) -> None:
-    """Raises ArgumentError for a table that there is not."""
+    """Raises ArgumentError for an unknown table."""
     if by not in BY:
         raise ArgumentError(f"there is no table by {by!r}", hint=f"the tables are by {', '.join(BY)}")
 

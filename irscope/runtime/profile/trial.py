@@ -1,7 +1,7 @@
-"""A remark put to the test: the program that follows it, and the one it is about, measured in turn.
+"""A trial of a remark: the program that follows it and the original one, measured in turn.
 
-The new program must give the same results, but for rounding, or the trial says so. A remark whose gain was measured already
-(what fusing brings) is not measured again.
+If the new program's results differ by more than rounding, the trial says so. A remark whose gain was measured already (the
+gain of fusing) is not measured again.
 """
 
 from __future__ import annotations
@@ -32,45 +32,45 @@ _CLOSE = 1e-4
 
 @dataclass(frozen=True)
 class Trial:
-    """What following a remark did."""
+    """The effect of following a remark."""
 
     remark: Remark
     graph: Graph
     """The program that follows it."""
     before: Spread
-    """A call of the program as it was, in nanoseconds."""
+    """A call of the original program, in nanoseconds."""
     after: Spread
-    """A call of the one that follows the remark."""
+    """A call of the program that follows the remark."""
     difference: float
-    """The largest difference of its results, relative to the largest element."""
+    """The largest difference between their results, relative to the largest element."""
 
     @property
     def is_same(self) -> bool:
-        """Whether both give the same results but for rounding."""
+        """Whether both return the same results up to rounding."""
         return self.difference <= _CLOSE
 
     @property
     def gain_ns(self) -> float:
-        """What was saved of a call."""
+        """The saving in a call."""
         return self.before.median - self.after.median
 
     @property
     def holds(self) -> bool:
-        """Whether it is faster, by at least half of what was predicted: no quartiles overlap."""
+        """Whether it is faster without overlapping quartiles, by at least half of the predicted gain."""
         return self.after.against(self.before) == "faster" and self.gain_ns >= 0.5 * self.remark.gain_ns
 
     def __repr__(self) -> str:
-        told = self.after.against(self.before)
-        verdict = f"{told}, by {time_words(abs(self.gain_ns))}" if told != "the same" else "no difference that is sure"
+        kind = self.after.against(self.before)
+        verdict = f"{kind}, by {time_words(abs(self.gain_ns))}" if kind != "the same" else "no significant difference"
         same = "the same results" if self.is_same else f"other results (relative difference {self.difference:.1e})"
         return (
             f"{self.remark.rule}: {time_words(self.before.median)} → {time_words(self.after.median)} a call: {verdict}; "
-            f"predicted were {time_words(self.remark.gain_ns)}; {same}"
+            f"predicted: {time_words(self.remark.gain_ns)}; {same}"
         )
 
 
 def trial(readings: Readings, remark: Remark, seconds: float) -> Trial:
-    """Apply a remark and measure. Raises ArgumentError for one that only the author of the source can follow."""
+    """Applies a remark and measures. Raises ArgumentError for one that only the author of the source can follow."""
     measured = readings.measured
     if remark.rule == "fuse":
         return Trial(
@@ -79,7 +79,7 @@ def trial(readings: Readings, remark: Remark, seconds: float) -> Trial:
     if remark.change is None:
         where = f" at {remark.line}" if remark.line is not None else ""
         raise ArgumentError(
-            f"the advice {remark.advice!r} cannot be tried by itself: it asks for a change of the source{where}"
+            f"the advice {remark.advice!r} cannot be applied automatically: it asks for a change of the source{where}"
             if remark.advice else "there is nothing to try: it runs as fast as it can",
             hint="change the source, profile that, and compare: p.diff(q)",
         )  # fmt: skip
@@ -110,7 +110,7 @@ def _fused_error(readings: Readings) -> float:
 
 
 def _largest(one: Sequence[Any], other: Sequence[Any]) -> float:
-    """The largest difference of two programs' results, relative to the largest element; infinite for other shapes."""
+    """Returns the largest difference of two programs' results, relative to the largest element; infinite for other shapes."""
     if len(one) != len(other) or any(a.shape != b.shape for a, b in zip(one, other, strict=False)):
         return float("inf")
     found = 0.0

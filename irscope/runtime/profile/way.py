@@ -21,17 +21,17 @@ __all__ = ["WARM_RUNS", "Instruction", "Way", "WayName"]
 
 WayName = Literal["op by op", "fused"]
 WARM_RUNS: Final = 6
-"""Calls before the first that counts: a program finds its short way after the fourth."""
+"""Calls before the first that counts: a program has its fast path after the fourth."""
 _LEAST_WEIGHINGS: Final = 5
 _MOST_WEIGHINGS: Final = 200
 _WEIGHING_NS: Final = 200e6
-"""For how long calls with and without stamps take turns."""
+"""The time for which calls with and without stamps take turns."""
 _MOST_COST: Final = 1000.0
-"""Nanoseconds; what lies above is no stamp's."""
+"""Nanoseconds; a higher cost is not that of a stamp."""
 _MOST_NUMBERS: Final = 8_000_000
-"""Times that are kept of all runs together."""
+"""The most times that are kept for all runs together."""
 _KEPT_RUNS: Final = 9
-"""Runs of which every instruction is kept, one of which the timeline shows."""
+"""Runs whose every instruction is kept; the timeline shows one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +41,31 @@ class Instruction:
     node: Node
     start: float
     duration: float
-    """Of what the program runs on."""
+    """The device's time."""
     host_start: float
     host_duration: float
     live_bytes: int
-    """Of tensors of the run, when it had run."""
+    """Bytes of the run's tensors after the instruction."""
     threads: int = 1
-    """Over how many the kernel is shared out; of the library's ops nobody tells."""
+    """The number of threads that the kernel is split over; unknown for the library's ops."""
 
 
 @dataclass(eq=False)
 class Way:
-    """A program that is run and timed."""
+    """A program in one way of running it, with its measured times."""
 
     label: WayName
     graph: Graph
     plain: Executable
-    """What is timed as a whole."""
+    """The program that is timed as a whole."""
     timed: Executable
     """The same program, which leaves stamps."""
     watch: Stopwatch
     code: StampedCode | None = None
     first_ns: float = 0.0
-    """The first call, which also compiles what was not known before."""
+    """The first call, which also compiles what could not be compiled before."""
     warm_ns: float = 0.0
-    """The calls after it that do not count."""
+    """The calls after it that are not counted."""
     whole: list[float] = field(default_factory=list)
     """Nanoseconds of plain calls."""
     counter: Counter = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class Way:
 
     @staticmethod
     def of(label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool) -> Way:
-        """`make` compiles the program; it is called twice, and finds the kernels of the first time the second."""
+        """Builds a way; `make` compiles the program: it is called twice, and the second call finds the kernels of the first."""
         plain, timed = make(), make()
         way = Way(label, plain.graph, plain, timed, stopwatch(device, is_torch))
         if device != "reference" and not plain.is_direct:
@@ -90,7 +90,7 @@ class Way:
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def warm_up(self, args: Sequence[Any], restore: Callable[[], object]) -> None:
-        """The calls that do not count, and one that is watched for what moves and lives."""
+        """Runs the calls that are not counted, and one in which traffic and live memory are counted."""
         start = time.perf_counter_ns()
         self.plain(*args)
         self.watch.finish()
@@ -119,11 +119,11 @@ class Way:
         self.watch.finish()
 
     def _weigh_stamps(self, args: Sequence[Any], restore: Callable[[], object]) -> None:
-        """What a stamp costs in this program: a call with stamps against one without, over their number.
+        """Measures the cost of a stamp in this program: a call with stamps against one without, over their number.
 
-        Many in a row (`Stopwatch.cost` at first) take 0.06 to 0.1 µs each. Between ops a stamp also empties the processor's
-        queue and takes room in its caches: 0.2 to 0.5 µs. Only what is sure is taken off, the lower end of the interval in
-        which the median difference lies; these calls are not among those that are reported.
+        Many in a row (`Stopwatch.cost` at first) take 0.06 to 0.1 µs each. Between ops a stamp also drains the processor's
+        pipeline and occupies its caches: 0.2 to 0.5 µs. Only the certain part is subtracted, the lower end of the interval
+        that contains the median difference; these calls are not among the reported ones.
         """
         clock, watch = self.watch.stamp[1], self.watch
         times: tuple[list[int], list[int]] = [], []
@@ -145,7 +145,7 @@ class Way:
         self.watch.finish()
 
     def _map_rows(self, code: StampedCode) -> None:
-        """Which row each instruction counts for."""
+        """Maps each instruction to the row that it counts for."""
         rows = {node.id: row for row, node in enumerate(self.nodes)}
         self.row_of_position = np.array([rows[node.id] if node is not None else 0 for node in code.owners], np.intp)
         self._owners = code.owners
@@ -158,7 +158,7 @@ class Way:
             self._counts[position] += 1
 
     def run_whole(self, args: Sequence[Any], calls: int) -> None:
-        """Time some calls of the program as it is."""
+        """Times some calls of the plain program."""
         watch, clock = self.watch, self.watch.stamp[1]
         start = clock()
         for _ in range(calls):
@@ -167,9 +167,9 @@ class Way:
         self.whole.append((clock() - start) / calls)
 
     def run_timed(self, args: Sequence[Any]) -> None:
-        """Time one call, instruction by instruction."""
+        """Times one call, instruction by instruction."""
         code, watch = self.code, self.watch
-        if code is None:  # one kernel, straight away: it is all there is
+        if code is None:  # a single kernel, called directly: its time is the whole
             self._busy.append(np.array([self.whole[-1]] * min(len(self.nodes), 1)))
             return
         clock = watch.stamp[1]
@@ -192,7 +192,7 @@ class Way:
         self._kept.append((total, positions, found, start))
 
     def _positions(self, path: list[tuple[int, int]]) -> Any:
-        """The position of each instruction of a run; of programs without jumps always the same."""
+        """Returns the position of each instruction of a run; always the same for programs without jumps."""
         if self._path is None or self._path[0] != path:
             found = np.concatenate([np.arange(start, stop) for start, stop in path]) if path else np.zeros(0, np.intp)
             self._path = (list(path), found)
@@ -200,14 +200,14 @@ class Way:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more times should be kept."""
+        """Whether enough times have been kept."""
         return len(self._busy) * max(len(self.nodes), 1) > _MOST_NUMBERS
 
     # -- results ------------------------------------------------------------------------------------------------------
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """The nodes that run, in textual order; one row of every table each. Nodes inside a kernel's group are not told apart."""
+        """The nodes that run, in textual order, one row of every table each. A kernel's inner nodes are not distinguished."""
         kernels = {node for node in self.graph.nodes() if self.plain.has_kernels(node)}
         inside = {inner for group in kernels for block in group.blocks for inner in block.nodes}
         return [node for node in self.graph.nodes() if node.op != "prim::Constant" and node not in inside]
@@ -223,12 +223,12 @@ class Way:
 
     @property
     def host(self) -> Any:
-        """The processor's share of that: launches, where a GPU does the work."""
+        """The processor's share: launches, where a GPU does the work."""
         return np.array(self._host).reshape(len(self._host), len(self.nodes)) if self._host else self.busy
 
     @property
     def idle(self) -> Any:
-        """How long a GPU waited for the host before each node."""
+        """The time that a GPU waited for the host before each node."""
         return (
             np.array(self._idle).reshape(len(self._idle), len(self.nodes)) if self._idle else np.zeros_like(self.busy)
         )
@@ -240,17 +240,17 @@ class Way:
 
     @property
     def entry(self) -> Spread:
-        """From the call to the first instruction: arguments are looked at."""
+        """The time from the call to the first instruction, in which arguments are checked."""
         return Spread.of(self._entry)
 
     @property
     def leave(self) -> Spread:
-        """From the last instruction to the caller."""
+        """The time from the last instruction to the caller."""
         return Spread.of(self._leave)
 
     @property
     def parts(self) -> Spread:
-        """All nodes, and what comes before and after them, added up run by run."""
+        """The sum of all nodes and of the time before and after them, run by run."""
         return Spread.of(self.parts_by_run)
 
     @property
@@ -261,23 +261,23 @@ class Way:
         return self.busy.sum(axis=1) + self.idle.sum(axis=1) + np.array(self._entry) + np.array(self._leave)
 
     def cost(self, node: Node) -> NodeCost:
-        """What it moves, computes and allocates in a run."""
+        """Returns the traffic, arithmetic and allocations of a node in a run."""
         return self.counter.costs.get(node.id) or NodeCost()
 
     def calls(self, node: Node) -> int:
-        """How often it runs in a run."""
+        """Returns how often a node runs in a run."""
         first = self._first.get(node.id)
         return 0 if first is None else int(self._counts[first])
 
     def trips(self, node: Node) -> int | None:
-        """How often a loop's body runs in a run; None for what is no loop."""
+        """Returns how often a loop's body runs in a run; None for a node that is not a loop."""
         if node.op != "prim::Loop":
             return None
-        head = self._first[node.id] + 1  # asks before each turn whether there is one
+        head = self._first[node.id] + 1  # checks before each iteration whether there is one
         return int(self._counts[head]) - self.calls(node)
 
     def timeline(self) -> list[Instruction]:
-        """The instructions of the run that took as long as most, of the last ones."""
+        """Returns the instructions of one of the last runs, the one with the median time."""
         if not self._kept:
             return self._direct_timeline()
         ordered = sorted(self._kept, key=lambda kept: kept[0])
@@ -305,6 +305,6 @@ class Way:
         return [Instruction(node, 0.0, took, 0.0, took, alive, self.plain.threads_of(node)) for node in self.nodes[:1]]
 
     def order_by_time(self) -> list[int]:
-        """The rows, the slowest first."""
+        """Returns the rows, the slowest first."""
         medians = np.median(self.busy, axis=0) if self.runs else np.zeros(len(self.nodes))
         return [int(row) for row in np.argsort(-medians, kind="stable")]

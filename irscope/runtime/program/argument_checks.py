@@ -1,4 +1,4 @@
-"""What the arguments of a program must be: the types of its inputs, looked at closely once for each layout."""
+"""Checks of a program's arguments against the types of its inputs, in full once for each layout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[Type, tuple[Any, ...]]] = {
 
 
 def check_of(value: Value, name: str) -> Check | None:
-    """What an argument must be: for a tensor all that its type says. The dictionary has the extents of symbols."""
+    """Returns the check of an argument: for a tensor all that its type says. The dictionary maps symbols to extents."""
     type = value.type
     if isinstance(type, TensorType):
         return _tensor_check(type, name)
@@ -39,7 +39,7 @@ def check_of(value: Value, name: str) -> Check | None:
 
 
 def _tensor_check(type: TensorType, name: str) -> Check:
-    """The check of one tensor, which remembers what it has accepted: looking closely takes microseconds."""
+    """Returns the check of one tensor, which remembers the layouts it has accepted: a full check takes microseconds."""
     if not type.is_static:
         return lambda argument, symbols: _check_tensor(type, name, argument, symbols)
     accepted: set[Hashable] = set()
@@ -55,7 +55,7 @@ def _tensor_check(type: TensorType, name: str) -> Check:
 
 
 def _layout(argument: Any) -> Hashable:
-    """All that a check looks at; None for what is no tensor, or has no strides."""
+    """Returns all that a check looks at; None for an argument that is not a tensor, or has no strides."""
     step = getattr(argument, "stride", None)
     try:
         if step is not None:
@@ -90,7 +90,7 @@ def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str,
 
 
 def _check_storage(name: str, argument: Any, dtype: str) -> None:
-    """Refuse tensors whose elements do not lie in memory as strides say, stand for other numbers, or for none."""
+    """Refuses tensors whose elements are not laid out by strides, are quantized, or are masked."""
     layout = str(getattr(argument, "layout", ""))
     if layout.startswith("torch.") and layout != "torch.strided":
         way = "x.to_dense()"
@@ -114,7 +114,7 @@ _QUANTIZED: Final = frozenset({"quint8", "qint8", "qint32", "quint4x2", "quint2x
 
 
 def _is_tensor(argument: Any) -> bool:
-    """Whether it has elements of a type, and a shape: a nested tensor has none."""
+    """Checks whether an argument has an element type and a shape: a nested tensor has none."""
     try:
         return hasattr(argument, "dtype") and hasattr(argument, "shape")
     except RuntimeError:

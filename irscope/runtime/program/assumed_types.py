@@ -1,8 +1,8 @@
-"""What the operands of groups most likely are, where a graph does not say how the rows of its inputs lie.
+"""The most likely types of groups' operands, where a graph does not say the strides of its inputs.
 
-A traced function and a typed-in program know shapes and no strides. Most arrays lie row after row; what follows from that,
-the op rules tell. Kernels for it can be compiled, and looked at, before the program runs. Nothing relies on it: a call
-with other strides compiles kernels for those.
+A traced function and a typed-in program know shapes but not strides. Most arrays are row-major; the op rules infer the
+rest from that. Kernels for these types can be compiled and inspected before the program runs. Nothing relies on the
+assumption: a call with other strides compiles kernels for those.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["likely_types"]
 
 
 def likely_types(graph: Graph, groups: Iterable[Node]) -> dict[Node, tuple[Type, ...]]:
-    """The types of each group's operands if inputs of unknown strides are row-major; all as they are if no input is.
+    """Returns the types of each group's operands if inputs of unknown strides are row-major; the types as they are if none is.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse(\"\"\"graph(%x : Float(2, 3)):

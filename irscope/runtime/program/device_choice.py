@@ -1,4 +1,4 @@
-"""Which devices compile the kernels of a program: those that all programs of a process share, or new ones."""
+"""The choice of devices that compile a program's kernels: those that all programs of a process share, or new ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["devices_for_groups", "shared_device"]
 
 
 def devices_for_groups(name: str, share: bool, disk_cache: bool, store: ObjectStore | None) -> Callable[[Node], Device]:
-    """The device that compiles each group's kernels; each a new one if kernels are not to be shared."""
+    """Returns a function from a group to the device that compiles its kernels; a new one each if kernels are not shared."""
     if name == "reference":
         return lambda group: new_device("numpy")
     first = shared_device(name, disk_cache=disk_cache)
@@ -29,8 +29,9 @@ def devices_for_groups(name: str, share: bool, disk_cache: bool, store: ObjectSt
 
 
 def shared_device(name: str, *, disk_cache: bool = True) -> Device:
-    """The device of this name that programs share; NumPy's where the processor's compiler is missing. A GPU that is not here
-    is given all the same: its kernels can be looked at, and a call says what is missing."""
+    """Returns the shared device of this name, or NumPy's where the processor's compiler is missing.
+
+    A GPU that is absent is returned too: its kernels can be inspected, and a call reports what is missing."""
     device = _SHARED.get((name, user_cache_directory()), lambda: new_device(name))
     availability = device.availability()
     if isinstance(device, CpuDevice):
@@ -41,12 +42,11 @@ def shared_device(name: str, *, disk_cache: bool = True) -> Device:
 
 
 _SHARED: Final[KernelCache[Device]] = KernelCache()
-"""The devices of this process by name and cache directory: programs that are compiled at once, or one after the other,
-share their kernels."""
+"""The devices of this process by name and cache directory: all programs compiled in the process share their kernels."""
 
 
 class _NoStore(ObjectStore):
-    """Keeps nothing, and looks for nothing: what is compiled is neither a use nor a miss of the directory."""
+    """A store that saves and loads nothing, so that compiling counts as neither a use nor a miss of the directory."""
 
     def read(self, key: str, *, kernel: bool = True) -> bytes | None:
         return None

@@ -1,7 +1,7 @@
-"""`torch.compile` leaves a call of a compiled program alone.
+"""Marks that make `torch.compile` leave a call of a compiled program alone.
 
-Dynamo would otherwise follow it into the runtime, where it compiles hundreds of small functions and meets what it cannot
-follow. The call breaks its graph instead, and runs as it would outside.
+Dynamo would otherwise trace into the runtime, where it compiles hundreds of small functions and meets code that it cannot
+trace. Instead the call breaks its graph and runs as it would outside of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["left_alone", "mark_for_dynamo"]
 
 
 def mark_for_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, marked as one that Dynamo calls and does not look into; imports no torch."""
+    """Returns the function, marked as one that Dynamo calls without tracing into it; does not import torch."""
     marked: Any = function
     marked._torchdynamo_disable = True
     marked._torchdynamo_disable_msg = "irscope has compiled what it calls"
@@ -23,11 +23,11 @@ def mark_for_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def left_alone(function: Callable[..., Any]) -> None:
-    """See to it that Dynamo does not compile the function, nor what that calls, where it meets it first; if torch is there."""
+    """Makes Dynamo skip the function and its callees when it meets the function first; does nothing without torch."""
     torch = sys.modules.get("torch")
     if torch is None:
         return
-    with suppress(Exception):  # it is torch's own affair, and slower without
+    with suppress(Exception):  # private API of torch; slower without it
         frames = torch._C._dynamo.eval_frame
         skip = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
         frames.set_code_exec_strategy(function.__code__, skip)

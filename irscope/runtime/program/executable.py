@@ -1,7 +1,7 @@
-"""A program made runnable: fusion groups as compiled kernels, everything else through torch or NumPy, in program order.
+"""A runnable program: fusion groups as compiled kernels, everything else through torch or NumPy, in program order.
 
-In-place ops, views, containers and control flow mean what they mean in the program; parameters and buffers are the
-model's own tensors, so that what the program writes into them stays written.
+In-place ops, views, containers and control flow keep the program's semantics; parameters and buffers are the model's own
+tensors, so writes to them persist.
 """
 
 from __future__ import annotations
@@ -61,31 +61,32 @@ __all__ = ["Executable", "compile_graph"]
 
 Memory = Literal["planned"] | None
 _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
-"""Categories of ops that run at least one kernel of the library's."""
+"""Categories of ops that run at least one kernel of the library."""
 
 
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
     pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
 ) -> Executable:  # fmt: skip
-    """Make a graph, or the graph of a fusion, runnable on `"cpu"`, `"cuda"` or `"reference"`.
+    """Compiles a graph, or the graph of a fusion, to run on `"cpu"`, `"cuda"` or `"reference"`.
 
-    Groups whose shapes are known are compiled now, the others when they first run; where strides are not known, inputs are
-    taken to be row-major until a call has others. With `share_kernels=False` every group gets a kernel of its own; with
-    `disk_cache=False` nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run
-    one by one through the library; with `pooled=False` memory of results goes back to the system when they are freed; with
-    a `store` nothing but its files is used, and kept. Without a GPU a program for `"cuda"` can be looked at and not called.
-    `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups of other ops run op by op, with a remark; of a
-    fusion that was made with it, ops that stayed out of groups for it have theirs. With `memory="planned"` kernels put their
-    results where `irs.memory_plan` says (`irscope.runtime.executor.arena`), and ops of the library that would take memory for
-    themselves are written otherwise where that can be (`irscope.runtime.program.less_workspace`).
+    Groups whose shapes are known are compiled now, the others when they first run; inputs of unknown strides are assumed
+    row-major until a call has others. With `share_kernels=False` every group gets its own kernel; with `disk_cache=False`
+    nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run one by one through the
+    library; with `pooled=False` the memory of results returns to the system when they are freed; with a `store` only its
+    files are used, and kept. Without a GPU a program for `"cuda"` can be inspected but not called.
+    `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups with other ops run op by op, with a remark; if
+    the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
+    results where `irs.memory_plan` says (`irscope.runtime.executor.arena`), and library ops that would allocate workspace are
+    rewritten where possible (`irscope.runtime.program.less_workspace`).
 
-    Raises DeviceUnavailable for a device that nobody knows.
+    Raises DeviceUnavailable for an unknown device.
     """
     is_torchs = is_exact(exact)
     if is_torchs and device == "reference":
         raise ArgumentError(
-            'the device "reference" computes with NumPy, which rounds otherwise than torch', hint='exact="torch" goes with "cpu"'
+            'the device "reference" computes with NumPy, which rounds differently from torch',
+            hint='use device="cpu" with exact="torch"',
         )
     if memory not in (None, "planned"):
         raise ArgumentError(f"memory is None or 'planned', not {memory!r}")
@@ -97,9 +98,11 @@ def compile_graph(
     if memory == "planned" and use_kernels:
         graph, lean = without_workspaces(graph, exact=is_torchs)
     devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
-    told = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
+    inexact = (
+        tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
+    )
     pool = BufferPool() if pooled else None
-    made = Executable(graph, device, devices, pool, exact=is_torchs, told=(*told, *lean), memory=memory)
+    made = Executable(graph, device, devices, pool, exact=is_torchs, told=(*inexact, *lean), memory=memory)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -110,9 +113,9 @@ class Executable:
 
     A nested argument may stand for its parts.
 
-    Gives the program's result, or a tuple of them; tensors are torch's if any argument or parameter is, else JAX's if the
-    first array among the arguments is, else NumPy's, in bfloat16 and the floats of eight bits those of `ml_dtypes`.
-    Where torch records gradients and an argument or a parameter wants one, so do the results, and differentiating through
+    Returns the program's result, or a tuple of several; tensors are torch's if any argument or parameter is, else JAX's if
+    the first array among the arguments is, else NumPy's, with bfloat16 and eight-bit floats as types of `ml_dtypes`.
+    Where torch records gradients and an argument or a parameter requires one, so do the results, but differentiating through
     them is an error: a program computes no gradients. Call it inside of `torch.no_grad()` where none are needed.
     """
 
@@ -120,17 +123,17 @@ class Executable:
         self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None, pool: BufferPool | None,
         *, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
     ) -> None:  # fmt: skip
-        """`device_of` gives the device that compiles a group's kernels; None runs groups through the library."""
+        """`device_of` returns the device that compiles a group's kernels; None runs groups through the library."""
         self.graph = graph
         self.pool = pool
-        """Where the memory of large results comes from; without one, from the library's own allocator."""
+        """Allocates large results; without a pool, the library's own allocator does."""
         self.device = device
         self.compile_seconds = 0.0
-        """How long it took to plan the program and to compile the kernels that were known beforehand."""
+        """The time to plan the program and to compile the kernels that were known beforehand."""
         self.exact = exact
-        """Whether results have torch's bits."""
+        """Whether results have the same bits as torch's."""
         self.told = told
-        """Why ops are in no group, as far as that is due to `exact`; and what was done so that ops of the library take less memory."""
+        """Why `exact` kept ops out of groups, and how library ops were rewritten to take less memory."""
         self._kernels = Kernels(graph, device_of or _no_device, exact=exact)
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
@@ -140,25 +143,25 @@ class Executable:
         self._programs: dict[str, BoundProgram] = {}
         self._surroundings = Surroundings(graph, device)
         self._node_by_node: BoundProgram | None = None
-        """What runs where torch's own ops must be seen."""
+        """The program without kernels, for calls in which torch must see its own ops."""
         self._is_planned = memory is not None
         self._arena: Arena | None = None
         self._only = only_group(graph, self._groups) if device != "reference" and memory is None else None
         self._storages = storage_check(graph)
-        """What looks where arguments lie, if that makes a difference."""
+        """Checks the addresses of arguments, if they make a difference."""
         self._calls = KnownCalls()
-        """The short way, for arguments like earlier ones."""
-        self._said = ""
-        """The last warning of a model that was switched after it was captured; empty while it is as it was."""
-        self._long_ways = 0
-        """Calls that did not go it."""
+        """The fast path, for arguments like earlier ones."""
+        self._last_warning = ""
+        """The last warning about a model whose modes changed after capture; empty while they are unchanged."""
+        self._slow_calls = 0
+        """The number of calls that took the slow path."""
         self._turn = Turn(Rank.PROGRAM)
         self._is_torchs = are_torchs(list(graph.bound.values()))
         self._has_small_floats = has_small_floats(graph)
         left_alone(type(self).__call__)
 
     def prepare(self) -> None:
-        """Compile the kernels of all groups whose types the graph says, or would if inputs are row-major, on all
+        """Compiles the kernels of all groups whose types the graph says, or implies for row-major inputs, on all
         processors."""
         if self.device == "reference":
             return
@@ -172,7 +175,7 @@ class Executable:
             self._groups[node].keep(known[node], plan)
 
     def _plan_memory(self) -> None:
-        """Decide where results lie; before kernels are compiled, since one that writes over an operand is another."""
+        """Places results in memory; runs before kernels are compiled, since one that overwrites an operand is different."""
         kernels = self._kernels
 
         known = {node: types for node, group in self._groups.items() if (types := group.known_types()) is not None}
@@ -194,9 +197,9 @@ class Executable:
         return KernelList(self._kernels.compiled, self._why_none)
 
     def plan_of(self, group: Node) -> PreparedPlan | None:
-        """What runs a group on arguments of the types that are expected: to call its kernels without the program.
+        """Returns the plan that runs a group on arguments of the expected types, to call its kernels without the program.
 
-        None for a group without kernels, or of unknown types. Raises UnknownName for a node that is no group here.
+        None for a group without kernels, or of unknown types. Raises UnknownName for a node that is not a group here.
         """
         if group not in self._groups:
             raise UnknownName(
@@ -206,20 +209,20 @@ class Executable:
         return None if types is None else self._groups[group].plan(types)
 
     def slowdown(self, after: Graph, groups: Sequence[Node]) -> float | None:
-        """By how much groups of one class run longer in a graph in which one body serves them all, measured now, as a part of
-        their time; None where that cannot be measured. `irs.dedup(f).recommend(executable=x, measure=True)` asks for it."""
+        """Returns how much longer groups of one class run in a graph where one body serves them all, measured now, as a fraction
+        of their time; None where it cannot be measured. `irs.dedup(f).recommend(executable=x, measure=True)` calls it."""
         if self.device == "reference":
             return None
         return merge_slowdown(self.graph, after, groups, partial(compile_graph, device=self.device))
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """Groups that run without a kernel, kernels that the disk cache would not take, and ops that stay with torch for the
-        sake of its bits, each with the reason."""
+        """Groups that run without a kernel, kernels that the disk cache refused, and ops that `exact` leaves to torch, each
+        with the reason."""
         return (*self.told, *self._kernels.remarks, *self._kernels.unsaved())
 
     def source(self, index: int = 0) -> SourceText:
-        """The text of a kernel. Raises UnknownName for a number that none has."""
+        """Returns the text of a kernel. Raises UnknownNumber for a number that no kernel has."""
         return self.kernels[index].source
 
     def _why_none(self) -> str:
@@ -235,29 +238,31 @@ class Executable:
 
     @mark_for_dynamo
     def __call__(self, *args: Any) -> Any:
-        """Run. Raises ArgumentError for arguments that the program was not loaded for, RunError when an op fails."""
+        """Runs the program.
+
+        Raises ArgumentError for arguments that the program was not loaded for, and RunError when an op fails."""
         if self.graph.modes is not None:
-            self._say_modes(self.graph.modes)
+            self._warn_of_modes(self.graph.modes)
         result = self._calls.quick(args)
         if result is MISSED:
             result = self._calls.like(args)(args)
-        return self._long_way(args) if result is MISSED else result
+        return self._slow_path(args) if result is MISSED else result
 
-    def _say_modes(self, modes: Callable[[], str]) -> None:
-        """Warn, once for each time, of a model that is in other modes than it was captured in."""
-        said = modes()
-        if said and said != self._said:
-            warn_caller(said)
-        self._said = said
+    def _warn_of_modes(self, modes: Callable[[], str]) -> None:
+        """Warns, once per change, when a model is in other modes than those it was captured in."""
+        text = modes()
+        if text and text != self._last_warning:
+            warn_caller(text)
+        self._last_warning = text
 
-    def _long_way(self, args: Sequence[Any]) -> Any:
-        """Run, and write the short way for arguments like these; ever more rarely where they differ from call to call."""
-        self._long_ways += 1
-        rare = self._long_ways & (self._long_ways - 1) == 0
+    def _slow_path(self, args: Sequence[Any]) -> Any:
+        """Runs, and compiles a fast path for arguments like these; ever more rarely where they differ from call to call."""
+        self._slow_calls += 1
+        rare = self._slow_calls & (self._slow_calls - 1) == 0
         program = self._programs.get(self._library_of(args))
         converted = len(args) != len(self._free) or any(type(args[index]) is not float for index in self._floats)
         writes = rare and program is not None and not converted
-        call = program.call(args, self._storages) if writes and program is not None else None  # before it may turn them
+        call = program.call(args, self._storages) if writes and program is not None else None  # the run may alter them
         result = self.run(args)
         if self._is_lent(args):
             return result
@@ -274,7 +279,7 @@ class Executable:
         return "torch" if self._is_torchs or are_torchs(args) or self._is_lent(args) else "numpy"
 
     def _is_lent(self, args: Sequence[Any]) -> bool:
-        """Whether arrays that are not torch's are computed with in torch, as NumPy does not compute with their element type."""
+        """Checks whether torch computes on arrays that are not torch's, because NumPy cannot compute in their element type."""
         if self.device != "cpu" or self._is_torchs or are_torchs(args):
             return False
         small = self._has_small_floats or any(is_small_float(getattr(leaf, "dtype", None)) for leaf in leaves(args))
@@ -284,13 +289,14 @@ class Executable:
         self, args: Sequence[Any], *, launched: Callable[[Node], object] | None = None,
         footprints: list[PeakMemory] | None = None,
     ) -> Any:  # fmt: skip
-        """Run, with `launched` called for each node that launches a kernel, ours or the library's, before it does, and
-        with one that follows the memory added to `footprints`."""
+        """Runs the program; `launched` is called for each node that launches a kernel, ours or the library's, before it does.
+
+        A `PeakMemory` that follows the run is appended to `footprints`."""
         args = flatten_arguments(args, self.graph)
         self._check(args)
         if self._storages is not None:
             self._storages(args)
-        if self._floats:  # a program that wants a float computes with one, as in TorchScript
+        if self._floats:  # a float input converts its argument, as in TorchScript
             args = tuple(float(arg) if index in self._floats else arg for index, arg in enumerate(args))
         library = self._library_of(args)
         is_seen = library == "torch" and self._surroundings.node_by_node(args)
@@ -304,11 +310,11 @@ class Executable:
         return results[0] if len(results) == 1 else results
 
     def captured(self, *args: Any) -> Captured:
-        """Record a run as one CUDA graph: `c = x.captured(*args)`, then `c(*args)` or `c()` replays it.
+        """Records a run as one CUDA graph: `c = x.captured(*args)`, then `c(*args)` or `c()` replays it.
 
-        A replay starts all kernels with one call of the driver, which pays for small tensors. It copies its arguments into
-        the graph's memory, and gives the same tensors every time: copy them if they are to be kept. Raises RunError for a
-        program that looks at numbers on the way, DeviceUnavailable for a program that is not for a GPU, or without one.
+        A replay starts all kernels with one driver call, which pays off for small tensors. It copies its arguments into
+        the graph's memory, and returns the same tensors every time: copy them to keep them. Raises RunError for a program
+        that reads tensor elements during the run, DeviceUnavailable for a program not compiled for a GPU, or without one.
         """
         if self.device != "cuda":
             raise DeviceUnavailable(
@@ -325,43 +331,44 @@ class Executable:
         return captured(lambda *own: self.run(own), args, recorder, helds)
 
     def launches(self, *args: Any) -> int:
-        """How many kernels one run launches, ours and the library's; it runs the program to count them."""
+        """Counts the kernels that one run launches, ours and the library's; it runs the program."""
         nodes: list[Node] = []
         self.run(args, launched=nodes.append)
         return len(nodes)
 
     def peak_bytes(self, *args: Any) -> int:
-        """The most memory that tensors of one run took at once, arguments and parameters apart; it runs the program.
+        """Returns the peak memory of one run's tensors, without arguments and parameters; it runs the program.
 
-        See `irscope.runtime.executor.peak_memory` for what is counted.
+        See `irscope.runtime.executor.peak_memory` for which tensors count.
         """
         footprints: list[PeakMemory] = []
         self.run(args, footprints=footprints)
         return footprints[0].peak if footprints else 0
 
     def has_kernels(self, node: Node) -> bool:
-        """Whether a node is a group that runs as kernels here, where one can be made."""
+        """Checks whether a node is a group that runs as kernels here, where one can be built."""
         return node in self._groups
 
     def threads_of(self, group: Node) -> int:
-        """Over how many threads the kernels of a group run here, on arguments as it met them last; 1 for any other node."""
+        """Returns the threads that a group's kernels use, on the arguments it last ran on; 1 for any other node."""
         return self._kernels.threads.get(group, 1)
 
     @property
     def is_direct(self) -> bool:
-        """Whether it is nothing but one group, which a call goes to straight away."""
+        """Whether the program is exactly one group, so that a call goes to it directly."""
         return self._only is not None
 
     def stamped(self, args: Sequence[Any], stamp: Stamp) -> StampedCode:
-        """From now on runs on arguments of this library leave a stamp after each instruction, and are otherwise as they were;
-        gives the code that does. For a program that is nobody else's."""
+        """Makes later runs on arguments of this library leave a stamp after each instruction; returns the code that does so.
+
+        Runs are otherwise unchanged. Only for a program that has no other users."""
         self._only, self._calls = None, KnownCalls()
         return self._program(self._library_of(args)).stamped(stamp)
 
     @property
     def memory_plan(self) -> MemoryPlan | None:
-        """The plan by which it runs: what kernels make has a place, what the library makes has memory of its own. None unless
-        it was compiled with `memory="planned"`; `peak_bytes` measures what came of it."""
+        """The plan by which it runs: kernel results have a place, library results have their own memory. None unless it was
+        compiled with `memory="planned"`; `peak_bytes` measures the effect."""
         return None if self._arena is None else self._arena.plan
 
     def _visit(self, launched: Callable[[Node], object], node: Node) -> None:
@@ -374,7 +381,8 @@ class Executable:
             return made
         if self.exact and library != "torch":
             raise ArgumentError(
-                "a program compiled with exact=True takes torch tensors", hint="pass torch.from_numpy(array) for an array"
+                'a program compiled with exact="torch" takes torch tensors',
+                hint="pass torch.from_numpy(array) for an array",
             )
         if self.device == "cuda":
             here = shared_device("cuda").availability()
@@ -393,8 +401,8 @@ class Executable:
         return self._programs.setdefault(library, made)
 
     def _seen_by_torch(self) -> BoundProgram:
-        """The program without kernels."""
-        self._program("torch")  # says what is missing
+        """Returns the program without kernels."""
+        self._program("torch")  # reports what is missing
         return self._node_by_node or self._turn.run(self._made_node_by_node)
 
     def _made_node_by_node(self) -> BoundProgram:
@@ -418,7 +426,7 @@ class Executable:
 
     def _check(self, args: Sequence[Any]) -> None:
         if len(args) != len(self._free):
-            check_count(self.graph, args)  # which says what is missing
+            check_count(self.graph, args)  # reports what is missing
         symbols: dict[str, int] = {}
         for check, argument in zip(self._checks, args, strict=True):
             if check is not None:
@@ -428,7 +436,7 @@ class Executable:
         return self
 
     def __deepcopy__(self, memo: object) -> Executable:
-        return self  # nothing of a program changes that a caller could tell
+        return self  # a program has no state that a caller can observe
 
     def __reduce__(self) -> str:
         what = "a compiled program cannot be pickled: its kernels are machine code of this process"

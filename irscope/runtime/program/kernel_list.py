@@ -1,4 +1,4 @@
-"""The kernels of a program as a tuple that says why it has no such kernel."""
+"""The kernels of a program as a tuple whose errors explain why a kernel is missing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["KernelList"]
 
 
 class KernelList(tuple[CompiledKernel, ...]):
-    """Kernels in the order in which they were compiled. Raises UnknownNumber for an index that none has."""
+    """Kernels in the order in which they were compiled. Raises UnknownNumber for an index out of range."""
 
     _why_none: Callable[[], str]
 
     def __new__(cls, kernels: Iterable[CompiledKernel], why_none: Callable[[], str]) -> KernelList:
-        """`why_none` says why there are none, and is asked when somebody wants one."""
+        """`why_none` returns the reason why there are none; it is called only when the reason is shown."""
         made = super().__new__(cls, kernels)
         made._why_none = why_none
         return made

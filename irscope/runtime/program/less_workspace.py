@@ -1,9 +1,9 @@
-"""The program whose memory is planned, without what ops of the library take for themselves where a plan cannot put it.
+"""The rewrites that reduce the workspace of library ops, which a memory plan cannot place.
 
-A plan has a place for each tensor that the program names. An op may need more while it runs: of these, two are written otherwise.
-Max pooling writes down where it found its maxima, and gets a kernel instead (`group_pools`); a convolution over planes copies
-its operand and its result, and is given channels last (`channels_last`). The latter adds up in another order than torch does over
-planes, and of zeros with two signs torch may take the other one for a maximum.
+A plan has a place for each tensor that the program names, but an op may need more while it runs; two such ops are rewritten.
+Max pooling, which stores the indices of its maxima, gets a kernel instead (`group_pools`); a convolution over planes, which
+copies its operand and its result, is converted to channels last (`channels_last`). The latter sums in another order than torch
+does over planes; among zeros of both signs, torch's max pooling may return the other one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["without_workspaces"]
 
 
 def without_workspaces(graph: Graph, *, exact: bool) -> tuple[Graph, tuple[Remark, ...]]:
-    """The program that needs less beside its tensors, and what was done and declined for it; `exact` keeps torch's bits.
+    """Returns the program with less workspace, and remarks on what was done and declined; `exact` keeps torch's bits.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Float(4)):\\n  %y : Float(4) = aten::neg(%x)\\n  return (%y)")

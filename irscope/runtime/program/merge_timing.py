@@ -1,7 +1,7 @@
-"""What a body for many costs each of its members, measured: a group with its own kernel against the one with the common body.
+"""The measured cost of a shared body to its members: a group with its own kernel against the same group with the shared one.
 
-Both are compiled as programs of their own, and called in turns on the same random operands of the types that the group is
-expected to get. Compared is the quickest turn of each, which other work on the machine disturbs least.
+Both are compiled as separate programs and called in turns on the same random operands, of the types that the group
+expects. The fastest turns of each are compared, since other work on the machine disturbs them least.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["group_alone", "merge_slowdown", "operand_like"]
 
 Compile = Callable[[Graph], Callable[..., Any]]
 _MEMBERS = 3
-"""Members of a class that are timed: the first, the last and the one between."""
+"""Members of a class that are timed: the first, the last and the middle one."""
 _TURNS = 60
 
 
 def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled: Compile) -> float | None:
-    """By how much the groups of a class run longer after they were merged, as a part of their time; None where it cannot be
-    measured, because types are not known or there is no kernel.
+    """Returns how much longer the groups of a class run after merging, as a fraction of their time.
 
-    `after` is the graph in which the results of the groups are made by the class's body.
+    None where it cannot be measured, because types are unknown or there is no kernel. `after` is the graph in which the
+    class's body computes the results of the groups.
     """
     chosen = {id(groups[at]): groups[at] for at in (0, len(groups) // 2, -1)[:_MEMBERS]}
     own = together = 0.0
@@ -49,7 +49,7 @@ def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled
 
 
 def group_alone(graph: Graph, group: Node) -> Graph:
-    """What makes a group's results in a graph, with the numbers that it is passed, as a graph over the group's operands."""
+    """Returns the node that computes a group's results, with the numbers passed to it, as a graph over the group's operands."""
     node = graph.producer[group.outputs[0]]
     outside = set(group.inputs)
     made = [graph.producer[value] for value in dict.fromkeys(node.inputs) if value not in outside]
@@ -57,13 +57,13 @@ def group_alone(graph: Graph, group: Node) -> Graph:
 
 
 def operand_like(type: Any, seed: int, dtype: str = "") -> np.ndarray[Any, Any] | float | None:
-    """A random value of a type, with its strides, or of another element type; None where the type does not say enough."""
+    """Returns a random value of a type, with its strides, or of another element type; None where the type is incomplete."""
     random = np.random.default_rng(seed)
     if not isinstance(type, TensorType) or not type.is_static or type.dtype is None:
         return {"float": 0.5, "int": 3}.get(str(type))
     try:
         wanted = np.dtype(dtype or type.dtype)
-    except TypeError:  # a type that NumPy has not
+    except TypeError:  # a type that NumPy lacks
         return None
     shape = extents(type)
     values = (random.uniform(0.1, 1.0, shape) if wanted.kind in "fc" else random.integers(0, 2, shape)).astype(wanted)

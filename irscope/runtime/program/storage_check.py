@@ -1,8 +1,8 @@
-"""Whether memory lies as a program assumes when it is called: no argument in a parameter, no two parameters become one.
+"""The check at each call that memory is laid out as assumed: no argument inside a parameter, no two parameters merged.
 
-The alias db tells the parameters that `irs.load` bound from each other and from arguments (`Graph.storages`), and passes
-reorder by what it says. That makes a difference only where one of two names is written. So a program that writes no memory
-from outside is never checked. In one that does, an argument must not lie in a storage that the program writes, nor, if
+The alias db distinguishes the parameters that `irs.load` bound from each other and from arguments (`Graph.storages`), and
+passes reorder by what it says. That matters only where one of two aliases is written, so a program that does not write
+outside memory is never checked. In one that does, an argument must not be in a storage that the program writes, nor, if
 the argument itself is written, in any; and since `p.data = ...` gives a parameter other memory, those that have moved are
 numbered again. A call pays one address for each parameter, and a search among their ranges for each argument.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from irscope._base.leaves import leaves
 from irscope._base.storages import address_range, by_storage
-from irscope.analysis.alias import AliasDb
+from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Value
 from irscope.runtime.executor.gradients import may_write
@@ -24,16 +24,16 @@ __all__ = ["StorageCheck", "storage_check"]
 
 
 def storage_check(graph: Graph) -> StorageCheck | None:
-    """What looks at the addresses of a program's arguments and parameters; None where they make no difference."""
+    """Returns the check of the addresses of a program's arguments and parameters; None where they make no difference."""
     if not graph.storages or not may_write(graph):
         return None
-    db = AliasDb(graph)
+    db = alias_db_of(graph)
     written = frozenset(value for value in graph.inputs if db.has_writers(value))
     return StorageCheck(graph, written) if written else None
 
 
 class StorageCheck:
-    """What one program assumes of memory, and writes.
+    """The memory that one program assumes distinct, and the check of it.
 
     >>> import irscope as irs, numpy as np
     >>> from dataclasses import replace
@@ -58,7 +58,7 @@ class StorageCheck:
         self._look()
 
     def __call__(self, arguments: Sequence[Any]) -> None:
-        """Raises ArgumentError where memory lies otherwise than was assumed."""
+        """Raises ArgumentError where memory is not laid out as assumed."""
         if [tensor.data_ptr() for tensor in self._movable] != self._addresses:
             self._look()
         for value, argument in zip(self.graph.free_inputs, arguments, strict=False):
@@ -67,7 +67,7 @@ class StorageCheck:
                     self._check(value, leaf)
 
     def _look(self) -> None:
-        """Find out where the parameters lie. Raises ArgumentError if two have become one that were not."""
+        """Finds the addresses of the parameters. Raises ArgumentError if two that were distinct share memory now."""
         assumed, first = self.graph.storages, dict[int, Value]()
         for value, number in by_storage(self._bound).items():
             other = first.setdefault(number, value)
@@ -97,7 +97,7 @@ class StorageCheck:
 
 
 class _Ranges:
-    """Ranges of addresses to be searched; those with an address in common are one."""
+    """Ranges of addresses, sorted for search; ranges that overlap are merged."""
 
     def __init__(self, ranges: Sequence[tuple[int, int, Value]]) -> None:
         self.starts: list[int] = []
@@ -114,7 +114,7 @@ class _Ranges:
             self.values.append(value)
 
     def meeting(self, start: int, end: int) -> Value | None:
-        """Whose range has a byte in common with this one."""
+        """Returns the value whose range has a byte in common with this one, or None."""
         index = bisect_right(self.ends, start)  # the first that ends after the start
         meets = start < end and index < len(self.starts) and self.starts[index] < end
         return self.values[index] if meets else None

@@ -1,6 +1,6 @@
-"""The passes that a pipeline knows by name: for each, a line of help and the function, whose keywords are its options.
+"""The passes that a pipeline knows by name: what each does, in a line, and which function it is, whose options are its own.
 
-`irscope.transforms.base` documents the contract of a pass.
+What a pass is and owes, `irscope.transforms.base` says.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Pass:
 
     name: str
     doc: str
-    """One line of help."""
+    """What it does, in a line."""
     home: str
-    """Module and function, imported when the pass is first loaded."""
+    """Module and function, loaded when the pass first runs."""
 
     def load(self) -> Callable[..., Any]:
         """The function itself."""
@@ -33,8 +33,8 @@ class Pass:
 
     @property
     def options(self) -> Mapping[str, type]:
-        """The options that a pipeline's text can set, with their types: the function's arguments, other than the graph,
-        that take a word or a number.
+        """The options that a pipeline's text can give, with their types: the function's arguments beside the graph that
+        take a word or a number.
 
         >>> PASSES["autodiff-subgraphs"].options
         {'threshold': <class 'int'>}
@@ -46,7 +46,7 @@ class Pass:
 
 
 def _written_type(hint: Any) -> type | None:
-    """The first type of a keyword's annotation that can be written in a text; None if there is none."""
+    """Of what a keyword takes, what can be written in a text."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kinds = tuple(type(get_args(kind)[0]) if get_origin(kind) is Literal else kind for kind in kinds)
     return next((kind for kind in kinds if kind in (bool, int, float, str)), None)
@@ -58,33 +58,33 @@ _ALL: Final = (
         "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
         "functionalize:functionalize",
     ),
-    Pass("fold-tensors", "replaces small tensors that are the same at every run by constants", "cleanup.fold_tensors:fold_tensors"),
-    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops that never iterate", "cleanup.canonicalize:canonicalize"),
+    Pass("fold-tensors", "computes small tensors that are the same at every run", "cleanup.fold_tensors:fold_tensors"),
+    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops that never run", "cleanup.canonicalize:canonicalize"),
     Pass(
-        "recommend-layouts", "makes convolutions return channels-last results where that turns copies into views",
+        "recommend-layouts", "makes results of convolutions channels last where that turns copies into views",
         "cleanup.recommend_layouts:recommend_layouts",
     ),
     Pass(
-        "channels-last", "lays out operands and results of convolutions channels last, where they would be copied",
+        "channels-last", "lays out what convolutions read and write channels last, where they would copy it",
         "cleanup.channels_last:channels_last",
     ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.pool_constants:pool_constants"),
     Pass(
-        "dedup-constants", "merges equal constant tensors where it is not observable, and inputs that are one memory",
+        "dedup-constants", "merges equal constant tensors where no run can tell them apart, and parameters that share memory",
         "dedup.constants:merge_constants",
     ),
     Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(
-        "prepare-fusion", "runs the passes that fuse begins with: fold-constants, functionalize, dce and fold-tensors",
+        "prepare-fusion", "the first part of fuse: fold-constants, functionalize, dce and fold-tensors",
         "fusion:prepare_fusion",
     ),
     Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),
     Pass("group-views", "groups views that follow one another", "fusion:group_views"),
-    Pass("group-pools", "gives each max pooling its own kernel, which does not write the indices of the maxima", "fusion:group_pools"),
+    Pass("group-pools", "gives each max pooling a kernel of its own, which leaves out the indices of the maxima", "fusion:group_pools"),
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
-    Pass("dedup", "gives fusion groups of one class one body, with numbers for parameters", "dedup.rewrite:merge_groups"),
-    Pass("normal-form", "brings nodes, operands and constants into a canonical order", "dedup.rewrite:normal_form"),
+    Pass("dedup", "gives fusion groups of one class one body, with the numbers that differ as parameters", "dedup.rewrite:merge_groups"),
+    Pass("normal-form", "puts nodes, operands and constants into a canonical order", "dedup.rewrite:normal_form"),
     Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
 )  # fmt: skip
 

@@ -146,7 +146,7 @@ def test_what_is_advised_can_be_tried_and_computes_the_same(name: str) -> None:
 
 
 def test_what_only_the_author_can_do_is_said() -> None:
-    with pytest.raises(ArgumentError, match="author of the source"):
+    with pytest.raises(ArgumentError, match="asks for a change of the source"):
         planted("broadcast").try_(0)
 
 
@@ -160,7 +160,7 @@ def test_a_copy_that_is_the_result_is_the_caller_s_affair() -> None:
         return torch.softmax(x, -1).transpose(0, 1).contiguous()
 
     told = {last: str(on_the_machine(function, torch.ones(300, 300)).remarks) for last, function in {
-        "only the caller reads it": turned, "the ops that read it": lambda x: turned(x).cumsum(0),
+        "only the caller reads it": turned, "its users can read": lambda x: turned(x).cumsum(0),
     }.items()}  # fmt: skip
     for words, remarks in told.items():
         assert words in remarks

@@ -1,4 +1,4 @@
-"""Remarks applied: the program without a copy, with a constant computed once, with each result computed once."""
+"""Graph changes that apply a remark: without a copy, with a constant computed once, with each result computed once."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["known_once", "without_copies"]
 
 
 def without_copies(graph: Graph, copies: Iterable[Node]) -> Graph:
-    """Whoever reads one of these copies reads what was copied."""
+    """Returns the graph with the users of these copies reading the originals."""
     rewriter = Rewriter(graph)
     for node in copies:
-        rewriter.replace(node.output, node.inputs[0], reason="a copy that nobody needs")
+        rewriter.replace(node.output, node.inputs[0], reason="a redundant copy")
     return remove_dead_nodes(rewriter.finish()).after
 
 
 def known_once(graph: Graph, values: Sequence[Value]) -> Graph:
-    """Values that depend on no argument, computed now and held as constants."""
+    """Returns the graph with values that depend on no argument computed now and held as constants."""
     rewriter = Rewriter(graph)
     for value, tensor in zip(values, _computed(graph, values), strict=True):
         maker = graph.producer[value]
@@ -41,7 +41,7 @@ def known_once(graph: Graph, values: Sequence[Value]) -> Graph:
 
 
 def _computed(graph: Graph, values: Sequence[Value]) -> list[Any]:
-    """Of a program without arguments: what is needed for the values, and nothing else."""
+    """Computes values that depend on no argument, and nothing that they do not need."""
     body = replace(graph.body, returns=tuple(values))
     cut = remove_dead_nodes(replace(graph, body=body)).after
     needed = {value for node in cut.nodes() for value in node.inputs}

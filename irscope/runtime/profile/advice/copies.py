@@ -1,7 +1,7 @@
-"""Copies that nobody needs: of what lies otherwise, and of what is expanded.
+"""Redundant copies: of tensors with another layout, and of expanded tensors.
 
-A result is a copy if it has the operand's elements in other memory. Whoever reads it could read the operand, unless one of
-the two is written while the other is read; that is asked of the alias db. Consumers that need rows without gaps (a `view`)
+A result is a copy if it has the operand's elements in other memory. Its users could read the operand instead, unless one
+of the two is written while the other is read; the alias db decides that. Consumers that require rows without gaps (a `view`)
 are named instead.
 """
 
@@ -29,7 +29,7 @@ _WANTS_ROWS: Final = ("aten::view", "aten::view_as", "aten::as_strided")
 
 
 def copy_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """One remark for each line that copies."""
+    """Yields one remark for each line that copies."""
     plain: dict[object, list[Node]] = {}
     expanded: dict[object, list[Node]] = {}
     for row in evidence.rows:
@@ -72,7 +72,7 @@ def _expanded(evidence: Evidence, nodes: list[Node]) -> Remark:
     return evidence.remark(
         "expanded-copy", nodes, saved,
         f"it writes {byte_count(made)} that repeat {byte_count(small)} {times:.0f} times",
-        "leave the tensor expanded: the ops that read it broadcast by themselves",
+        "leave the tensor expanded: its users broadcast by themselves",
         change=partial(without_copies, copies=nodes) if _is_replaceable(evidence, nodes) else None,
     )  # fmt: skip
 
@@ -80,28 +80,28 @@ def _expanded(evidence: Evidence, nodes: list[Node]) -> Remark:
 def _plain(evidence: Evidence, nodes: list[Node]) -> Remark:
     moved = sum(evidence.cost(node).bytes for node in nodes)
     given, made = evidence.operand(nodes[0]), evidence.result(nodes[0])
-    assert given is not None and made is not None, "of a copy both are known"
+    assert given is not None and made is not None, "both are known for a copy"
     count = sum(evidence.cost(node).calls for node in nodes)
-    told = f"{count} copies move {byte_count(moved)}" if count > 1 else f"a copy moves {byte_count(moved)}"
-    lies = "" if given.strides == made.strides else f" from strides {list(given.strides)} to {list(made.strides)}"
+    text = f"{count} copies move {byte_count(moved)}" if count > 1 else f"a copy moves {byte_count(moved)}"
+    strides = "" if given.strides == made.strides else f" from strides {list(given.strides)} to {list(made.strides)}"
     makers = [maker for node in nodes for maker in evidence.makers(node) if evidence.category(maker) == "view"]
-    views = f", which {makers[0].op.partition('::')[2]} made" if makers and lies else ""
+    views = f", which {makers[0].op.partition('::')[2]} made" if makers and strides else ""
     wanting = [user for node in nodes for user in evidence.users(node) if user.op in _WANTS_ROWS]
     written = [node for node in nodes if not _may_be_shared(evidence, node)]
     if written:
-        advice, certainty = "it keeps apart what is written from what is read: write into neither and it can go", 0.3
+        advice, certainty = "it keeps apart memory that is written and read: without the write it can be removed", 0.3
     elif wanting:
         advice, certainty = (
-            f"{wanting[0].op.partition('::')[2]} wants rows without gaps: reshape what was there before",
+            f"{wanting[0].op.partition('::')[2]} requires rows without gaps: reshape the original tensor instead",
             0.7,
         )
     elif not any(True for node in nodes for _ in evidence.users(node)):
-        advice, certainty = "only the caller reads it: give him the tensor as it lies, unless he needs these strides", 1.0
+        advice, certainty = "only the caller reads it: return the original tensor, unless these strides are needed", 1.0
     else:
-        advice, certainty = "the ops that read it can read the tensor as it lies", 1.0
+        advice, certainty = "its users can read the original tensor directly", 1.0
     change = partial(without_copies, copies=nodes) if _is_replaceable(evidence, nodes) else None
     return evidence.remark(
-        "copy", nodes, evidence.sum_ns(nodes), f"{told}{lies}{views}", advice, certainty=certainty, change=change
+        "copy", nodes, evidence.sum_ns(nodes), f"{text}{strides}{views}", advice, certainty=certainty, change=change
     )
 
 
@@ -110,7 +110,7 @@ def _may_be_shared(evidence: Evidence, node: Node) -> bool:
 
 
 def _is_replaceable(evidence: Evidence, nodes: list[Node]) -> bool:
-    """Whether the operand can stand in the result's place: it has the same shape, and nobody writes or wants rows."""
+    """Checks whether the operand can replace the result: same shape, no writes, and no user that requires gapless rows."""
     for node in nodes:
         given, made = evidence.operand(node), evidence.result(node)
         if given is None or made is None or given.shape != made.shape or not _may_be_shared(evidence, node):

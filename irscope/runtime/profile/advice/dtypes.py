@@ -1,8 +1,8 @@
-"""Float64 where the program computes in less: one tensor of it turns all that it meets into float64.
+"""Float64 in a program that computes in smaller types: one such tensor promotes every tensor it is combined with.
 
-Arguments and parameters say in what the program is meant to compute. Where they are not float64, every float64 result
-comes from somewhere: from an op without a float64 operand. That is the place to change, or, if it only makes a small
-tensor, the op that joins it with others.
+The types of arguments and parameters show the intended precision. Where they are not float64, every float64 result
+originates in an op without a float64 operand. That is the place to change, or, if that op only creates a small tensor, the
+op that combines it with others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLOATS: Final = ("float32", "float16", "bfloat16", "complex64")
 
 
 def dtype_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """One remark for each place where float64 comes in."""
+    """Yields one remark for each place where float64 is introduced."""
     if not _computes_in_less(evidence):
         return
     reached: dict[Node, set[Node]] = {}
@@ -43,7 +43,7 @@ def dtype_remarks(evidence: Evidence) -> Iterator[Remark]:
 
 
 def _computes_in_less(evidence: Evidence) -> bool:
-    """Whether most tensors that come in, or that ops meet, are of a smaller floating-point type."""
+    """Checks whether the inputs, or else the tensors in ops, have a smaller floating-point type."""
     kinds = [
         facts.dtype for row in evidence.rows for facts in (*row.cost.operands, *row.cost.results) if facts is not None
     ]
@@ -62,19 +62,19 @@ def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
     first = joins[0] if joins and evidence.ns(joins[0]) > evidence.ns(source) else source
     wide = sum(evidence.cost(node).bytes for node in nodes)
     name = source.op.partition("::")[2]
-    told = (
-        f"{name} brings float64 in"
+    text = (
+        f"{name} introduces float64"
         if source is first
-        else f"{name} makes float64, and {first.op.partition('::')[2]} joins it"
+        else f"{name} creates a float64 tensor, and {first.op.partition('::')[2]} uses it"
     )
     through = f": {len(nodes)} ops then move {wide / 1e6:.3g} MB, twice as much as in float32" if len(nodes) > 1 else ""
     gain = 0.5 * evidence.sum_ns(nodes)
     return evidence.remark(
-        "float64", nodes, gain, f"{told}{through}", "give it the type of the other tensors", first=first
+        "float64", nodes, gain, f"{text}{through}", "give it the type of the other tensors", first=first
     )
 
 
 def _joins(evidence: Evidence, node: Node) -> bool:
-    """Whether it has a float64 operand and another one of less."""
+    """Checks whether a node has both a float64 operand and one of a smaller type."""
     kinds = {facts.dtype for facts in evidence.cost(node).operands if facts is not None}
     return bool(kinds & set(_WIDE)) and bool(kinds & set(_FLOATS))

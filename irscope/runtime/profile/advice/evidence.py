@@ -1,4 +1,4 @@
-"""What the rules look at: the program as it was written, what each of its nodes took, moved and met, and who reads whom."""
+"""The evidence for the rules: the original program, each node's time, traffic and tensors, and the users of its results."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Evidence:
 
     @cached_property
     def db(self) -> AliasDb:
-        """What may share memory in it."""
+        """The alias db of the program."""
         return alias_db_of(self.graph)
 
     @cached_property
     def call_ns(self) -> float:
-        """What it takes to call an op that has next to nothing to do: the quickest that was met, or a microsecond."""
+        """The time to call an op with almost no work: the fastest one observed, or a microsecond."""
         small = [
             row.self_time.median / row.calls
             for row in self.rows
@@ -47,33 +47,33 @@ class Evidence:
     # -- the program --------------------------------------------------------------------------------------------------
 
     def users(self, node: Node) -> Iterator[Node]:
-        """The nodes that read its results."""
+        """Yields the nodes that read its results."""
         for value in node.outputs:
             for use in self.graph.users.get(value, ()):
                 if isinstance(use.user, Node):
                     yield use.user
 
     def is_returned(self, node: Node) -> bool:
-        """Whether a block gives one of its results."""
+        """Checks whether a block returns one of its results."""
         uses = (use for value in node.outputs for use in self.graph.users.get(value, ()))
         return any(not isinstance(use.user, Node) for use in uses)
 
     def makers(self, node: Node) -> Iterator[Node]:
-        """The nodes that make its operands, constants left out."""
+        """Yields the producers of its operands, constants left out."""
         for value in node.inputs:
             maker = self.graph.producer.get(value)
             if maker is not None and maker.op != "prim::Constant":
                 yield maker
 
     def constant(self, value: Value) -> Any:
-        """What is known of an operand before the run; NOT_CONSTANT for others."""
+        """Returns an operand's value if it is known before the run, else NOT_CONSTANT."""
         return constant_of(self.graph, value)
 
     def is_constant(self, value: Value) -> bool:
         return self.constant(value) is not NOT_CONSTANT
 
     def is_pure(self, node: Node) -> bool:
-        """Whether it gives the same for the same operands, and nobody writes its result, or what it read, later."""
+        """Checks whether equal operands give an equal result, and neither the result nor an operand is ever written."""
         if node.blocks or effect_of(node) not in ("pure", "view") or draws_random_numbers(node.op, {}):
             return False
         if node.op in _FRESH:
@@ -86,7 +86,7 @@ class Evidence:
     # -- what was measured --------------------------------------------------------------------------------------------
 
     def ns(self, node: Node) -> float:
-        """What it took in a run."""
+        """Returns the nanoseconds of a node in a run."""
         row = self.row_of.get(node)
         return 0.0 if row is None else row.self_time.median
 
@@ -98,17 +98,17 @@ class Evidence:
         return NodeCost() if row is None else row.cost
 
     def operand(self, node: Node, place: int = 0) -> TensorFacts | None:
-        """A tensor that it met when it ran first."""
+        """Returns the facts of an operand at its first call, if it is a tensor."""
         operands = self.cost(node).operands
         return operands[place] if place < len(operands) else None
 
     def result(self, node: Node) -> TensorFacts | None:
-        """Its first result, if that is a tensor."""
+        """Returns the facts of its first result, if that is a tensor."""
         results = self.cost(node).results
         return results[0] if results else None
 
     def copy_ns(self, moved: float) -> float:
-        """What a copy of as many bytes takes."""
+        """Returns the nanoseconds of a copy that moves this many bytes."""
         return self.readings.speeds.copy_ns(moved)
 
     # -- remarks ------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Evidence:
         self, rule: str, nodes: Iterable[Node], gain_ns: float, because: str, advice: str, *, certainty: float = 1.0,
         change: Change | None = None, is_measured: bool = False, first: Node | None = None, now_ns: float | None = None,
     ) -> Remark:  # fmt: skip
-        """A remark about nodes, of which the slowest stands for all unless one is named."""
+        """Builds a remark about nodes, represented by the slowest unless `first` names another."""
         every = sorted(set(nodes), key=self.graph.position.__getitem__)
         now = self.sum_ns(every) if now_ns is None else now_ns
         slowest = first if first is not None else max(every, key=self.ns)
@@ -128,4 +128,4 @@ class Evidence:
 
 
 _FRESH = frozenset({"aten::empty", "aten::empty_like", "aten::new_empty", "aten::empty_strided"})
-"""Ops whose result holds whatever was there."""
+"""Ops whose result is uninitialised memory."""

@@ -1,4 +1,4 @@
-"""What fusing brings, measured, and what keeps groups apart that would move less together."""
+"""The measured gain of fusing, and the nodes that separate groups which would move fewer bytes together."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from irscope.transforms.fusion import Fusion
 __all__ = ["group_remarks"]
 
 _MOST_QUESTIONS = 12
-"""Pairs of which it is asked what keeps them apart: those that move most."""
+"""The most nodes for which the fusion is asked why they stay apart: those that move most."""
 
 
 def group_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """Groups that are faster as kernels, and neighbours that are none."""
+    """Yields remarks on groups that are faster as kernels, and on nodes beside them that are in no kernel."""
     readings = evidence.readings
     if "fused" not in readings.ways:
         return
@@ -32,7 +32,7 @@ def group_remarks(evidence: Evidence) -> Iterator[Remark]:
 
 
 def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
-    """One remark for all groups of the same lines: a layer's, or a loop's."""
+    """Yields one remark for all groups of the same lines, such as a layer's or a loop's."""
     by_lines: dict[object, list[NodeRow]] = {}
     members = {
         row.node.id: [n for n in evidence.readings.members.get(row.node.id, ()) if n in evidence.row_of]
@@ -42,8 +42,8 @@ def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
         nodes = members[row.node.id]
         if len(nodes) < 2:
             continue
-        told = row.self_time.against(evidence.readings.group_before(row.node))
-        if told == "faster":
+        verdict = row.self_time.against(evidence.readings.group_before(row.node))
+        if verdict == "faster":
             by_lines.setdefault(frozenset(_line(node) for node in nodes), []).append(row)
     for rows in by_lines.values():
         nodes = [node for row in rows for node in members[row.node.id]]
@@ -53,7 +53,7 @@ def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
         kernels = "one kernel" if len(rows) == 1 else f"{len(rows)} kernels"
         yield evidence.remark(
             "fuse", nodes, before - after,
-            f"{_told(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
+            f"{_described(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
             "irs.compile(irs.fuse(g)) runs them fused", is_measured=True,
         )  # fmt: skip
 
@@ -62,7 +62,7 @@ def _line(node: Node) -> object:
     return (node.location.file, node.location.line) if node.location is not None else node.op
 
 
-def _told(nodes: list[Node]) -> str:
+def _described(nodes: list[Node]) -> str:
     names = Counter(node.op.partition("::")[2] for node in nodes)
     if "exp" in names and "sum" in names and ("div" in names or "mul" in names):
         return f"a softmax written out in {plural(len(nodes), 'op')}"
@@ -73,7 +73,7 @@ def _told(nodes: list[Node]) -> str:
 
 
 def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
-    """A node that is in no kernel, between what is: with what it costs that both sides go through memory."""
+    """Yields remarks on nodes beside a kernel but in none, with the cost of passing their values through memory."""
     rows = evidence.readings.rows("fused")
     graph = fusion.graph
     found = []
@@ -99,8 +99,8 @@ def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
         gain = min(evidence.copy_ns(moved), evidence.ns(own))
         yield evidence.remark(
             "stays-apart", [own], gain,
-            f"it stands beside {plural(beside, 'kernel')} and is in none, because {why}; {byte_count(moved)} go through memory for it",
-            "without that it could be part of them", certainty=0.5,
+            f"it is beside {plural(beside, 'kernel')} but in none, because {why}; {byte_count(moved)} pass through memory",
+            "otherwise it could be part of them", certainty=0.5,
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Tensors that grow piece by piece: each join copies all that was joined before, which is quadratic in the number of pieces."""
+"""Tensors that grow piece by piece: each join copies everything joined before, which is quadratic in the number of pieces."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from irscope.runtime.profile.advice.remark import Remark
 __all__ = ["growing_remarks"]
 
 _MANY: Final = 4
-"""Joins from which on it is a loop that grows a tensor."""
+"""The least number of joins that count as a growing tensor."""
 _WASTED: Final = 0.5
-"""The part of the moved bytes that were there before, from which on it is worth a word."""
+"""The least part of redundant bytes that is worth a remark."""
 
 
 def growing_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """One remark for each tensor that is joined anew with each piece."""
+    """Yields one remark for each tensor that every new piece copies again."""
     for nodes in _chains(evidence):
         last = evidence.result(nodes[-1])
         joins = sum(evidence.cost(node).calls for node in nodes)
@@ -39,7 +39,7 @@ def growing_remarks(evidence: Evidence) -> Iterator[Remark]:
 
 
 def _chains(evidence: Evidence) -> Iterator[list[Node]]:
-    """Joins of which each takes the result of the one before, and those that take their own in the next turn of a loop."""
+    """Yields chains of joins in which each extends the result of the one before, and joins that extend their own in a loop."""
     chain: dict[Node, list[Node]] = {}
     for row in evidence.rows:
         node = row.node
@@ -58,16 +58,16 @@ def _parts(evidence: Evidence, node: Node) -> tuple[Value, ...]:
 
 
 def _is_carried(evidence: Evidence, node: Node) -> bool:
-    """Whether a join takes what the turn of the loop before it made."""
+    """Checks whether a join extends its own result of the previous loop iteration."""
     block = evidence.graph.block_of[node]
     carried = {given for given, param in zip(block.returns, block.params, strict=False) if param in _parts(evidence, node)}
     return node.output in carried
 
 
 def _at_the_end(evidence: Evidence, node: Node) -> float:
-    """Bytes of what a join in a loop has made in the last turn: the pieces of all turns are taken to be as large as the first."""
+    """Estimates the bytes of a loop join's result in the last iteration, for pieces that are all of equal size."""
     first, cost = evidence.result(node), evidence.cost(node)
     assert first is not None, "asked by the caller"
-    # its results are first, first + piece, first + 2 · piece, …, and together what was written
+    # its results are first, first + piece, first + 2 · piece, …, which add up to the bytes written
     piece = (cost.written_bytes - cost.calls * first.bytes) / (cost.calls * (cost.calls - 1) / 2)
     return first.bytes + (cost.calls - 1) * piece

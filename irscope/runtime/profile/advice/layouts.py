@@ -1,4 +1,4 @@
-"""Tensors that meet in an unlucky shape: a broadcast that makes a large tensor of small ones, rows read against columns."""
+"""Unfavourable combinations of operands: broadcasts of small tensors to a large one, and mixed row and column order."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from irscope.runtime.profile.rows import NodeRow
 __all__ = ["layout_remarks"]
 
 _EXPANDS: Final = 4
-"""How many times larger than its operands together the result of a broadcast is that is worth a word."""
+"""The least factor by which a broadcast's result exceeds its operands together that is worth a remark."""
 _LEAST_BYTES: Final = 1 << 18
 _TRANSPOSES: Final = frozenset(
     f"aten::{name}"
     for name in "t transpose permute mT mH T H numpy_T swapaxes swapdims movedim moveaxis adjoint".split()
 )
 _SLOW: Final = 0.6
-"""The share of a copy's speed below which strides may be to blame."""
+"""The share of a copy's speed below which strides are a likely cause."""
 
 
 def layout_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """Broadcasts that expand, and operands that lie across."""
+    """Yields remarks on broadcasts that expand, and on transposed operands."""
     for row in evidence.rows:
         if row.category in ("pointwise", "reduction", "normalization") and row.launches:
             yield from _expanding(evidence, row)
@@ -44,8 +44,8 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
     affected = [row.node, *_downstream(evidence, row.node, made.elements // 2)]
     ends = [node for node in affected if evidence.category(node) == "reduction"]
     name = row.node.op.partition("::")[2]
-    because = f"{name} makes {byte_count(made.bytes)} of operands of {byte_count(small)}"
-    through = f", and {len(affected) - 1} more ops go over it" if len(affected) > 1 else ""
+    because = f"{name} expands operands of {byte_count(small)} to {byte_count(made.bytes)}"
+    through = f", and {len(affected) - 1} more ops read it" if len(affected) > 1 else ""
     if ends:
         least = evidence.copy_ns(small + evidence.cost(ends[0]).written_bytes) * row.calls
         product = name == "mul" and ends[0] in set(evidence.users(row.node))
@@ -57,7 +57,7 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
         certainty = 1.0
     else:
         least, certainty = evidence.sum_ns(affected) * 0.3, 0.6
-        advice = "check that both shapes are meant; work on the operands before they are broadcast"
+        advice = "check that both shapes are intended; compute on the operands before they are broadcast"
     gain = evidence.sum_ns(affected) - least
     yield evidence.remark(
         "expanding-broadcast", affected, gain, because + through, advice, certainty=certainty, first=row.node
@@ -65,7 +65,7 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
 
 
 def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
-    """The nodes behind one that read at least so many elements that come from it."""
+    """Returns the nodes after one that read at least this many elements derived from it."""
     found: list[Node] = []
     seen, pending = {start}, [start]
     while pending:
@@ -81,7 +81,7 @@ def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
 
 
 def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
-    """Operands whose rows lie across the others', where the op is far from the speed of a copy."""
+    """Yields a remark on operands transposed against the others, where the op is far below the speed of a copy."""
     given = [facts for facts in row.cost.operands if facts is not None and facts.bytes * _EXPANDS >= _largest(row)]
     made = evidence.result(row.node)
     every = [*given, made] if made is not None and made.bytes * _EXPANDS >= _largest(row) else given
@@ -94,12 +94,12 @@ def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
         return
     across = [place for place, facts in enumerate(row.cost.operands) if facts is not None and _lies_across(facts)]
     views = [view for place in across for view in _views_before(evidence, row.node, place)]
-    told = f"{len(across) or 1} of its operands {'lie' if len(across) > 1 else 'lies'} across the others"
+    text = f"{len(across) or 1} of its operands {'are' if len(across) > 1 else 'is'} transposed against the others"
     strides = ", ".join(str(list(row.cost.operands[p].strides)) for p in across[:2])  # type: ignore[union-attr]
-    because = f"{told} (strides {strides}): it runs at {row.copy_ns / took:.0%} of a copy" if took else told
+    because = f"{text} (strides {strides}): it runs at {row.copy_ns / took:.0%} of a copy" if took else text
     yield evidence.remark(
         "transposed-operand", [row.node, *views], took - row.copy_ns / 0.8, because,
-        "keep both in one order: transpose where the tensor is made, or compute the transposed result", first=row.node,
+        "keep all in one order: transpose where the tensor is created, or compute the transposed result", first=row.node,
     )  # fmt: skip
 
 
@@ -108,12 +108,12 @@ def _largest(row: NodeRow) -> int:
 
 
 def _full_order(facts: TensorFacts) -> tuple[int, ...]:
-    """The order of its dimensions, counted from the last, so that a broadcast operand compares."""
+    """Returns the order of the dimensions, counted from the last, so that a broadcast operand compares."""
     return tuple(dim - len(facts.shape) for dim in facts.order)
 
 
 def _agree(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether two orders list the dimensions that both have alike."""
+    """Checks whether two orders agree on the dimensions that both have."""
     return [dim for dim in a if dim in b] == [dim for dim in b if dim in a]
 
 
@@ -122,7 +122,7 @@ def _lies_across(facts: TensorFacts) -> bool:
 
 
 def _views_before(evidence: Evidence, node: Node, place: int) -> Iterator[Node]:
-    """The views that an operand comes through, up to the one that transposed it."""
+    """Yields the view that transposed an operand, if one did."""
     maker = evidence.graph.producer.get(node.inputs[place]) if place < len(node.inputs) else None
     while maker is not None and evidence.category(maker) == "view" and maker in evidence.row_of:
         if maker.op in _TRANSPOSES:

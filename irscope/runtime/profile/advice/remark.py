@@ -1,4 +1,4 @@
-"""One thing that would help, with its number and its evidence."""
+"""A remark on a possible improvement, with its number and its evidence."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from irscope.runtime.profile.readings import time_words
 __all__ = ["Change", "Remark"]
 
 Change = Callable[[Graph], Graph]
-"""Makes the program that follows a remark."""
+"""Returns the program that follows a remark."""
 
 
 @dataclass(frozen=True, eq=False)
 class Remark:
-    """What would help at one place of a program.
+    """A possible improvement at one place of a program.
 
-    `str(remark)` is the sentence: the line, what its nodes take, what would be saved, why, and what to do.
+    `str(remark)` is the sentence: the line, the time of its nodes, the possible saving, the reason, and the advice.
     """
 
     rule: str
@@ -29,30 +29,30 @@ class Remark:
     nodes: tuple[Node, ...]
     """All of them, in program order."""
     now_ns: float
-    """What they take in a run."""
+    """Their time in a run."""
     gain_ns: float
-    """What the advice should save of that."""
+    """The expected saving of that time."""
     share: float
-    """What they take, of a run of the program as it was written."""
+    """Their share of a run of the original program."""
     because: str
     """The evidence, a clause without a full stop."""
     advice: str
-    """What to do, a clause without a full stop; empty where nothing is to be gained."""
+    """What to do, a clause without a full stop; empty where there is nothing to gain."""
     certainty: float = 1.0
-    """How much of the gain counts where remarks are put in order: less where the evidence only makes it likely."""
+    """The weight of the gain in the order of remarks: lower where the evidence only makes it likely."""
     change: Change | None = field(default=None, repr=False)
-    """What follows the advice, where that needs no author; None where the source must be changed by hand."""
+    """Applies the advice, where that needs no author; None where the source must be changed by hand."""
     is_measured: bool = False
-    """Whether the gain was measured, and not predicted."""
+    """Whether the gain was measured rather than predicted."""
 
     @property
     def line(self) -> Location | None:
-        """Where it is in the user's source."""
+        """The place in the user's source."""
         return self.lines[0] if self.lines else None
 
     @property
     def lines(self) -> tuple[Location, ...]:
-        """All lines that it is about, the one of `node` first."""
+        """All lines concerned, that of `node` first."""
         found: dict[tuple[str, int], Location] = {}
         for node in (self.node, *self.nodes):
             if node.location is not None:
@@ -61,7 +61,7 @@ class Remark:
 
     @property
     def gain_ms(self) -> float:
-        """What it should save of a run, in milliseconds."""
+        """The expected saving in a run, in milliseconds."""
         return self.gain_ns / 1e6
 
     def __str__(self) -> str:
@@ -74,11 +74,11 @@ class Remark:
 
 
 def _places(lines: tuple[Location, ...]) -> str:
-    """The first lines, shortly: `model.py:12, 14`."""
+    """Returns the first lines in short form: `model.py:12, 14`."""
     if not lines:
         return ""
     first, *others = lines
     more = [str(line.line) for line in others[:3] if line.file == first.file]
     rest = len(others) - len(more)
-    told = ", ".join([f"{Path(first.file).name}:{first.line}", *more])
-    return f"{told} and {rest} more" if rest > 0 else told
+    text = ", ".join([f"{Path(first.file).name}:{first.line}", *more])
+    return f"{text} and {rest} more" if rest > 0 else text

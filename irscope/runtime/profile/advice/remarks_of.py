@@ -1,8 +1,8 @@
-"""All rules, and the order of what they found: what brings most comes first.
+"""All rules, and the order of their remarks: the largest gain comes first.
 
-Rules look at the program as it was written. Several may speak of the same nodes, the particular (a copy) and the general
-(what fusing brings, how far from the roof): what a particular rule has claimed, a general one does not count again, and a
-general remark of which little is left is dropped.
+Rules look at the original program. Several may apply to the same nodes, specific ones (a copy) and general ones (the gain
+of fusing, the distance from the roof): a general rule does not count again what a specific rule has claimed, and a general
+remark with little left is dropped.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _PARTICULAR: Final[tuple[Rule, ...]] = (
 )  # fmt: skip
 _GENERAL: Final[tuple[Rule, ...]] = (group_remarks, roof_remarks)
 _LEAST_SHARE: Final = 0.02
-"""Of the time: what would bring less is not worth a remark."""
+"""The least share of the time whose saving is worth a remark."""
 
 
 def remarks_of(readings: Readings) -> tuple[Remark, ...]:
-    """What would help, what brings most first; what is at its roof comes last."""
+    """Returns the remarks, the largest gain first, nodes at their roof last."""
     evidence = Evidence(readings)
     least = _LEAST_SHARE * evidence.total_ns
     particular = [remark for rule in _PARTICULAR for remark in rule(evidence) if _worth(remark) >= least]
@@ -66,13 +66,13 @@ def _worth(remark: Remark) -> float:
 
 
 def _claimed_part(evidence: Evidence, remark: Remark, claimed: dict[Node, float]) -> float:
-    """How much of a remark's time others have spoken of."""
+    """Returns the part of a remark's time that other remarks have claimed."""
     whole = evidence.sum_ns(remark.nodes)
     return sum(evidence.ns(node) * claimed.get(node, 0.0) for node in remark.nodes) / whole if whole else 0.0
 
 
 def _left(evidence: Evidence, remark: Remark, claimed: dict[Node, float], particular: list[Remark]) -> float:
-    """1 for what a particular rule found; of a general remark what particular ones have not claimed."""
+    """Returns 1 for a specific rule's remark, and for a general one the part that specific rules have not claimed."""
     if any(remark is each for each in particular):
         return 1.0
     own = {node for each in particular for node in each.nodes}

@@ -1,7 +1,8 @@
-"""Work that is done again though its result is known: in each call, in each turn of a loop, twice in one call, or for nobody.
+"""Redundant work: the same result in each call, in each turn of a loop, twice in one call, or unused.
 
-A node's result is the same in each call if it is pure and no argument leads to it; parameters that nobody writes do not
-count as arguments. All nodes of one such stretch are one remark. The rest follows from equal operands and from uses.
+A node's result is the same in each call if it is pure and depends on no argument; parameters that are never written do
+not count as arguments. All nodes of one connected stretch are one remark. The other cases follow from equal operands and
+from uses.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ __all__ = ["repeated_remarks"]
 
 
 def repeated_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """What need not be computed again."""
+    """Yields remarks on work that need not be repeated."""
     known = _same_in_every_call(evidence)
     yield from _rebuilt(evidence, known)
     yield from _twice(evidence, known)
-    yield from _for_nobody(evidence)
+    yield from _unused(evidence)
     yield from _in_every_turn(evidence)
 
 
@@ -50,12 +51,12 @@ def _rebuilt(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         top = [node for node in nodes if _leaves(evidence, node, known)]
         made = sum(evidence.cost(node).written_bytes for node in nodes)
         reads_parameters = any(value in evidence.graph.bound for node in nodes for value in node.inputs)
-        told = "no argument leads to it, only parameters" if reads_parameters else "no argument leads to it"
+        text = "only parameters affect the result" if reads_parameters else "no argument affects the result"
         values = [v for node in top for v in node.outputs if isinstance(v.type, TensorType)]
         can_change = bool(values) and evidence.readings.device == "cpu" and not _inside_blocks(evidence.graph, nodes)
         yield evidence.remark(
             "rebuilt-constant", nodes, evidence.sum_ns(nodes),
-            f"{plural(len(nodes), 'op')} write{'s' if len(nodes) == 1 else ''} {byte_count(made)} in every call, and {told}",
+            f"{plural(len(nodes), 'op')} write{'s' if len(nodes) == 1 else ''} {byte_count(made)} in every call, though {text}",
             "compute it once and keep it: a buffer of the model, or a constant outside of the function",
             change=partial(known_once, values=values) if can_change else None,
         )  # fmt: skip
@@ -70,7 +71,7 @@ def _inside_blocks(graph: Graph, nodes: list[Node]) -> bool:
 
 
 def _stretches(evidence: Evidence, known: set[Node]) -> list[list[Node]]:
-    """The nodes, those together that lead to each other."""
+    """Returns the nodes in connected groups."""
     leader: dict[Node, Node] = {}
 
     def find(node: Node) -> Node:
@@ -90,7 +91,7 @@ def _stretches(evidence: Evidence, known: set[Node]) -> list[list[Node]]:
     return list(found.values())
 
 
-# --- twice, or for nobody -------------------------------------------------------------------------------------------
+# --- twice, or unused -----------------------------------------------------------------------------------------------
 
 
 def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
@@ -111,7 +112,7 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         if not any(evidence.row_of[node].launches for node in nodes):
             continue  # views cost nothing
         name = nodes[0].op.partition("::")[2]
-        behind = f", and {plural(len(nodes) - 1, 'op')} behind it again" if len(nodes) > 1 else ""
+        behind = f", and {plural(len(nodes) - 1, 'op')} after it too" if len(nodes) > 1 else ""
         yield evidence.remark(
             "computed-again", nodes, evidence.sum_ns(nodes),
             f"{name} of the same operands was computed before{behind}", "keep the first result", change=_without_repeats,
@@ -128,7 +129,7 @@ def _operand_key(evidence: Evidence, value: Value) -> object:
     return value if held is NOT_CONSTANT else repr(held)
 
 
-def _for_nobody(evidence: Evidence) -> Iterator[Remark]:
+def _unused(evidence: Evidence) -> Iterator[Remark]:
     kept = {node.id for node in remove_dead_nodes(evidence.graph).after.nodes()}
     dead = [row.node for row in evidence.rows if row.node.id not in kept and row.launches]
     by_line: dict[object, list[Node]] = {}
@@ -136,7 +137,7 @@ def _for_nobody(evidence: Evidence) -> Iterator[Remark]:
         by_line.setdefault(node.location and (node.location.file, node.location.line), []).append(node)
     for nodes in by_line.values():
         yield evidence.remark(
-            "unused", nodes, evidence.sum_ns(nodes), "nobody reads what it computes", "leave it out",
+            "unused", nodes, evidence.sum_ns(nodes), "its result is unused", "remove it",
             change=lambda graph: remove_dead_nodes(graph).after,
         )  # fmt: skip
 
@@ -156,5 +157,5 @@ def _in_every_turn(evidence: Evidence) -> Iterator[Remark]:
             continue
         yield evidence.remark(
             "same-in-every-turn", [node], evidence.ns(node) * (1 - 1 / row.calls),
-            f"the loop computes it {row.calls} times from what does not change in it", "compute it before the loop",
+            f"the loop computes it {row.calls} times from operands that do not change in it", "compute it before the loop",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Time that goes to calls and waits, and not to work: many small ops, and numbers that Python waits for."""
+"""Time spent on calls and waits rather than on work: many small ops, and numbers that Python waits for."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _WAITS: Final = frozenset(
     for name in "item _local_scalar_dense Bool Int Float Complex ScalarImplicit IntImplicit FloatImplicit is_nonzero nonzero "
     "nonzero_numpy argwhere masked_select unique unique_consecutive _unique2 equal allclose tolist cpu".split()
 )
-"""Ops whose result the program needs as a number, or whose extents depend on one: a GPU must be done before they return."""
+"""Ops whose result the program needs as a number, or whose extents depend on one: a GPU must finish before they return."""
 _MANY: Final = 8
 _CALLED: Final = 3.0
-"""How many times the roof an op may take and still be called small: beyond that it is the call that takes the time."""
+"""The factor over the roof from which on a small op's time counts as that of the call."""
 _SMALL_NS: Final = 30_000.0
 _SLICES: Final = frozenset(
     {"aten::select", "aten::slice", "aten::narrow", "aten::unbind", "aten::index", "aten::__getitem__"}
 )
 _WAIT_WEIGHT: Final = 0.25
-"""The part of what comes before a wait that is counted for it: that much a GPU's host could have been ahead."""
+"""The part of the time before a wait that is attributed to it: a GPU's host could have been that far ahead."""
 
 
 def waiting_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """Lines of many small calls, waits, and a GPU that waits for Python."""
+    """Yields remarks on lines of many small calls, on waits, and on a GPU that waits for Python."""
     yield from _small_calls(evidence)
     yield from _waits(evidence)
     yield from _idle(evidence)
@@ -73,7 +73,7 @@ def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
 
 
 def _leads_on(evidence: Evidence, nodes: list[Node], count: int) -> bool:
-    """Whether what a turn of a loop computes is an operand of the next turn's."""
+    """Checks whether a loop's iteration computes an operand of the next one."""
     loops = {evidence.graph.owner.get(evidence.graph.block_of[node]) for node in nodes}
     if any(loop is not None and loop.op == "prim::Loop" and len(loop.inputs) > 2 for loop in loops):
         return True
@@ -84,7 +84,7 @@ def _leads_on(evidence: Evidence, nodes: list[Node], count: int) -> bool:
 
 
 def _joined(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
-    """Lines next to each other with as many calls are one loop."""
+    """Joins adjacent lines of small calls, which are one loop."""
     ordered = sorted(remarks, key=lambda r: (r.line.file, r.line.line) if r.line is not None else ("", 0))
     group: list[Remark] = []
     for remark in ordered:
@@ -134,7 +134,7 @@ def _waits(evidence: Evidence) -> Iterator[Remark]:
         idle = sum(evidence.row_of[node].idle_ns for node in nodes)
         gain = evidence.sum_ns(nodes) + max(idle, _WAIT_WEIGHT * waited)
         yield evidence.remark(
-            "waits-for-a-number", [*nodes], gain, because, "keep it a tensor of no dimensions: ops take one as they take a number",
+            "waits-for-a-number", [*nodes], gain, because, "keep it a zero-dimensional tensor: ops accept one like a number",
             now_ns=max(evidence.sum_ns(nodes) + idle, gain), first=first,
         )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _ancestors(evidence: Evidence, node: Node) -> list[Node]:
 
 
 def _idle(evidence: Evidence) -> Iterator[Remark]:
-    """A GPU that has nothing to do while Python comes along."""
+    """Yields a remark on a GPU that is idle while it waits for Python."""
     label = evidence.readings.main
     rows = evidence.readings.rows(label)
     idle, launches = sum(row.idle_ns for row in rows), sum(row.launches for row in rows)

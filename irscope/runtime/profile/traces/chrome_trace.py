@@ -1,8 +1,8 @@
 """A run of each way as a trace that Chrome and Perfetto open.
 
-One process per way; its lanes are the host, beside it the GPU's stream where there is one, or the further threads of our kernels (of
-the library's ops nobody tells), and a counter of the bytes alive.
-Times are microseconds, as the format has them. (Trace Event Format, "complete" events `X`, counters `C`, metadata `M`.)
+There is one process per way; its lanes are the host, the GPU's stream if there is one or else the further threads of our
+kernels (those of library ops are unknown), and a counter of the bytes alive.
+Times are microseconds, as the format requires. (Trace Event Format, "complete" events `X`, counters `C`, metadata `M`.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _THREADS: Final = 10
 
 
 def chrome_trace(readings: Readings) -> dict[str, Any]:
-    """The trace as plain data."""
+    """Returns the trace as plain data."""
     events: list[dict[str, Any]] = []
     for process, (label, way) in enumerate(readings.ways.items(), 1):
         is_gpu = readings.device == "cuda"
@@ -35,16 +35,16 @@ def chrome_trace(readings: Readings) -> dict[str, Any]:
         events.append(call | {"ts": 0.0, "dur": max(end, way.total.median) / 1e3, "args": {}})
         for step in steps:
             row = names.get(step.node.id)
-            told = {"name": step.node.op, "cat": row.category if row else "other", "ph": "X", "pid": process}
+            base = {"name": step.node.op, "cat": row.category if row else "other", "ph": "X", "pid": process}
             args = _args(step, row)
             events.append(
-                told | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3, "args": args}
+                base | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3, "args": args}
             )
             for thread in range(2, step.threads + 1):
                 there = {"tid": _THREADS + thread, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args}
-                events.append(told | there)
+                events.append(base | there)
             if is_gpu:
-                events.append(told | {"tid": _STREAM, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args})
+                events.append(base | {"tid": _STREAM, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args})
             events.append({
                 "name": "bytes alive", "ph": "C", "pid": process, "tid": _HOST, "ts": (step.host_start + step.host_duration) / 1e3,
                 "args": {"bytes": step.live_bytes},
@@ -58,13 +58,13 @@ def _metadata(process: int, name: str, is_gpu: bool, threads: int) -> list[dict[
     base = {"ph": "M", "pid": process, "ts": 0.0}
     return [
         base | {"name": "process_name", "tid": 0, "args": {"name": name}},
-        *(base | {"name": "thread_name", "tid": lane, "args": {"name": told}} for lane, told in lanes),
+        *(base | {"name": "thread_name", "tid": lane, "args": {"name": title}} for lane, title in lanes),
     ]
 
 
 def _args(step: Instruction, row: Any) -> dict[str, Any]:
     where = place(step.node)
-    told: dict[str, Any] = {"module": step.node.scope, "line": str(where or "")}
+    info: dict[str, Any] = {"module": step.node.scope, "line": str(where or "")}
     if row is not None:
-        told |= {"node": row.name, "bytes": row.cost.bytes, "flops": row.cost.flops, "median ns": row.self_time.median}
-    return told
+        info |= {"node": row.name, "bytes": row.cost.bytes, "flops": row.cost.flops, "median ns": row.self_time.median}
+    return info

@@ -18,7 +18,7 @@ _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
 class _Frames:
-    """Each frame once."""
+    """The frames of a file, each stored once."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, str, int], int] = {}
@@ -31,7 +31,7 @@ class _Frames:
 
 
 def speedscope(readings: Readings) -> dict[str, Any]:
-    """The file as plain data."""
+    """Returns the file as plain data."""
     frames = _Frames()
     profiles = [_profile(readings, label, frames) for label in readings.ways]
     return {
@@ -69,7 +69,7 @@ def _profile(readings: Readings, label: str, frames: _Frames) -> dict[str, Any]:
 
 
 def _stack(step: Instruction, frames: _Frames) -> list[int]:
-    """Modules from the outermost in, the line, the op."""
+    """Returns the frames of a node: its modules from the outermost in, the line, the op."""
     scope, where = step.node.scope, place(step.node)
     parts = scope.split(".") if scope else []
     found = [frames.number(".".join(parts[: count + 1])) for count in range(len(parts))]

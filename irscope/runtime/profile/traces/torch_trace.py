@@ -1,9 +1,9 @@
-"""A trace of `torch.profiler` laid over a graph: which node each of its events is.
+"""A trace of `torch.profiler` mapped to a graph: the node of each of its events.
 
-Torch writes Chrome's JSON, whose events of category `cpu_op` are calls of ops, one inside another. The outermost call of an
-op that the graph has is a node. Of each op the calls come in program order, and so do the nodes; runs in one trace repeat
-them. Where torch was asked for stacks (`with_stack=True`) or modules (`with_modules=True`), an event lies inside of events
-that say its line or its module: these are compared first, so that a call that the graph does not have shifts nothing.
+Torch writes Chrome's JSON, whose events of category `cpu_op` are nested calls of ops. The outermost call of an op that the
+graph has is a node. The calls of each op are in program order, as are the nodes; further runs in one trace repeat them. If
+the numbers of calls and nodes do not match and torch recorded stacks (`with_stack=True`), they are matched by source file,
+so that calls that the graph does not have in one file shift nothing in another.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FRAME: Final = re.compile(r"^(?P<file>.*)\((?P<line>\d+)\): (?P<name>.*)$")
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call of an op, from outside of all other ops."""
+    """One call of an op outside of all other ops."""
 
     op: str
     start: float
@@ -42,20 +42,20 @@ class _Call:
 
 @dataclass(frozen=True)
 class TraceReading:
-    """The events of a trace by the graph's nodes."""
+    """The events of a trace, mapped to the graph's nodes."""
 
     graph: Graph
     times: Mapping[Node, tuple[float, ...]]
     """Nanoseconds of each call, by node."""
     unmatched: tuple[tuple[str, int], ...]
-    """Ops of the trace that the graph has not, or not as often, with how many calls."""
+    """Ops of the trace that the graph lacks or has less often, with the number of calls."""
 
     def spread(self, node: Node) -> Spread:
-        """How long a node took."""
+        """Returns the time of a node."""
         return Spread.of(self.times.get(node, ()))
 
     def table(self) -> pd.DataFrame:
-        """One row for each node of the graph that the trace has, in program order."""
+        """Returns one row for each node of the graph that the trace has, in program order."""
         with loading("pandas"):
             import pandas as pd
 
@@ -81,9 +81,9 @@ class TraceReading:
 
 
 def read(trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
-    """Lay a trace of `torch.profiler` (`prof.export_chrome_trace(path)`, or its data) over a graph.
+    """Maps a trace of `torch.profiler` (`prof.export_chrome_trace(path)`, or its data) to a graph.
 
-    Raises LoadError for a file that is no such trace.
+    Raises LoadError for a file that is not such a trace.
     """
     events = _events(trace)
     calls = _outermost(events)
@@ -123,7 +123,7 @@ def _events(trace: str | Path | Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _outermost(events: Sequence[Mapping[str, Any]]) -> list[_Call]:
-    """The calls of ops that are in no other op, in order of time, with the line of the innermost frame around each."""
+    """Returns the calls of ops that are in no other op, in order of time, with the line of the innermost frame around each."""
     device = _device_times(events)
     found: list[_Call] = []
     threads: dict[Any, list[Mapping[str, Any]]] = {}
@@ -134,10 +134,10 @@ def _outermost(events: Sequence[Mapping[str, Any]]) -> list[_Call]:
             and _is_timed(event)
         ):
             threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
-    for told in threads.values():
-        told.sort(key=lambda event: (float(event["ts"]), -float(event["dur"])))
+    for timed in threads.values():
+        timed.sort(key=lambda event: (float(event["ts"]), -float(event["dur"])))
         stack: list[tuple[float, Mapping[str, Any]]] = []
-        for event in told:
+        for event in timed:
             start = float(event["ts"])
             while stack and stack[-1][0] <= start:
                 stack.pop()
@@ -166,7 +166,7 @@ def _external_id(event: Mapping[str, Any]) -> Any:
 
 
 def _device_times(events: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
-    """Microseconds of kernels by the op that launched them."""
+    """Returns the microseconds of kernels by the op that launched them."""
     found: dict[Any, float] = {}
     for event in events:
         if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and _is_timed(event):
@@ -176,7 +176,7 @@ def _device_times(events: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
 
 
 def _line_of(stack: Sequence[tuple[float, Mapping[str, Any]]]) -> tuple[str, int] | None:
-    """The innermost Python frame; torch tells the line where the function begins."""
+    """Returns the innermost Python frame; torch reports the line where the function begins."""
     for _, event in reversed(stack):
         match = _FRAME.match(str(event["name"])) if event["cat"] == "python_function" else None
         if match is not None and "site-packages/torch" not in match["file"] and not match["file"].startswith("torch/"):
@@ -185,7 +185,7 @@ def _line_of(stack: Sequence[tuple[float, Mapping[str, Any]]]) -> tuple[str, int
 
 
 def _matched(calls: list[_Call], nodes: list[Node], times: dict[Node, list[float]]) -> int:
-    """Give each call to a node; gives how many were left over."""
+    """Assigns each call to a node; returns how many were left over."""
     if not nodes:
         return len(calls)
     if len(calls) % len(nodes) == 0:  # one run after the other

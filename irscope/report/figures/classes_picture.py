@@ -1,4 +1,4 @@
-"""Equivalence classes as boxes with their members in them, the largest first."""
+"""Equivalence classes as boxes that contain their members, largest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_MEMBERS = 12
 
 
 def classes_picture(dedup: Dedup) -> GraphView:
-    """The classes of any program as boxes with their members in them."""
+    """The classes of any program as boxes that contain their members."""
     names = dedup.source.names if isinstance(dedup.source, Graph) else {}
     boxes: list[Box] = []
     ops = dedup.table()["ops"]
@@ -39,7 +39,7 @@ def _box(id: int, parent: int, kind: BoxKind, label: str, detail: str, cls: int)
 
 
 def _called(member: object, names: Mapping[Value, str]) -> str:
-    """A node by its first result, a function of a module by its name."""
+    """The name of a member: a node by its first result, a function by its name."""
     if isinstance(member, Node):
         return next((f"%{names[value]}" for value in member.outputs if value in names), member.op)
     return str(getattr(member, "name", member))

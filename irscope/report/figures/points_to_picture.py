@@ -1,4 +1,4 @@
-"""A whole points-to graph as boxes and edges: a box for each class of memory, named by the values that are it."""
+"""A whole points-to graph as boxes and edges: one box per class of elements, labelled with its values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_NAMES = 3
 
 
 def points_to_picture(db: AliasDb) -> GraphView:
-    """The classes that share memory with something: the first of them, in program order, where there are very many.
+    """The classes that share memory with another: only the first in program order if there are very many.
 
-    Where an arrow leads is what a value may be, or what a container holds.
+    An arrow leads to what a value may be, or to what a container holds.
     """
     shown = db.memory_classes()
     drawn = shown[:_MOST_CLASSES]

@@ -1,8 +1,7 @@
-"""What every box and every line takes, for colours: its share of the time, bytes moved, bytes alive, and how near it comes to what
-memory and arithmetic allow.
+"""The cost of every box and line, for colours: share of the time, bytes moved, bytes live, and distance from the roofline.
 
-What a box holds counts for it: times and bytes are sums, of what is alive the most. Inside of a kernel no clock tells ops apart:
-their times are shares of the kernel's, as they are op by op, and count for nothing around them.
+A box includes its contents: times and bytes are summed, live bytes take the maximum. No clock sees single ops inside a kernel:
+their times are the kernel's time divided as in the run op by op, and are not added to the boxes around the kernel.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class _Taken:
 
 
 class Heat:
-    """The heat of one profile, of the boxes of one picture: pairs of a box's id and that of the box around it, outer ones first."""
+    """The heat of the boxes of one picture by one profile. `boxes` are pairs (box id, parent id), parents first."""
 
     def __init__(self, profile: Profile, boxes: Iterable[tuple[int, int]], way: str | None = None) -> None:
         self._profile = profile
@@ -53,7 +52,7 @@ class Heat:
 
     @cached_property
     def _by_id(self) -> dict[int, _Taken]:
-        """What takes something: nodes, and boxes around them."""
+        """The costs of nodes and of the boxes around them, by id."""
         taken: dict[int, _Taken] = {}
         inside: set[int] = set()
         for share in shares(self._profile, self._way):
@@ -69,7 +68,7 @@ class Heat:
         return taken
 
     def of(self, ids: Iterable[int]) -> dict[int, list[float]]:
-        """The heat of some boxes and nodes; those that take nothing are left out."""
+        """The heat of some boxes and nodes, without those that cost nothing."""
         return {id: self._by_id[id].told(self._whole) for id in ids if id in self._by_id}
 
     def all(self) -> dict[int, list[float]]:
@@ -77,7 +76,7 @@ class Heat:
         return self.of(self._by_id)
 
     def of_sources(self) -> dict[str, dict[int, list[float]]]:
-        """The heat of each line of a source file, in files by name."""
+        """The heat of each source line, by file name."""
         found: dict[str, dict[int, _Taken]] = {}
         for share in shares(self._profile, self._way):
             where = share.node.location
@@ -93,7 +92,7 @@ class Heat:
         return [*(max((values[k] for values in told), default=0.0) for k in range(3)), 1.0]
 
     def put(self, view: ProfileView, files: Container[str], *, whole: bool) -> ProfileView:
-        """A profile's view with its heat; that of all boxes only for a page that holds the whole program."""
+        """Add the heat to a profile's view; the heat of all boxes only for a page that holds the whole program."""
         view["most"] = self.most()
         view["source_heat"] = {file: lines for file, lines in self.of_sources().items() if file in files}
         view["heat"] = self.all() if whole else {}

@@ -1,6 +1,6 @@
-"""A kernel in other languages than that of its detail: machine code and what a GPU is given, made when somebody asks.
+"""Kernel texts in the languages that details do not have: machine code, and code for GPUs, generated on request.
 
-With each text come the facts of the device that runs it. What this machine cannot make says what would bring it.
+Each text comes with the facts of the device that runs it. What cannot be generated on this machine says what is missing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KernelTexts:
         self._for_gpu: dict[tuple[KernelSpec, tuple[int, ...]], CudaKernel] = {}
 
     def text(self, group: Node, language: str) -> KernelText:
-        """The kernel of a group that has one. Raises UnknownName for a language that there is not."""
+        """The kernel of a group that has one. Raises UnknownName for an unknown language."""
         if language not in LANGUAGES:
             raise UnknownName(f"there is no language {language!r}", hint=f"the languages are {', '.join(LANGUAGES)}")
         try:
@@ -76,7 +76,7 @@ class KernelTexts:
 
     @cached_property
     def _gpu(self) -> CudaDevice:
-        from irscope.runtime.cuda import CudaDevice  # a second or so, if CuPy is there
+        from irscope.runtime.cuda import CudaDevice  # about a second, if CuPy is installed
 
         return CudaDevice()
 

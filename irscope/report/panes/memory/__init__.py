@@ -1,4 +1,4 @@
-"""Where does each tensor lie, and when?"""
+"""Where is each tensor in memory, and when?"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A profile in a terminal, in one screen: how long, where it goes, what fuses, what does not and why, what would help."""
+"""A profile on one terminal screen: the time, where it goes, what fuses, what does not and why, and advice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDEST = 150
 
 
 def profile_text(profile: Profile, *, most: int = 6) -> str:
-    """The first answers; tables hold at most so many rows."""
+    """The profile as text; tables have at most `most` rows."""
     lines = [repr(profile)]
     lines += _fused(profile, most)
     lines += _apart(profile, most)
@@ -35,7 +35,7 @@ def _fused(profile: Profile, most: int) -> list[str]:
 
 
 def _apart(profile: Profile, most: int) -> list[str]:
-    """The slowest ops that are in no kernel, each with the reason."""
+    """The slowest ops outside kernels, each with the reason."""
     fusion = profile.measured.fusion
     if fusion is None:
         return []
@@ -51,5 +51,5 @@ def _apart(profile: Profile, most: int) -> list[str]:
 def _why(fusion: Fusion, node: Node) -> str:
     try:
         return fusion.why_alone(node).because
-    except IrscopeError:  # what the fusion's cleanups made
+    except IrscopeError:  # created by the fusion's cleanups
         return "it was made after the groups"

@@ -22,10 +22,10 @@ def classes_picture(dedup: Dedup) -> GraphView:
     ops = dedup.table()["ops"]
     for cls in dedup.classes[:_MOST_CLASSES]:
         around = -1 - cls.index
-        told = shortened(str(ops.loc[cls.index]), 34)
-        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", told, -1))
+        ops_text = shortened(str(ops.loc[cls.index]), 34)
+        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", ops_text, -1))
         for member in cls.members[:_MOST_MEMBERS]:
-            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), told, cls.index))
+            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), ops_text, cls.index))
         if len(cls) > _MOST_MEMBERS:
             boxes.append(_box(1 + len(boxes), around, "op", f"and {len(cls) - _MOST_MEMBERS:,} more", "", -1))
     return GraphView(boxes=boxes, edges=[], closed=[])

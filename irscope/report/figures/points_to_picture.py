@@ -23,7 +23,7 @@ def points_to_picture(db: AliasDb) -> GraphView:
     boxes = [
         Box(
             id=ids[each.place], parent=0, kind="op", label=", ".join(each.names[:_MOST_NAMES]),
-            detail=_told(len(each.names), each.is_written, each.is_outside), category="memory" if each.is_outside else "view",
+            detail=_detail(len(each.names), each.is_written, each.is_outside), category="memory" if each.is_outside else "view",
             values=[], writes=each.is_written, equivalence_class=-1, size=1,
         )
         for each in drawn
@@ -37,7 +37,7 @@ def points_to_picture(db: AliasDb) -> GraphView:
     return GraphView(boxes=boxes, edges=edges, closed=[])
 
 
-def _told(names: int, is_written: bool, is_outside: bool) -> str:
+def _detail(names: int, is_written: bool, is_outside: bool) -> str:
     said = [plural(names, "name")] if names > _MOST_NAMES else []
     said += ["from outside"] if is_outside else []
     return " · ".join([*said, *(["written"] if is_written else [])])

@@ -65,7 +65,7 @@ class AliasSteps:
         verdict = views.db.explain(first, second)
         return Verdict(verdict.holds, rename(verdict.because), verdict.witness)
 
-    def told(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
+    def visible(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
         """The values and writers of a detail that exist in the last graph and so can be shown there, one id each."""
         return self._seen(alias["alias_set"], self._outside), self._seen(alias["writers"], {})
 

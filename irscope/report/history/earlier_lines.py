@@ -23,7 +23,7 @@ def gone_lines(
     for group in found.groups:
         line_of.update((node.id, line_of[group.id]) for node in group.blocks[0].nodes)
     last = {node.id for node in history.final.nodes()}
-    told: dict[int, GoneLine] = {}
+    lines: dict[int, GoneLine] = {}
     over: dict[int, int] = {}
     """The removed node directly above each line (keyed by number) or removed node (keyed by -1 - id)."""
     for at, stretch in reversed(list(enumerate(passes))):
@@ -33,22 +33,22 @@ def gone_lines(
             if node.id in last:
                 line = place = line_of[node.id]
                 continue
-            if node.id in told:
-                line, place = told[node.id]["above"], -1 - node.id
+            if node.id in lines:
+                line, place = lines[node.id]["above"], -1 - node.id
                 continue
             instead = _instead(history, at, node)
             if instead is None:
-                told[node.id] = _gone_line(history, at, node, line, found, names)
+                lines[node.id] = _gone_line(history, at, node, line, found, names)
                 _put(over, node.id, place)
                 place = -1 - node.id
             else:  # directly above the new node
-                new = told.get(instead.id)
+                new = lines.get(instead.id)
                 own = new["above"] if new is not None else own_line[instead.id]
-                told[node.id] = _gone_line(history, at, node, own, found, names)
+                lines[node.id] = _gone_line(history, at, node, own, found, names)
                 _put(over, node.id, own if new is None else -1 - instead.id)
                 if own == line_of.get(instead.id, own):  # what was above it is outside the groups too
                     line, place = own, -1 - node.id
-    return [told[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
+    return [lines[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
 
 
 def earlier_lines(passes: Sequence[Stretch], names: Mapping[Value, str]) -> Iterator[EarlierLine]:
@@ -66,9 +66,9 @@ def earlier_lines(passes: Sequence[Stretch], names: Mapping[Value, str]) -> Iter
                     values = [value.id for value in (*node.outputs, *node.inputs)]
                     yield EarlierLine(node=node.id, text=shortened(line), values=values, until=stretch.last)
         if before.outputs != after.outputs:
-            told = ", ".join(f"%{names[value]}" for value in before.outputs)
+            returned = ", ".join(f"%{names[value]}" for value in before.outputs)
             values = [value.id for value in before.outputs]
-            yield EarlierLine(node=0, text=f"  return ({told})", values=values, until=stretch.last)
+            yield EarlierLine(node=0, text=f"  return ({returned})", values=values, until=stretch.last)
 
 
 def _is_inside(graph: Graph, node: Node, before: Graph) -> bool:

@@ -59,11 +59,11 @@ def lifetimes(history: History) -> list[Stretch]:
         while history.records[at].name != step.pass_name:
             at += 1
         found[at].append(step)
-    told, first = [], 0
+    stretches, first = [], 0
     for record, steps in zip(history.records, found, strict=True):
-        told.append(Stretch(record, first, tuple(steps)))
+        stretches.append(Stretch(record, first, tuple(steps)))
         first += len(steps)
-    return told
+    return stretches
 
 
 def lives(history: History, passes: Sequence[Stretch]) -> Lives:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from irscope.report.view_models import ProgramStop
 from irscope.transforms.history import History
 
-__all__ = ["program_stops", "told_of"]
+__all__ = ["program_name", "program_stops"]
 
 _WORDS = {"functionalize": "pure", "fuse-groups": "fused", "autodiff-slice": "sliced"}
 """The name of the program after a pass; otherwise the name of the pass."""
@@ -31,7 +31,7 @@ def program_stops(history: History) -> list[ProgramStop]:
     return [ProgramStop(label="as written", state=0, hint="the program as it was loaded"), *stops[-_MOST_STOPS:]] if stops else []
 
 
-def told_of(history: History, state: int) -> str:
+def program_name(history: History, state: int) -> str:
     """The name of the program of a state, for use in a sentence."""
     said = [stop["label"] for stop in program_stops(history) if stop["state"] <= state]
     return f"the program {said[-1]}" if len(said) == 1 else f"the {said[-1]} program" if said else "the program"

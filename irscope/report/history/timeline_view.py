@@ -59,7 +59,7 @@ class _Names:
         self.last = {node.id: node for node in history.final.nodes()}
         self.by_id = {value.id: name for value, name in self.of.items()}
 
-    def told(self, nodes: Sequence[Node]) -> str:
+    def listed(self, nodes: Sequence[Node]) -> str:
         """The first few nodes, named by their first results."""
         said = [f"%{self.of[node.outputs[0]]}" if node.outputs else node.op for node in nodes[:_MOST_NAMED]]
         if len(nodes) > _MOST_NAMED:
@@ -81,7 +81,7 @@ def _step(
     if group is None:
         return _whole_pass(state, step, found, names)
     return StepView(
-        did=f"merged {names.told(step.nodes)} into group {number[group]}",
+        did=f"merged {names.listed(step.nodes)} into group {number[group]}",
         because=rename(step.because),
         rule=step.rule,
         nodes=[node.id for node in step.nodes],
@@ -94,9 +94,9 @@ def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView
     """The view of a step that merged nothing: how much it did, and to which nodes."""
     went = [node for node in step.nodes if found.until.get(node.id) == state]
     came = [found.loose.get(id, node) for id, node in names.last.items() if found.since.get(id) == state]
-    told = [f"{what} {names.told(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
+    parts = [f"{what} {names.listed(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
     return StepView(
-        did=": ".join([step.because, *([", ".join(told)] if told else [])]),
+        did=": ".join([step.because, *([", ".join(parts)] if parts else [])]),
         because="",
         rule=step.rule,
         nodes=list(dict.fromkeys([*(node.id for node in step.nodes), *(node.id for node in came)])),

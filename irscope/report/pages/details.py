@@ -14,7 +14,7 @@ from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
-from irscope.report.history import AliasSteps, Gone, told_of
+from irscope.report.history import AliasSteps, Gone, program_name
 from irscope.report.pages.exploration import Exploration
 from irscope.report.panes import (
     AliasViews,
@@ -148,7 +148,7 @@ class Inspection:
         last = self._of.graph
         maker = last.producer.get(gone.became) if gone.became is not None else None
         became = f", and {maker.op} (%{last.names[gone.became]}) stands for it" if maker is not None and gone.became is not None else ""
-        then = told_of(self._of.fusion.history, gone.state)
+        then = program_name(self._of.fusion.history, gone.state)
         return Detail(
             id=record.id, kind="value" if isinstance(record, Value) else "node", title=title_of(graph, record),
             text=shortened(print_node(node, graph.names)) if node is not None else declared(graph, record),

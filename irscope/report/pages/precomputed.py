@@ -33,7 +33,7 @@ def _earlier_aliases(history: History) -> Iterator[tuple[int, AliasDetail, int]]
         for value in stretch.record.before.values():
             if value in history.final.names:
                 before, after = (steps.detail(value, state) for state in (stretch.first, stretch.last))
-                if before is not None and (after is None or steps.told(before) != steps.told(after)):
+                if before is not None and (after is None or steps.visible(before) != steps.visible(after)):
                     yield value.id, before, stretch.last
 
 

@@ -70,16 +70,16 @@ class AliasViews:
         others = list(islice((other for other in shared.values if other is not value), _MOST_NAMED))
         count = len(shared.values) - 1
         if not count:
-            told = f"{name} shares memory with no other value"
+            sentence = f"{name} shares memory with no other value"
         elif count == 1:
-            told = f"{name} may share memory with %{self._names[others[0]]}, because {self.db.explain(value, others[0]).because}"
+            sentence = f"{name} may share memory with %{self._names[others[0]]}, because {self.db.explain(value, others[0]).because}"
         else:
             listed = ", ".join(f"%{self._names[other]}" for other in others)
             more = f" and {count - _MOST_NAMED:,} more" if count > _MOST_NAMED else ""
-            told = f"{name} may share memory with {listed}{more}"
+            sentence = f"{name} may share memory with {listed}{more}"
         if not shared.writer_ids:
-            return f"{told}. Nothing writes it."
-        return f"{told}. {plural(len(shared.writer_ids), 'node')} may write it, the first is {shared.first_writer}."
+            return f"{sentence}. Nothing writes it."
+        return f"{sentence}. {plural(len(shared.writer_ids), 'node')} may write it, the first is {shared.first_writer}."
 
     @cached_property
     def _above(self) -> Mapping[int, list[int]]:
@@ -163,8 +163,8 @@ class AliasViews:
             first = asked if self._place(asked) == place else values[0]
             names = [f"%{self._names[first]}"]
             names += [f"%{self._names[other]}" for other in values[:3] if other is not first]
-            told = names[:3]
-            return " ≡ ".join(told) + (f" and {len(values) - len(told):,} more" if len(values) > len(told) else "")
+            shown = names[:3]
+            return " ≡ ".join(shown) + (f" and {len(values) - len(shown):,} more" if len(values) > len(shown) else "")
         return self.db.place_words(self.db.sealed.labels[self._members[place][0]])
 
     def _place(self, value: Value) -> int | None:

@@ -37,7 +37,7 @@ def remarks_table(history: History, names: Mapping[Value, str], most: int | None
     selects = []
     for remark, record in given[:most]:
         rename = renaming.get(id(record)) or renaming.setdefault(id(record), Renaming(record.before, by_id))
-        rows.append([remark.kind, remark.rule, _told(names, remark.subject), rename(remark.because)])
+        rows.append([remark.kind, remark.rule, _subject_text(names, remark.subject), rename(remark.because)])
         evidence = dict.fromkeys([remark.subject.id, *(record.id for record in remark.evidence)])
         selects.append(list(evidence))
     table = TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
@@ -46,7 +46,7 @@ def remarks_table(history: History, names: Mapping[Value, str], most: int | None
     return table
 
 
-def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
+def _subject_text(names: Mapping[Value, str], subject: Value | Node) -> str:
     if isinstance(subject, Value):
         return f"%{names[subject]}" if subject in names else repr(subject)
     made = next((f"%{names[value]}" for value in subject.outputs if value in names), "")

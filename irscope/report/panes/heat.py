@@ -33,7 +33,7 @@ class _Taken:
         self.alive = max(self.alive, other.alive)
         self.roof_ns += other.roof_ns
 
-    def told(self, whole: float) -> list[float]:
+    def as_list(self, whole: float) -> list[float]:
         roof = min(1.0, self.roof_ns / self.ns) if self.ns and self.roof_ns else -1.0
         return [round(self.ns / whole, 6), self.bytes, self.alive, round(roof, 4)]
 
@@ -69,7 +69,7 @@ class Heat:
 
     def of(self, ids: Iterable[int]) -> dict[int, list[float]]:
         """The heat of some boxes and nodes, without those that cost nothing."""
-        return {id: self._by_id[id].told(self._whole) for id in ids if id in self._by_id}
+        return {id: self._by_id[id].as_list(self._whole) for id in ids if id in self._by_id}
 
     def all(self) -> dict[int, list[float]]:
         """The heat of everything."""
@@ -84,12 +84,12 @@ class Heat:
                 row = _of_row(share.row)
                 part = _Taken(share.ns, row.bytes * share.part, row.alive, row.roof_ns * share.part)
                 found.setdefault(where.file, {}).setdefault(where.line, _Taken()).add(part)
-        return {file: {line: taken.told(self._whole) for line, taken in lines.items()} for file, lines in found.items()}
+        return {file: {line: taken.as_list(self._whole) for line, taken in lines.items()} for file, lines in found.items()}
 
     def most(self) -> list[float]:
         """The largest time, bytes, and bytes alive of one node, and 1."""
-        told = self.of(row.node.id for row in self._profile.rows(self._way)).values()
-        return [*(max((values[k] for values in told), default=0.0) for k in range(3)), 1.0]
+        heats = self.of(row.node.id for row in self._profile.rows(self._way)).values()
+        return [*(max((values[k] for values in heats), default=0.0) for k in range(3)), 1.0]
 
     def put(self, view: ProfileView, files: Container[str], *, whole: bool) -> ProfileView:
         """Add the heat to a profile's view; the heat of all boxes only for a page that holds the whole program."""

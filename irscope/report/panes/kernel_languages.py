@@ -54,8 +54,8 @@ class KernelTexts:
         source, assembly = made
         facts = self._cpu.facts(spec, source, assembly)
         if language == "llvm":
-            return _told(language, "", facts)
-        found = _told(language, assembly.text, facts)
+            return _kernel_text(language, "", facts)
+        found = _kernel_text(language, assembly.text, facts)
         loops = hot_loops(spec, source, assembly)
         return KernelText(
             **found
@@ -72,7 +72,7 @@ class KernelTexts:
             kernel = self._for_gpu[key] = self._gpu.kernels_of(plan)[0]
         made = {"cuda": lambda: kernel.source, "ptx": lambda: kernel.ptx, "sass": lambda: kernel.sass}[language]()
         owners = [0 if line == NO_NODE else nodes[line].id for line in made.line_nodes]
-        return KernelText(**_told(language, made.text, kernel.facts) | {"line_nodes": owners})
+        return KernelText(**_kernel_text(language, made.text, kernel.facts) | {"line_nodes": owners})
 
     @cached_property
     def _gpu(self) -> CudaDevice:
@@ -81,7 +81,7 @@ class KernelTexts:
         return CudaDevice()
 
 
-def _told(language: str, source: str, facts: KernelFacts) -> KernelText:
+def _kernel_text(language: str, source: str, facts: KernelFacts) -> KernelText:
     return KernelText(
         language=language, source=source, origins=[], line_nodes=[], hot=[],
         facts=[list(row) for row in facts.rows], because=facts.because, trouble="",

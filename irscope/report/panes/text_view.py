@@ -38,5 +38,5 @@ def text_view(graph: Graph) -> TextView:
 
 def _line(line: str) -> str:
     """A line cut to the length, after its indentation, that details use as well."""
-    told = line.lstrip(" ")
-    return " " * (len(line) - len(told)) + shortened(told)
+    stripped = line.lstrip(" ")
+    return " " * (len(line) - len(stripped)) + shortened(stripped)

@@ -47,14 +47,14 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
     node = plan.peak_node
     when = node.op if node is not None else "the end"
     line = f", {node.location}" if node is not None and node.location is not None else ""
-    told = (
+    caption = (
         f"The plan peaks at {byte_count(plan.peak)}, {f'{byte_count(plan.gap)} more than' if plan.gap else 'no more than'} the program "
         f"needs at its widest moment: {when}{line}, with {plural(len(plan.at_peak), 'value')} alive."
     )
     saved = plan.lower_bound - plan.in_place_peak
-    told += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
-    told += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
-    return told + (f" Not counted: {plural(len(plan.unknown), 'value')} of unknown size." if plan.unknown else "")
+    caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
+    caption += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
+    return caption + (f" Not counted: {plural(len(plan.unknown), 'value')} of unknown size." if plan.unknown else "")
 
 
 def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar:

@@ -54,11 +54,11 @@ def _results(group: Node) -> str:
 def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
     """The class of a group, and the step of the ladder at which it merges with others."""
     if len(cls) == 1:
-        told = f"class {cls.index}: no other group is the same by relation {dedup.relation!r}"
+        sentence = f"class {cls.index}: no other group is the same by relation {dedup.relation!r}"
     else:
-        told = f"class {cls.index}: {plural(len(cls), 'group')} are the same by relation {dedup.relation!r}, matched value by value"
+        sentence = f"class {cls.index}: {plural(len(cls), 'group')} are the same by relation {dedup.relation!r}, matched value by value"
     for step in RELATIONS[RANK[dedup.relation] + 1 : RANK["layout"]]:
         members = next(members for members in dedup.members(step) if cls.representative in members)
         if len(members) > len(cls):
-            return f"{told}; from step {step!r} on it is one of {len(members)}, which may share a kernel and gives up {GIVES_UP[step]}"
-    return told
+            return f"{sentence}; from step {step!r} on it is one of {len(members)}, which may share a kernel and gives up {GIVES_UP[step]}"
+    return sentence

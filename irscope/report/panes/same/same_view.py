@@ -96,8 +96,8 @@ class SameViews:
     def _card(self, step: Relation, members: _Members, place: int) -> SameCard:
         leader = self._of.piece(members[0])
         ops = Counter(node.op.partition("::")[2] or node.op for node in leader.nodes)
-        told_ops = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
-        label = " · ".join(told_ops) + (" …" if len(ops) > 6 else "")
+        listed = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
+        label = " · ".join(listed) + (" …" if len(ops) > 6 else "")
         shown = members[:_MOST_MEMBERS]
         with_cost = len(members) > 1 and place < _MOST_COSTS
         return SameCard(

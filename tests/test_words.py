@@ -28,9 +28,18 @@ INSTEAD = {
     r"\btwins?\b": "functional variant",
     r"\bcalm\b": "reorderable",
     r"\bdear\b": "expensive",
+    r"\bat the run\b": "at run time",
+    r"\b(is|are) computed$": "is known only at run time",
+    r"\bcut off\b": "truncated",
+    r"\btalks? to\b": "communicates with",
+    r"\bnothing ties\b": "no dependence joins",
+    r"\bbits of its own\b": "say that it rounds otherwise",
 }
 
-SAID = {"Created", "Erased", "Replaced", "Merged", "Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"}
+SAID = {
+    *("Created", "Erased", "Replaced", "Merged", "Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"),
+    *("Failed", "Undecided", "refuse", "refused", "unstructured", "wrong"),
+}
 
 
 def sentences() -> Iterator[tuple[str, str]]:
@@ -39,7 +48,7 @@ def sentences() -> Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 call = node.exc
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SAID:
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in SAID:
                 call = node
             else:
                 continue

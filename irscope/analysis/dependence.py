@@ -96,7 +96,7 @@ class Dependences:
         >>> print(ties.reason("a", "b"))
         yes, because aten::relu_ (%b) uses %a, which aten::neg (%a) makes
         >>> print(ties.reason("b", "c"))
-        no, because nothing ties aten::neg (%c) to aten::relu_ (%b)
+        no, because no dependence joins aten::neg (%c) to aten::relu_ (%b)
         """
         first, last = self.graph.node(a), self.graph.node(b)
         came_from: dict[Node, Dependence] = {}
@@ -109,7 +109,7 @@ class Dependences:
                     todo.append(tie.node)
             if first in came_from:
                 return self._chain(first, last, came_from)
-        return no(f"nothing ties {self.db.node_words(last)} to {self.db.node_words(first)}", first, last)
+        return no(f"no dependence joins {self.db.node_words(last)} to {self.db.node_words(first)}", first, last)
 
     def _chain(self, first: Node, last: Node, came_from: Mapping[Node, Dependence]) -> Verdict:
         chain, here = [], first

@@ -64,7 +64,7 @@ class Case:
         return [full] * self.vectors + [(COLUMNS,)] * self.rows
 
 
-def _program(operands: Sequence[str], *lines: str, result: str = "%r") -> str:
+def _program(operands: Sequence[str], *lines: str) -> str:
     head = ", ".join(f"%{name} : Tensor" for name in operands)
     constants = {
         "%one": "int = prim::Constant[value=1]()", "%zero": "int = prim::Constant[value=0]()",
@@ -73,7 +73,7 @@ def _program(operands: Sequence[str], *lines: str, result: str = "%r") -> str:
         "%width": f"int = prim::Constant[value={COLUMNS}]()",
     }  # fmt: skip
     used = [f"{name} : {text}" for name, text in constants.items() if any(name in line for line in lines)]
-    return "\n".join([f"graph({head}):", *(f"  {line}" for line in (*used, *lines)), f"  return ({result})", ""])
+    return "\n".join([f"graph({head}):", *(f"  {line}" for line in (*used, *lines)), "  return (%r)", ""])
 
 
 def _k3(where: Any, exp: Any, sqrt: Any, maximum: Any, minimum: Any) -> Callable[..., Any]:

@@ -84,17 +84,16 @@ def jobs_of(names: Sequence[str], peers: Sequence[str], *, quick: bool) -> list[
 
 
 def run_jobs(
-    jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callable[[str], object], *, until: float,
-    code: str = _CODE, patience: float = 120.0,
-) -> dict[str, Any]:  # fmt: skip
+    jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callable[[str], object], *, until: float
+) -> dict[str, Any]:
     """Measure all, and put runs, targets and what was left out into `found`, which is in the file after every run.
 
-    Ctrl-C ends the measuring and not the report. `code` is what the measuring process runs.
+    Ctrl-C ends the measuring and not the report.
     """
     runs: list[dict[str, Any]] = []
     found |= {"runs": runs, "file": file.name, "interrupted": False}
     try:
-        for job, result in apart(jobs, code, until=until, patience=patience):
+        for job, result in apart(jobs, _CODE, until=until):
             runs.append({"case": job["case"], "dtype": job["dtype"], "size": job["size"], **result})
             say(line_of(runs[-1]))
             _write(found, jobs, file)

@@ -55,7 +55,7 @@ def source(text: str) -> Any:
     try:
         import graphviz
     except ImportError:
-        raise MissingExtra("graphviz", extra="lab", purpose="to draw by Graphviz") from None
+        raise MissingExtra("graphviz", extra="lab", purpose="to draw with Graphviz") from None
     return graphviz.Source(text)
 
 

@@ -52,6 +52,7 @@ class SurveyView(TypedDict):
 
 
 _ROW: Final = 18
+_MOST: Final = 20
 
 
 def survey_html(view: SurveyView) -> str:
@@ -80,9 +81,9 @@ def survey_cell(view: SurveyView) -> str:
     return "".join(parts)
 
 
-def _classes_svg(view: SurveyView, *, linked: bool = False, most: int = 20) -> str:
+def _classes_svg(view: SurveyView, *, linked: bool = False) -> str:
     """The classes with the most members, with the bytes they move op by op (grey) and fused."""
-    shown = view["classes"][:most]
+    shown = view["classes"][:_MOST]
     members = max(each["members"] for each in shown)
     moved = max(max(each["before"] for each in shown), 1)
     parts = [text(24, 13, "class and its ops", "q"), text(330, 13, "members, and in how many models", "q"),

@@ -11,6 +11,7 @@ from irscope.report.words import byte_count
 __all__ = ["overview", "steps_text", "table_text"]
 
 _WIDEST = 72
+_MOST = 20
 
 
 def overview(view: ExplorerView) -> str:
@@ -28,25 +29,25 @@ def overview(view: ExplorerView) -> str:
     return "\n".join(parts)
 
 
-def steps_text(timeline: TimelineView, *, most: int = 20) -> str:
-    """The steps of a history as a table, cut after `most` rows."""
+def steps_text(timeline: TimelineView) -> str:
+    """The steps of a history as a table, cut after `_MOST` rows."""
     starts = [(stretch["first"], stretch["name"]) for stretch in timeline["passes"] if stretch["steps"]]
     rows = [
         (
             state, next(name for first, name in reversed(starts) if first < state), step["did"],
             byte_count(step["saved"]) if step["saved"] else "", step["because"],
         )
-        for state, step in enumerate(timeline["steps"][:most], 1)
+        for state, step in enumerate(timeline["steps"][:_MOST], 1)
     ]  # fmt: skip
-    more = len(timeline["steps"]) - most
+    more = len(timeline["steps"]) - _MOST
     text = _aligned(("step", "pass", "what", "saves", "because"), rows)
     return f"{text}\n… and {more:,} more" if more > 0 else text
 
 
-def table_text(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, most: int = 20) -> str:
-    """A table with aligned columns, cut after `most` rows."""
-    text = _aligned([column["label"] for column in columns], rows[:most])
-    more = len(rows) - most
+def table_text(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> str:
+    """A table with aligned columns, cut after `_MOST` rows."""
+    text = _aligned([column["label"] for column in columns], rows[:_MOST])
+    more = len(rows) - _MOST
     return f"{text}\n… and {more} more" if more > 0 else text
 
 

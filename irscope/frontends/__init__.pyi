@@ -1,11 +1,7 @@
 from .registry import (
-    FRONTENDS,
-    Frontend,
     load,
 )
 
 __all__ = [
-    "FRONTENDS",
-    "Frontend",
     "load",
 ]

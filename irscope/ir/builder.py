@@ -18,7 +18,8 @@ from typing import Any
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.ir.core import Block, Graph, Location, Node, Value, make_node, make_value, new_id
-from irscope.ir.types import BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR, TENSOR, ListType, TensorType, Type
+from irscope.ir.payload import argument_type
+from irscope.ir.types import DEVICE, INT, TENSOR, ListType, TensorType, Type
 
 __all__ = ["BlockBuilder", "GraphBuilder", "payload_type"]
 
@@ -135,23 +136,10 @@ def payload_type(payload: Any) -> Type:
     >>> str(payload_type([1, 2]))
     'int[]'
     """
-    match payload:
-        case None:
-            return NONE
-        case bool():
-            return BOOL
-        case int():
-            return INT
-        case float():
-            return FLOAT
-        case complex():
-            return COMPLEX
-        case str():
-            return STR
-        case [first, *_] | (first, *_):
-            return ListType(payload_type(first))
-        case [] | ():
-            return ListType(INT)
+    if payload is None or isinstance(payload, bool | int | float | complex | str):
+        return argument_type(payload)
+    if isinstance(payload, list | tuple):
+        return ListType(payload_type(payload[0]) if payload else INT)
     dtype = getattr(payload, "dtype", None)
     if dtype is not None and hasattr(payload, "shape"):
         return TensorType(str(dtype).removeprefix("torch."), tuple(payload.shape))

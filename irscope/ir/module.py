@@ -84,7 +84,7 @@ def inlined(module: Module, name: str = "") -> Graph:
     graph = module.graphs[name or entry(module)]
     size = run(_size(graph, module.graphs, {}, []))
     if size > MAX_INLINED:
-        raise ArgumentError(f"inlined, the program has {size} nodes; {MAX_INLINED} is the most", hint="load it as a Module")
+        raise ArgumentError(f"inlined, the program has {size} nodes, and the limit is {MAX_INLINED}", hint="load it as a Module")
     inliner = _Inliner(module.graphs)
     body = run(inliner.main(graph))
     languages = [graph.functional, *inliner.languages]

@@ -154,7 +154,7 @@ class _Interpreter:
             self.assign(outputs, [self._result(found, outputs[0].type)])
         elif outputs:
             if len(found) != len(outputs):
-                raise self._error(node, f"{node.op} gave {len(found)} values, and {len(outputs)} are named")
+                raise self._error(node, f"{node.op} gave {len(found)} values, and the node has {len(outputs)} results")
             self.assign(outputs, [self._result(item, value.type) for item, value in zip(found, outputs, strict=True)])
 
     def _result(self, found: Any, declared: Type) -> Any:

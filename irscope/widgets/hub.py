@@ -77,8 +77,8 @@ class Hub(_Widget):
 
     _esm = _HEADLESS
 
-    def __init__(self, checks: Mapping[str, Check] | None = None, **traits: Any) -> None:
-        self.checks: Mapping[str, Check] = checks or {}
+    def __init__(self, **traits: Any) -> None:
+        self.checks: Mapping[str, Check] = {}
         super().__init__(**traits)
 
     @traitlets.validate("selection", "step")  # type: ignore[untyped-decorator]

@@ -267,7 +267,7 @@ def test_the_whole_suite_from_the_command_to_the_file(
 ) -> None:
     """Jobs run here rather than in a process of their own, which would not have the fakes."""
 
-    def here(asked: Any, code: str, *, until: float, patience: float) -> Iterator[Any]:
+    def here(asked: Any, code: str, *, until: float) -> Iterator[Any]:
         tasks, results = tmp_path / "jobs.json", tmp_path / "results"
         tasks.write_text(json.dumps({"jobs": asked, "seconds": 60}))
         results.touch()

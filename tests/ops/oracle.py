@@ -17,8 +17,6 @@ from irscope.ops.registry import _OP_FILES  # the table of op files is the regis
 from irscope.ops.schema.op import Op
 from irscope.ops.typing.type_rules import Unknown
 
-ITSELF = "the argument itself"
-
 
 def files() -> list[Any]:
     """The modules of ops."""

@@ -3,8 +3,6 @@ from .in_place import (
 )
 from .live_ranges import (
     Buffer,
-    Lifetimes,
-    lifetimes,
 )
 from .placement import (
     Block,
@@ -19,11 +17,9 @@ from .plan import (
 __all__ = [
     "Block",
     "Buffer",
-    "Lifetimes",
     "MemoryPlan",
     "Offers",
     "Place",
-    "lifetimes",
     "memory_plan",
     "stacked",
 ]

@@ -7,9 +7,6 @@ from .inference import (
     refined,
     retyped,
 )
-from .list_writes import (
-    list_writes,
-)
 from .reshaped_tensors import (
     CallerVisible,
     reshaped_objects,
@@ -21,7 +18,6 @@ __all__ = [
     "Shapes",
     "infer",
     "infer_after",
-    "list_writes",
     "refine",
     "refined",
     "retyped",

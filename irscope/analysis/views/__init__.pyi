@@ -6,24 +6,16 @@ from .assumed import (
     with_strides_of,
 )
 from .byte_sets import (
-    NOTHING,
     ByteSet,
     SymbolicBytes,
-    are_disjoint,
     byte_set,
 )
 from .demand import (
     Demand,
     as_demand,
 )
-from .explain import (
-    StrideDemand,
-)
 from .layout import (
     Layout,
-)
-from .placement import (
-    Placement,
 )
 from .recommend import (
     Recommendation,
@@ -33,17 +25,13 @@ from .view_aliases import (
 )
 
 __all__ = [
-    "NOTHING",
     "ByteSet",
     "Demand",
     "Layout",
     "Layouts",
-    "Placement",
     "Recommendation",
-    "StrideDemand",
     "SymbolicBytes",
     "ViewAliases",
-    "are_disjoint",
     "as_demand",
     "byte_set",
     "demands_of",

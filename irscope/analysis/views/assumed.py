@@ -35,7 +35,7 @@ def demands_of(graph: Graph, given: Layouts, shapes: Shapes) -> dict[Value, Dema
         if isinstance(demand, Demand):
             found[value] = demand
         elif not isinstance(type, TensorType) or type.rank is None:
-            raise ArgumentError(f"a layout is demanded of %{graph.names[value]}, of which not even the rank is known")
+            raise ArgumentError(f"a layout is given for %{graph.names[value]}, whose rank is not known")
         else:
             found[value] = as_demand(demand, type.rank)
     return found
@@ -51,7 +51,7 @@ def with_strides_of(graph: Graph, demands: Mapping[Value, Demand]) -> tuple[Grap
         if value not in graph.inputs:
             raise ArgumentError(f"{name} is not an input of the program", hint="`demands` is for values that nodes make")
         if value in graph.bound:
-            raise ArgumentError(f"{name} is a parameter, and lies as it does", hint="change the model: model.to(memory_format=…)")
+            raise ArgumentError(f"{name} is a parameter, whose layout is fixed", hint="change the model: model.to(memory_format=…)")
     return with_new_strides(graph, {value: _lying_so(value.type, demand) for value, demand in demands.items()})
 
 

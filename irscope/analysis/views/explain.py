@@ -66,7 +66,7 @@ def failure_words(failure: Failure, operand: str, op: str) -> str:
     if isinstance(failure.outcome, Failed):
         return f"{op} fails on {operand}: {failure.outcome.because}"
     if layout.strides is None:
-        return f"how {operand} lies is only known at the run"
+        return f"how {operand} lies is known only at run time"
     demands = stride_demands(failure)
     told = "; ".join(map(str, demands))
     if isinstance(step, Regroup):

@@ -33,48 +33,48 @@ __all__ = ["Facts", "has_numbers", "is_complex", "is_tensor"]
 class Facts:
     """What is known so far."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool, unmarked: bool = False) -> None:
+    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool, unmarked: bool) -> None:
         self.graph = graph
         self.shapes = shapes
         self._rows = rows or bool(graph.functional)
         """Whether what was there before the run lies row by row where nothing else is said."""
-        self._unmarked = unmarked
+        self.unmarked = unmarked
         """Whether what was there before the run is marked neither as a conjugate nor as negated."""
         self.of: dict[Value, Placement] = {}
         self._known: dict[Value, Any] = {}
         self._numbers: dict[Value, Any] = {}
         """Whole numbers that are tensors, as traces have them."""
-        self._negated: set[Value] = set()
+        self.negated: set[Value] = set()
         """Tensors that torch may have marked as negated, parts of conjugates: an op that declares no view computes them first."""
-        self._plain: set[Value] = set()
+        self.plain: set[Value] = set()
         """Complex tensors that are certainly not marked as conjugates."""
-        self._conjugated: set[Value] = set()
+        self.conjugated: set[Value] = set()
         """Those that certainly are."""
-        self._not_as_typed: Collection[Value] = ()
+        self.not_as_typed: Collection[Value] = ()
         """Values that may lie otherwise than their types say, as another layout is demanded of what they are computed from."""
         self._declared_layouts: dict[tuple[Any, ...], Layout] = {}
         self._layouts: dict[Layout, Layout] = {}
-        self._reshaped = shapes.reshaped
+        self.reshaped = shapes.reshaped
         self._written_lists = shapes.written_lists
 
-    def _declared(self, value: Value, offset: Num | None) -> Layout | None:
+    def declared(self, value: Value, offset: Num | None) -> Layout | None:
         """The layout that the type tells; of a program without memory, rows lie one behind the other."""
         type = self.shapes.type(value)
         if isinstance(type, OptionalType):
             type = type.element
-        if not isinstance(type, TensorType) or type.shape is None or value in self._reshaped:
+        if not isinstance(type, TensorType) or type.shape is None or value in self.reshaped:
             return None
         shape = self._extents(value, type.shape)
-        strides: tuple[Num, ...] | None = type.strides if value not in self._not_as_typed else None
+        strides: tuple[Num, ...] | None = type.strides if value not in self.not_as_typed else None
         if strides is None and self._rows and value not in self.graph.producer:
             strides = row_major(shape)
         key = shape, strides, offset, type.dtype
         found = self._declared_layouts.get(key)
         if found is None:
-            found = self._declared_layouts[key] = self._one(make_layout(shape, strides, offset, type.dtype))
+            found = self._declared_layouts[key] = self.shared(make_layout(shape, strides, offset, type.dtype))
         return found
 
-    def _one(self, layout: Layout) -> Layout:
+    def shared(self, layout: Layout) -> Layout:
         """The one object for all equal layouts."""
         return self._layouts.setdefault(layout, layout)
 
@@ -86,45 +86,45 @@ class Facts:
             dim if isinstance(dim, int) else Extent.of(dim or f"size({name}, {axis})") for axis, dim in enumerate(shape)
         )
 
-    def _number(self, node: Node) -> None:
+    def note_number(self, node: Node) -> None:
         """Take note of whole numbers, by name where they are not known."""
         if len(node.outputs) > 1:
-            items = self._argument(node.inputs[0]) if node.op in UNPACKS else NOT_CONSTANT
+            items = self.argument(node.inputs[0]) if node.op in UNPACKS else NOT_CONSTANT
             if isinstance(items, tuple) and len(items) == len(node.outputs):
                 self._known.update(zip(node.outputs, items, strict=True))
             return
         (output,) = node.outputs
         found = NOT_CONSTANT if is_tensor(output.type) else self.shapes.known(output)
-        if found is NOT_CONSTANT and self._is_trusted(output):
-            operand = [self._argument(value) for value in node.inputs]
+        if found is NOT_CONSTANT and self.is_trusted(output):
+            operand = [self.argument(value) for value in node.inputs]
             found = number_of(node, operand.__getitem__, f"%{self.graph.names[output]}")
         if is_tensor(output.type):
             self._numbers[output] = found
         else:
             self._known[output] = found
 
-    def _is_trusted(self, value: Value) -> bool:
+    def is_trusted(self, value: Value) -> bool:
         """Whether it holds for good what it was made of: it is no list that some op may write."""
         if not isinstance(value.type, ListType):
             return True
         return self._written_lists is not None and erase_refinements(value.type) not in self._written_lists
 
-    def _device(self, value: Value) -> str | None:
+    def device_of(self, value: Value) -> str | None:
         type = self.shapes.type(value)
         return type.device if isinstance(type, TensorType) else None
 
-    def _arguments(self, node: Node) -> dict[str, Any] | None:
+    def arguments_of(self, node: Node) -> dict[str, Any] | None:
         schema = schema_of(node)
         if schema is None:
             return None
         inputs = node.inputs
         return {
-            argument.name: self._argument(inputs[index]) if index < len(inputs) else argument.default
+            argument.name: self.argument(inputs[index]) if index < len(inputs) else argument.default
             for index, argument in enumerate(schema.arguments)
             if index
         }
 
-    def _argument(self, value: Value) -> Any:
+    def argument(self, value: Value) -> Any:
         """What is known of an operand: a number, a list of numbers, a tensor by its layout; else NOT_CONSTANT."""
         known = self._known
         if value in known:
@@ -134,7 +134,7 @@ class Facts:
             return self._numbers[value]
         if is_tensor(value.type):
             placement = self.of.get(value)
-            found = _Another(placement.layout if placement else None, self._device(value))
+            found = _Another(placement.layout if placement else None, self.device_of(value))
         else:
             found = self.shapes.known(value)
             if found is NOT_CONSTANT and value.type == INT:
@@ -142,7 +142,7 @@ class Facts:
         known[value] = found
         return found
 
-    def _tensors_of(self, node: Node) -> Iterator[Value]:
+    def tensors_of(self, node: Node) -> Iterator[Value]:
         """The tensors that it computes from, those in lists that it is given among them."""
         for value in node.inputs:
             if is_tensor(value.type):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from irscope.analysis.views.facts import Facts, has_numbers, is_complex
 from irscope.analysis.views.layout import Layout, make_layout
@@ -18,52 +18,56 @@ from irscope.analysis.views.strided_steps import ANY_STRIDE, lies_in_order, loos
 from irscope.errors import ArgumentError
 from irscope.ir import NOT_CONSTANT, Node, TensorType, Value
 from irscope.ops.registry import op_of, schema_of
+from irscope.ops.traits import ROW_MAJOR_FROM_ROWS, ROW_MAJOR_RESULT
 from irscope.ops.typing import Unknown, like_strides, static_shape
 from irscope.ops.view_steps import Extent, Num
 
 __all__ = ["FreshLayouts"]
 
 
-class FreshLayouts(Facts):
+class FreshLayouts:
     """Tells the layouts of results in memory of their own."""
 
-    def _computed(self, node: Node, value: Value) -> Layout | None:
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def computed(self, node: Node, value: Value) -> Layout | None:
         """The layout of a fresh result."""
-        declared = self._declared(value, 0)
+        declared = self._facts.declared(value, 0)
         if declared is not None and declared.dtype is not None and has_numbers(declared):
             if 1 not in declared.shape or getattr(value.type, "strides", None) is not None:
                 return declared
-            return self._one(replace(declared, strides=self._unless_marked(node, declared.shape, declared.strides or ())))
-        operands = [self.of[v].layout if v in self.of else None for v in self._tensors_of(node)]
+            return self._facts.shared(replace(declared, strides=self._unless_marked(node, declared.shape, declared.strides or ())))
+        operands = [self._facts.of[v].layout if v in self._facts.of else None for v in self._facts.tensors_of(node)]
         if operands and all(layout is not None and has_numbers(layout) for layout in operands):
             type = self._by_type_rule(node, self._fact)
             if type is not None and type.shape is not None and type.strides is not None:
                 strides = type.strides if 1 not in type.shape else self._unless_marked(node, static_shape(type) or (), type.strides)
-                return self._one(make_layout(type.shape, strides, 0, type.dtype))
+                return self._facts.shared(make_layout(type.shape, strides, 0, type.dtype))
             return declared
         if declared is None:
             return None
-        return self._one(_computed_layout(node, declared, operands))
+        return self._facts.shared(_computed_layout(node, declared, operands))
 
     def _unless_marked(self, node: Node, shape: tuple[Num, ...], strides: tuple[Num, ...]) -> tuple[Num, ...]:
         """The strides of a result, but for those of axes of one index that are others if an operand is marked as a conjugate or
         as negated: torch computes it first, in memory of its own."""
-        operands = list(self._tensors_of(node))
+        operands = list(self._facts.tensors_of(node))
         if not any(map(self._may_be_marked, operands)):
             return strides
-        layouts = [self.of[value].layout if value in self.of else None for value in operands]
+        layouts = [self._facts.of[value].layout if value in self._facts.of else None for value in operands]
         if not all(layout is not None and has_numbers(layout) for layout in layouts):
             return loose(shape, strides)
         type = self._by_type_rule(node, self._computed_fact)
         if type is None or type.strides is None:  # not elementwise: it allocates as it always does
             return strides
-        if all(value in self._conjugated for value in operands if self._may_be_marked(value)):
+        if all(value in self._facts.conjugated for value in operands if self._may_be_marked(value)):
             return type.strides
         return tuple([one if one == other else ANY_STRIDE for one, other in zip(strides, type.strides, strict=True)])
 
     def _may_be_marked(self, value: Value) -> bool:
-        layout = self.of[value].layout if value in self.of else None
-        return value in self._negated or (layout is not None and is_complex(layout) and value not in self._plain)
+        layout = self._facts.of[value].layout if value in self._facts.of else None
+        return value in self._facts.negated or (layout is not None and is_complex(layout) and value not in self._facts.plain)
 
     def _computed_fact(self, value: Value) -> Any:
         """What a type rule is given of an operand that torch computes first."""
@@ -87,24 +91,11 @@ class FreshLayouts(Facts):
 
     def _fact(self, value: Value) -> Any:
         """What a type rule is given of an operand."""
-        layout = self.of[value].layout if value in self.of else None
+        layout = self._facts.of[value].layout if value in self._facts.of else None
         if layout is not None:
-            return TensorType(layout.dtype, layout.shape, layout.strides, self._device(value))  # type: ignore[arg-type]
-        known = self._argument(value)
+            return TensorType(layout.dtype, layout.shape, layout.strides, self._facts.device_of(value))  # type: ignore[arg-type]
+        known = self._facts.argument(value)
         return Unknown(value.type) if known is NOT_CONSTANT or isinstance(known, Extent) else known
-
-
-def _aten(names: str) -> frozenset[str]:
-    return frozenset(f"aten::{name}" for name in names.split())
-
-
-_ROWS: Final = _aten("zeros ones full empty arange rand randn eye linspace mm bmm addmm baddbmm linear matmul embedding")
-"""Their results always lie row by row."""
-_ROWS_FROM_ROWS: Final = _aten(
-    "cat concat stack sum mean amax amin cumsum softmax _softmax log_softmax _log_softmax layer_norm index_select gather clone empty_like "
-    "zeros_like ones_like full_like"
-)
-"""Theirs do if those of all their operands do."""
 
 
 def _computed_layout(node: Node, declared: Layout, operands: Sequence[Layout | None]) -> Layout:
@@ -113,8 +104,8 @@ def _computed_layout(node: Node, declared: Layout, operands: Sequence[Layout | N
     if op is not None and op.category == "pointwise" and not op.operand_axes:
         return _elementwise(declared, operands)
     known = [layout for layout in operands if layout is not None]
-    from_rows = node.op in _ROWS_FROM_ROWS and len(known) == len(operands) and all(map(_lies_by_rows, known))
-    if node.op in _ROWS or from_rows:
+    from_rows = node.op in ROW_MAJOR_FROM_ROWS and len(known) == len(operands) and all(map(_lies_by_rows, known))
+    if node.op in ROW_MAJOR_RESULT or from_rows:
         return Layout(declared.shape, loose(declared.shape, row_major(declared.shape)), 0, declared.dtype)
     return declared
 

@@ -1,7 +1,7 @@
 """How a tensor lies in its buffer: where it begins, how far its elements are apart, and in which order of the axes.
 
 Strides count elements, the offset counts bytes from the first element of the root. Any of these numbers may be an
-`Extent`: a name, or a sum of products of names, for what is only known at the run. The order of the axes and one flag for
+`Extent`: a name, or a sum of products of names, for what is known only at run time. The order of the axes and one flag for
 each follow from the strides; flags are what stays true when the sizes change.
 """
 
@@ -70,7 +70,7 @@ class Layout:
 
     @property
     def bytes(self) -> ByteSet | None:
-        """The bytes of the root that its elements cover; None where that is only known at the run."""
+        """The bytes of the root that its elements cover; None where that is known only at run time."""
         if 0 in self.shape:
             return byte_set(0, 0, (), ())
         shape, strides, offset, item = _whole(self.shape), _whole(self.strides or ()), self.offset, self.item_size

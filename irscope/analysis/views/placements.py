@@ -24,7 +24,8 @@ from typing import Final, cast
 from irscope.analysis.shapes import Shapes
 from irscope.analysis.views.assumed import following
 from irscope.analysis.views.demand import Demand
-from irscope.analysis.views.facts import is_complex, is_tensor
+from irscope.analysis.views.facts import Facts, is_complex, is_tensor
+from irscope.analysis.views.fresh_layouts import FreshLayouts
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Kind, Placement
 from irscope.analysis.views.scalars import is_whole_list
@@ -45,7 +46,7 @@ from irscope.ir import (
     steps,
 )
 from irscope.ops.registry import category_of, effect_of, schema_of
-from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, PACKS_SEQUENCE, UNPACKS
+from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, NARROWS, PACKS_SEQUENCE, UNPACKS
 from irscope.ops.view_steps import Extent, Num, is_lowered
 
 __all__ = ["Placements"]
@@ -56,17 +57,19 @@ Items = tuple[Placement, ...]
 
 _OPEN: Final = Placement("view", None, "open", None, is_decided=False)
 
-_SAME_VALUE: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"})
 
-
-class Placements(ViewOps):
+class Placements:
     """Where every tensor of a graph lies."""
 
     def __init__(
         self, graph: Graph, shapes: Shapes, *, demands: Mapping[Value, Demand] | None = None, rows: bool = False, by_flags: bool = False,
         assumed: Mapping[Value, Demand] | None = None, unmarked: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(graph, shapes, rows=rows, unmarked=unmarked)
+        self.graph = graph
+        self._facts = Facts(graph, shapes, rows=rows, unmarked=unmarked)
+        self._fresh = FreshLayouts(self._facts)
+        self.view_ops = ViewOps(self._facts)
+        self.of: Mapping[Value, Placement] = self._facts.of
         self._demands = demands or {}
         self.assumed = assumed or {}
         """How inputs are taken to lie whose types cannot say it, as extents have names."""
@@ -75,7 +78,7 @@ class Placements(ViewOps):
         self.wanders: set[Value] = set()
         """Values in loops of which it is open where they lie: each round, they may lie elsewhere in the same buffer."""
         self._items: dict[Value, Items] = {}
-        self._not_as_typed = set(following(graph, self._demands.keys())) - self._demands.keys() if self._demands else ()
+        self._facts.not_as_typed = set(following(graph, self._demands.keys())) - self._demands.keys() if self._demands else ()
         self._loops = 0
         self.has_loops = False
         self._walk()
@@ -97,13 +100,13 @@ class Placements(ViewOps):
                 self._end(node)
 
     def _put(self, value: Value, placement: Placement) -> None:
-        if value in self._reshaped and placement.kind != "input":
+        if value in self._facts.reshaped and placement.kind != "input":
             placement = _OPEN
-        elif value in self._reshaped:
+        elif value in self._facts.reshaped:
             placement = placement._replace(layout=None)
         layout = placement.layout
         if layout is None or layout.strides is None:
-            declared = self._declared(value, None if layout is None else layout.offset)
+            declared = self._facts.declared(value, None if layout is None else layout.offset)
             placement = placement._replace(layout=layout if declared is None or (declared.strides is None and layout) else declared)
         if value in self._demands:
             placement = self._demanded(value, placement)
@@ -111,7 +114,7 @@ class Placements(ViewOps):
             placement = placement._replace(root=value)
         if self._loops and placement.origin == "open" and placement.root is value:
             self.wanders.add(value)
-        self.of[value] = placement
+        self._facts.of[value] = placement
 
     def _demanded(self, value: Value, placement: Placement) -> Placement:
         """Where a value lies of which the layout is demanded: in its own buffer, if it does not lie so already."""
@@ -122,7 +125,7 @@ class Placements(ViewOps):
 
     def _given(self, value: Value, kind: Kind) -> None:
         if is_tensor(value.type):
-            layout = self._declared(value, 0)
+            layout = self._facts.declared(value, 0)
             if layout is not None and layout.strides is None and value in self.assumed:
                 layout = self.assumed[value].layout(layout)
             if layout is not None and layout.strides is None:
@@ -131,8 +134,8 @@ class Placements(ViewOps):
                 layout = make_layout(layout.shape, strides, 0, layout.dtype)
             if self._by_flags and layout is not None:
                 layout = by_flags(layout, f"%{self.graph.names[value]}")
-            if self._unmarked:
-                self._plain.add(value)
+            if self._facts.unmarked:
+                self._facts.plain.add(value)
             self._put(value, Placement(kind, value, "given", layout))
 
     def _open(self, values: tuple[Value, ...], source: Value | None = None) -> None:
@@ -143,9 +146,9 @@ class Placements(ViewOps):
     def _made(self, node: Node) -> None:
         for value in node.outputs:
             if is_tensor(value.type):
-                layout = self._computed(node, value)
+                layout = self._fresh.computed(node, value)
                 if layout is not None and is_complex(layout) and category_of(node) == "pointwise":
-                    self._plain.add(value)  # others may end in a view of what they made, as `mH` does
+                    self._facts.plain.add(value)  # others may end in a view of what they made, as `mH` does
                 self._put(value, Placement("copy", value, "made", layout))
 
     # Nodes without blocks
@@ -159,14 +162,14 @@ class Placements(ViewOps):
         if not outputs:
             return
         if outputs[0].type == INT or is_whole_list(outputs[0].type) or op in _NUMBER_TENSORS:
-            self._number(node)
+            self._facts.note_number(node)
         if not any(_may_hold(value.type) for value in outputs):
             return
         if op in PACKS_SEQUENCE:
             self._items[outputs[0]] = tuple(self.of.get(value, _OPEN) for value in node.inputs)
         elif op in UNPACKS:
             self._unpack(node)
-        elif op in _SAME_VALUE:
+        elif op in NARROWS:
             self._pass_on(node.inputs[0], outputs[0])
         elif op in _PICKS and len(node.inputs) == 2:
             self._pick(node)
@@ -180,15 +183,15 @@ class Placements(ViewOps):
             self._items[new] = self._items[old]
         if is_tensor(new.type):
             self._put(new, self.of[old]._replace(source=old) if old in self.of else _OPEN)
-            if old in self._plain:
-                self._plain.add(new)
-            if old in self._conjugated:
-                self._conjugated.add(new)
-            if old in self._negated:
-                self._negated.add(new)
+            if old in self._facts.plain:
+                self._facts.plain.add(new)
+            if old in self._facts.conjugated:
+                self._facts.conjugated.add(new)
+            if old in self._facts.negated:
+                self._facts.negated.add(new)
 
     def _trusted_items(self, container: Value) -> Items | None:
-        return self._items.get(container) if self._is_trusted(container) else None
+        return self._items.get(container) if self._facts.is_trusted(container) else None
 
     def _unpack(self, node: Node) -> None:
         items = self._trusted_items(node.inputs[0])
@@ -201,15 +204,15 @@ class Placements(ViewOps):
 
     def _put_item(self, value: Value, item: Placement) -> None:
         self._put(value, item)
-        if item.source in self._negated and item.kind == "view":
-            self._negated.add(value)
-        if item.source in self._plain:
-            self._plain.add(value)
-        elif item.source in self._conjugated and item.kind == "view":
-            self._conjugated.add(value)
+        if item.source in self._facts.negated and item.kind == "view":
+            self._facts.negated.add(value)
+        if item.source in self._facts.plain:
+            self._facts.plain.add(value)
+        elif item.source in self._facts.conjugated and item.kind == "view":
+            self._facts.conjugated.add(value)
 
     def _pick(self, node: Node) -> None:
-        items, index = self._trusted_items(node.inputs[0]), self._argument(node.inputs[1])
+        items, index = self._trusted_items(node.inputs[0]), self._facts.argument(node.inputs[1])
         (value,) = node.outputs
         if items is not None and isinstance(index, int) and -len(items) <= index < len(items) and is_tensor(value.type):
             self._put_item(value, items[index])
@@ -234,7 +237,7 @@ class Placements(ViewOps):
             if result is None or not _is_told(result.type):
                 self._open((value,))
             elif result.alias is None:
-                self._put(value, Placement("copy", value, "made", self._computed(node, value)))
+                self._put(value, Placement("copy", value, "made", self._fresh.computed(node, value)))
             else:
                 written = _written_operand(node, schema, result.alias.before)
                 if written is not None and written in self.of:
@@ -247,10 +250,10 @@ class Placements(ViewOps):
     def _view(self, node: Node) -> None:
         source = node.inputs[0] if node.inputs else None
         operand = None if source is None else self.of.get(source)
-        if source is None or operand is None or operand.layout is None or (source in self._negated and node.op in _DECLARE_NO_VIEW):
+        if source is None or operand is None or operand.layout is None or (source in self._facts.negated and node.op in _DECLARE_NO_VIEW):
             self._without_layout(node)
             return
-        results = self._results_of(node, operand)
+        results = self.view_ops.results_of(node, operand)
         if results is None:
             self._without_layout(node)
         elif isinstance(results, str):
@@ -259,19 +262,19 @@ class Placements(ViewOps):
             self._items[node.outputs[0]] = tuple(placed(result, operand, source) for result in results)
         else:
             self._put(node.outputs[0], placed(results[0], operand, source))
-            negates = node.op == "aten::_neg_view" or (node.op == "aten::imag" and source not in self._plain)
-            if (negates or source in self._negated) and results[0].is_view:
-                self._negated.add(node.outputs[0])
+            negates = node.op == "aten::_neg_view" or (node.op == "aten::imag" and source not in self._facts.plain)
+            if (negates or source in self._facts.negated) and results[0].is_view:
+                self._facts.negated.add(node.outputs[0])
             self._follow_conjugation(node, source, is_view=results[0].is_view)
 
     def _follow_conjugation(self, node: Node, source: Value, *, is_view: bool) -> None:
         """A view of what is certainly marked is, too; a conjugate of it is not."""
         (value,) = node.outputs
         turns = node.op in _CONJUGATES
-        if source in (self._conjugated if turns else self._plain):
-            self._plain.add(value)
-        elif is_view and source in (self._plain if turns else self._conjugated) and node.op != "prims::conj":
-            self._conjugated.add(value)
+        if source in (self._facts.conjugated if turns else self._facts.plain):
+            self._facts.plain.add(value)
+        elif is_view and source in (self._facts.plain if turns else self._facts.conjugated) and node.op != "prims::conj":
+            self._facts.conjugated.add(value)
 
     def _without_layout(self, node: Node) -> None:
         """A view op of which only the schema is known: a view of all or of a part, if it is not a copy."""
@@ -328,7 +331,7 @@ class Placements(ViewOps):
                     self._open((output,))
         elif node.op == "prim::If":
             for output, *given in zip(node.outputs, *[block.returns for block in node.blocks], strict=True):
-                reached = [v for v, block in zip(given, node.blocks, strict=True) if block not in self.shapes.unreached]
+                reached = [v for v, block in zip(given, node.blocks, strict=True) if block not in self._facts.shapes.unreached]
                 self._join(output, reached or given)
         elif node.op in GROUPS and len(node.blocks) == 1 and len(node.blocks[0].returns) == len(node.outputs):
             for output, value in zip(node.outputs, node.blocks[0].returns, strict=True):

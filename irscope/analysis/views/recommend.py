@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from math import factorial
-from typing import Final, Protocol
+from typing import Final
 
 from irscope.analysis.views.demand import as_demand
 from irscope.analysis.views.layout import Layout
 from irscope.analysis.views.placement import Placement
+from irscope.analysis.views.placements import Placements
 from irscope.ir import Graph, Node, Value
 
 __all__ = ["Recommendation", "recommendations"]
@@ -42,21 +43,7 @@ class Recommendation:
     """The views that become copies."""
 
 
-class Redone(Protocol):
-    """What goes through a view op again."""
-
-    @property
-    def graph(self) -> Graph: ...
-
-    @property
-    def of(self) -> Mapping[Value, Placement]: ...
-
-    def outcome(self, node: Node, layout: Layout, index: int) -> tuple[Layout | None, bool]:
-        """The layout of one result of a view op for an operand of this layout, and whether it is a view."""
-        ...
-
-
-def recommendations(placements: Redone, demanded: Mapping[Value, object]) -> list[Recommendation]:
+def recommendations(placements: Placements, demanded: Mapping[Value, object]) -> list[Recommendation]:
     """The best order for each buffer that has a better one, the most bytes first."""
     graph, of = placements.graph, placements.of
     after = _led_to(placements)
@@ -76,7 +63,7 @@ def _is_plain(placement: Placement) -> bool:
     return placement.layout is not None and placement.layout.is_known and placement.layout.item_size is not None
 
 
-def _led_to(placements: Redone) -> Mapping[Value, list[Value]]:
+def _led_to(placements: Placements) -> Mapping[Value, list[Value]]:
     """What view ops, copying or not, make of each value."""
     found: dict[Value, list[Value]] = {}
     for value, placement in placements.of.items():
@@ -86,7 +73,7 @@ def _led_to(placements: Redone) -> Mapping[Value, list[Value]]:
 
 
 def _best(
-    placements: Redone, root: Value, after: Mapping[Value, list[Value]], demanded: Mapping[Value, object]
+    placements: Placements, root: Value, after: Mapping[Value, list[Value]], demanded: Mapping[Value, object]
 ) -> Recommendation | None:
     layout = placements.of[root].layout
     assert layout is not None
@@ -114,7 +101,7 @@ def _orders(layout: Layout) -> Iterator[tuple[int, ...]]:
         yield (0, *range(2, rank), 1)
 
 
-def _copied(placements: Redone, root: Value, layout: Layout, after: Mapping[Value, list[Value]]) -> Iterator[tuple[Value, int]]:
+def _copied(placements: Placements, root: Value, layout: Layout, after: Mapping[Value, list[Value]]) -> Iterator[tuple[Value, int]]:
     """How many bytes each view op on the way copies if the root lies so: 0 of a view."""
     pending = [(root, layout)]
     while pending:
@@ -123,7 +110,7 @@ def _copied(placements: Redone, root: Value, layout: Layout, after: Mapping[Valu
             node, index = _view_op(placements.graph, value)
             if node is None:
                 continue
-            seen, is_view = placements.outcome(node, lies, index)
+            seen, is_view = placements.view_ops.outcome(node, lies, index)
             if seen is None or seen.item_size is None:
                 continue
             count = 1

@@ -64,7 +64,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Whether the step copies depends on numbers that are only known at the run."""
+    """Whether the step copies depends on numbers that are known only at run time."""
 
     layout: Layout
     """What is known of the result either way."""
@@ -188,7 +188,7 @@ def _expand(step: Expand, layout: Layout, base: Num | None) -> Outcome:
         step_here = layout.strides[old] if old >= 0 else target[axis + 1] * strides[axis + 1]
         if before == target[axis]:
             strides[axis] = step_here
-        elif before != 1:  # an extent that is only known at the run: it may be 1, and repeat
+        elif before != 1:  # an extent that is known only at run time: it may be 1, and repeat
             return make_layout(target, None, layout.offset, layout.dtype)
     return make_layout(target, tuple(strides), layout.offset, layout.dtype)
 
@@ -333,7 +333,7 @@ def _retyped(step: Retyped, layout: Layout, base: Num | None) -> Outcome:
     if old == new:
         return make_layout(shape, strides, layout.offset, step.dtype)
     if not shape:
-        return Failed("a tensor without axes keeps the size of its element type")
+        return Failed("a tensor without axes can only be seen as a type of the same size")
     if strides is not None and strides[-1] != 1 and _is_whole(strides[-1]):
         return Failed("the last axis has a stride other than 1")
     if old > new:
@@ -347,7 +347,7 @@ def _of_larger_elements(layout: Layout, dtype: str, ratio: int) -> Outcome:
     last = quotient(layout.shape[-1], ratio)
     if last is None:
         if _is_whole(layout.shape[-1]):
-            return Failed(f"the last extent is no multiple of {ratio}")
+            return Failed(f"the last extent is not a multiple of {ratio}")
         last = Extent.of(f"({layout.shape[-1]})/({ratio})")
     shape = (*layout.shape[:-1], last)
     if layout.strides is None:
@@ -355,7 +355,7 @@ def _of_larger_elements(layout: Layout, dtype: str, ratio: int) -> Outcome:
     outer = _divided(shape[:-1], layout.strides[:-1], ratio)
     if outer is None:
         if _is_whole(*layout.strides):
-            return Failed(f"a stride is no multiple of {ratio}")
+            return Failed(f"a stride is not a multiple of {ratio}")
         return make_layout(shape, None, layout.offset, dtype)
     return make_layout(shape, (*outer, 1), layout.offset, dtype)
 

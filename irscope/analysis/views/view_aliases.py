@@ -143,12 +143,12 @@ class ViewAliases:
         return self.placement(value).kind
 
     def is_decided(self, value: Value | str) -> bool:
-        """Whether every run agrees with `kind`. Of what is not decided, it is only known at the run where it lies: a
+        """Whether every run agrees with `kind`. Of what is not decided, it is known only at run time where it lies: a
         `reshape` of unknown strides may be a copy, and what comes out of a container may be anything."""
         return self.placement(value).is_decided
 
     def root(self, value: Value | str) -> Value | None:
-        """The value whose buffer it lies in, itself if it has one of its own; None where that is only known at the run."""
+        """The value whose buffer it lies in, itself if it has one of its own; None where that is known only at run time."""
         value = self._value(value)
         placement = self.placement(value)
         return None if placement.kind == "view" and placement.root is value else placement.root
@@ -270,13 +270,13 @@ class ViewAliases:
         if placement.in_place and placement.source is not None:
             return f"{self._op(value)} writes {self._name(placement.source)} and gives it back"
         if root is None:
-            return f"in whose buffer {self._name(value)} lies is only known at the run"
+            return f"in whose buffer {self._name(value)} lies is known only at run time"
         steps = self._last_steps(value)
         names = " → ".join(map(self._name, steps))
         if len(steps) > _MOST_STEPS:
             names = names.replace(" → ", " → … → ", 1)
         told = f"it lies in the buffer of {self._name(root)} ({names})"
-        return told if placement.is_decided else f"{told}, unless one of these steps copies at the run"
+        return told if placement.is_decided else f"{told}, unless one of these steps copies at run time"
 
     def _copy_words(self, value: Value, placement: Placement) -> str:
         op, source = self._op(value), placement.source
@@ -284,7 +284,7 @@ class ViewAliases:
             return f"{self._name(value)} must lie with the axes in the order {self.demands[value].order}, and {self._name(source)} does not"
         if placement.failure is not None and source is not None:
             words = failure_words(placement.failure, self._name(source), op)
-            return words if placement.is_decided else f"whether {op} copies is only known at the run: {words}"
+            return words if placement.is_decided else f"whether {op} copies is known only at run time: {words}"
         could = self.could_be_view(value)
         return could.because if could else f"{op} gives new memory"
 
@@ -314,9 +314,9 @@ class ViewAliases:
         value = self._value(value)
         if self.placement(value).kind != "copy":
             return no(f"{self._name(value)} is not a copy", value)
-        found = self._placements.possible_view(value)
+        found = self._placements.view_ops.possible_view(value)
         if found is None:
-            return no(f"{self._op(value)} gives new elements, or in a new order", value)
+            return no(f"{self._op(value)} computes new elements, or puts them in another order", value)
         source, layout = found
         return yes(f"torch copies in {self._op(value)}, and a view of {self._name(source)} would do: {layout}", source, layout)
 
@@ -334,7 +334,7 @@ class ViewAliases:
             return self._in_one_buffer(a, b, one, other)
         if "open" in (one.origin, other.origin):
             value = a if one.origin == "open" else b
-            return yes(f"where {self._name(value)} lies is only known at the run", a, b)
+            return yes(f"where {self._name(value)} lies is known only at run time", a, b)
         if one.origin == "given" == other.origin and not (self.graph.distinct_inputs or self.graph.functional):
             roots = self._roots_words(one, other)
             return yes(f"{roots} were there before the run, and may share memory", a, b)
@@ -348,7 +348,7 @@ class ViewAliases:
         first, second = self._covered(one.layout), self._covered(other.layout)
         where = f"in the buffer of {self._name(root)}"
         if first is None or second is None or root in self._placements.wanders:
-            return yes(f"both lie {where}, and it is only known at the run at which bytes", a, b)
+            return yes(f"both lie {where}, at bytes that are known only at run time", a, b)
         if isinstance(first, ByteSet) and isinstance(second, ByteSet):
             disjoint = are_disjoint(first, second)
         elif self._placements.has_loops:  # where a name may stand for another number in each round

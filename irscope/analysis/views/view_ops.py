@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from irscope.analysis.shapes import Shapes
-from irscope.analysis.views.fresh_layouts import FreshLayouts
+from irscope.analysis.views.facts import Facts
 from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Failure, Origin, Placement
 from irscope.analysis.views.strided_steps import Failed, Undecided, apply
-from irscope.ir import Graph, Node, Value
+from irscope.ir import Node, Value
 from irscope.ops.traits import JOINS
 from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, could_be_steps, is_lowered, lower
 
@@ -30,48 +29,48 @@ class Result(NamedTuple):
     failure: Failure | None
 
 
-class ViewOps(FreshLayouts):
+class ViewOps:
     """Asks `lower` for steps and follows them."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, *, rows: bool, unmarked: bool = False) -> None:
-        super().__init__(graph, shapes, rows=rows, unmarked=unmarked)
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._results: dict[tuple[Any, ...], tuple[Result, ...] | str | None] = {}
         self._kept: list[object] = []
         """What keys of `_results` name by identity."""
 
-    def _results_of(self, node: Node, operand: Placement) -> tuple[Result, ...] | str | None:
+    def results_of(self, node: Node, operand: Placement) -> tuple[Result, ...] | str | None:
         layout = operand.layout
         assert layout is not None
-        form = None if node.op in _TAKES_ANOTHER else self.shapes.form(node)
+        form = None if node.op in _TAKES_ANOTHER else self._facts.shapes.form(node)
         key: tuple[Any, ...]
         if form is not None:
             key = (id(form), id(layout))
             if key in self._results:
                 return self._results[key]
-        named = self._arguments(node)
+        named = self._facts.arguments_of(node)
         if named is None:
             return None
         if form is None:
             key = (node.op, id(layout), *map(_frozen, named.items()))
             if key in self._results:
                 return self._results[key]
-        device = self._device(node.inputs[0]) if node.op in _ASKS_DEVICE else None
+        device = self._facts.device_of(node.inputs[0]) if node.op in _ASKS_DEVICE else None
         lowered = lower(node.op, layout.shape, layout.dtype, device, named)
         if node.op in _BY_STORAGE or node.op in _ASKS_DEVICE:
             return self._after(lowered, layout, self._base(operand))
         results = self._after(lowered, layout, None)
         if isinstance(results, tuple):
-            results = tuple([each if each.layout is None else each._replace(layout=self._one(each.layout)) for each in results])
+            results = tuple([each if each.layout is None else each._replace(layout=self._facts.shared(each.layout)) for each in results])
         self._results[key] = results
         self._kept.append(named)
         return results
 
     def outcome(self, node: Node, layout: Layout, index: int) -> tuple[Layout | None, bool]:
         """The layout of one result of a view op for an operand of this layout, and whether it is a view."""
-        named = self._arguments(node) if is_lowered(node.op) and node.op not in _BY_STORAGE else None
+        named = self._facts.arguments_of(node) if is_lowered(node.op) and node.op not in _BY_STORAGE else None
         if named is None:
             return None, False
-        device = self._device(node.inputs[0]) if node.op in _ASKS_DEVICE else None
+        device = self._facts.device_of(node.inputs[0]) if node.op in _ASKS_DEVICE else None
         results = self._after(lower(node.op, layout.shape, layout.dtype, device, named), layout, None)
         if not isinstance(results, tuple) or index >= len(results):
             return None, False
@@ -86,16 +85,16 @@ class ViewOps(FreshLayouts):
         """Where the root's first element lies in its storage, in bytes."""
         if operand.origin == "made":
             return 0
-        return None if operand.origin == "open" else Extent.of(f"first_byte(%{self.graph.names[operand.root]})")  # type: ignore[index]
+        return None if operand.origin == "open" else Extent.of(f"first_byte(%{self._facts.graph.names[operand.root]})")  # type: ignore[index]
 
     def possible_view(self, value: Value) -> tuple[Value, Layout] | None:
         """The value of which a copy could be a view, and how it would lie in the buffer of that one's root; None of most."""
-        node = self.graph.producer.get(value)
+        node = self._facts.graph.producer.get(value)
         if node is None or not node.inputs:
             return None
         if node.op in JOINS:
             return self._side_by_side(node)
-        operand, named = self.of.get(node.inputs[0]), self._arguments(node)
+        operand, named = self._facts.of.get(node.inputs[0]), self._facts.arguments_of(node)
         if operand is None or operand.layout is None or named is None:
             return None
         found = could_be_steps(node.op, operand.layout.shape, named)
@@ -104,14 +103,14 @@ class ViewOps(FreshLayouts):
 
     def _side_by_side(self, node: Node) -> tuple[Value, Layout] | None:
         """Where parts that are joined lie one behind the other already, along the very axis that they are joined along."""
-        parts = list(self._tensors_of(node))
-        axis, placements = self._argument(node.inputs[1]) if len(node.inputs) > 1 else 0, [self.of.get(part) for part in parts]
+        parts = list(self._facts.tensors_of(node))
+        axis, placements = self._facts.argument(node.inputs[1]) if len(node.inputs) > 1 else 0, [self._facts.of.get(part) for part in parts]
         layouts = [placement.layout for placement in placements if placement is not None and placement.layout is not None]
         if node.op == "aten::stack" or len(layouts) != len(parts) or not layouts or not isinstance(axis, int):
             return None
-        first, root = layouts[0], self.of[parts[0]].root
+        first, root = layouts[0], self._facts.of[parts[0]].root
         axis %= max(len(first.shape), 1)
-        if not all(layout.is_known for layout in layouts) or any(self.of[part].root is not root for part in parts):
+        if not all(layout.is_known for layout in layouts) or any(self._facts.of[part].root is not root for part in parts):
             return None
         length: Any = 0
         for layout in layouts:

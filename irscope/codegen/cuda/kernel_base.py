@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from irscope.codegen.cuda.half_precision import HALF_HELPERS
 from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, element_text, literal, load_text, store_text
 from irscope.codegen.cuda.schedule import Schedule, stride_arguments
-from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, Operand, constant_value, is_float
+from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, constant_value, is_float
 
 __all__ = ["EntryText"]
 
@@ -115,8 +115,7 @@ class EntryText:
     def is_vector(self, slot: int) -> bool:
         """Whether a thread's elements of a tensor lie side by side."""
         tensor = self.tensors[slot]
-        is_memory = not isinstance(tensor, Operand) or tensor.kind == "tensor"
-        return is_memory and self.width > 1 and tensor.pattern[-1] == UNIT
+        return tensor.has_memory and self.width > 1 and tensor.pattern[-1] == UNIT
 
     def loaded(self, slot: int, place: str, pointer: str) -> str:
         """What lies at a place, in elements behind a pointer: a `Pack` of elements side by side, or one element."""

@@ -76,7 +76,7 @@ class RowsText(TeamText):
             if slot < self.first_input:
                 part = " + (i64)blockIdx.y * part_results" if schedule.partial else ""
                 self.add(f"{self._pointer_type(slot)} r{slot} = y{slot} + {self.offset(slot, self.kept)}{part};")
-            elif getattr(tensor, "kind", "") == "tensor":
+            elif tensor.has_memory:
                 i = slot - self.first_input
                 self.add(f"{self._pointer_type(slot)} p{i} = x{i} + {self.offset(slot, self.kept)};")
 

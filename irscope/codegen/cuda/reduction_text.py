@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from irscope.codegen.cuda.instruction_text import REGISTER, literal
-from irscope.codegen.kernel import EXPONENTIALS, ITEM_SIZE, KernelSpec, is_float
+from irscope.codegen.kernel import EXPONENTIALS, KernelSpec, accumulated_dtype, is_float, neutral_value
 from irscope.ops.expr import POSITIONS
 
 __all__ = ["JOIN_HELPERS", "first_values", "gathered", "joined", "kinds"]
@@ -50,48 +50,32 @@ static __device__ __forceinline__ double times_plus(double a, double b, double c
 """Functions that the text of a reduction uses."""
 
 
-def _dtype(spec: KernelSpec, index: int) -> str:
-    """The element type that a reduction compares or adds."""
-    return spec.instructions[spec.instructions[index].args[0]].dtype
-
-
 def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
     """The C++ types of a reduction's accumulators."""
-    own, op = REGISTER[_dtype(spec, index)], spec.instructions[index].op
+    own, op = REGISTER[accumulated_dtype(spec, index)], spec.instructions[index].op
     return (own, "i64") if op in POSITIONS else (own, own) if op == EXPONENTIALS else (own,)
 
 
 def first_values(spec: KernelSpec, index: int) -> tuple[str, ...]:
     """What a reduction's accumulators start with."""
-    op, dtype = spec.instructions[index].op, _dtype(spec, index)
-    if op in POSITIONS:
-        return literal(_worst(op[10:], dtype), dtype), "9223372036854775807ll"
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
     if op == EXPONENTIALS:  # the least number, from which -inf is infinitely far
         return literal(float(np.finfo(dtype).min), dtype), literal(0.0, dtype)
-    neutral = {"reduce_sum": 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}
-    return (literal(neutral[op] if op in neutral else _worst(op[7:], dtype), dtype),)
-
-
-def _worst(word: str, dtype: str) -> float:
-    """The value that every other beats."""
-    if is_float(dtype):
-        return float("-inf") if word == "max" else float("inf")
-    bits = 1 if dtype == "bool" else 8 * ITEM_SIZE[dtype]
-    low, high = (0, 2**bits - 1) if dtype in ("uint8", "bool") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    return low if word == "max" else high
+    first = literal(neutral_value(op, dtype), dtype)
+    return (first, "9223372036854775807ll") if op in POSITIONS else (first,)
 
 
 def gathered(spec: KernelSpec, index: int, held: Sequence[str]) -> str:
     """A reduction's result, from its accumulators."""
     if spec.instructions[index].op != EXPONENTIALS:
         return held[-1]
-    infinite = literal(float("inf"), _dtype(spec, index))
+    infinite = literal(float("inf"), accumulated_dtype(spec, index))
     return f"({held[0]} == {infinite} ? {infinite} : {held[1]})"
 
 
 def joined(spec: KernelSpec, index: int, held: Sequence[str], more: Sequence[str], helpers: set[str]) -> str:
     """The statement that takes further values into the accumulators."""
-    op, dtype = spec.instructions[index].op, _dtype(spec, index)
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
     kind = REGISTER[dtype]
     if op in POSITIONS:
         name = "take_largest" if op == "reduce_argmax" else "take_smallest"

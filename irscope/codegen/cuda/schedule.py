@@ -141,7 +141,7 @@ def vector_lanes(spec: KernelSpec) -> int:
 
 
 def _in_memory(spec: KernelSpec) -> list[Operand | Result]:
-    return [tensor for tensor in spec.tensors if getattr(tensor, "kind", "tensor") == "tensor"]
+    return [tensor for tensor in spec.tensors if tensor.has_memory]
 
 
 def stride_arguments(spec: KernelSpec) -> Iterator[tuple[int, int]]:
@@ -163,7 +163,7 @@ def alignments(launch: Launch) -> tuple[int, ...] | None:
         return None
     needed = []
     for tensor, strides in zip(spec.tensors, launch.strides, strict=True):
-        if getattr(tensor, "kind", "tensor") != "tensor" or tensor.pattern[-1] == BROADCAST:
+        if not tensor.has_memory or tensor.pattern[-1] == BROADCAST:
             needed.append(1)
             continue
         if any(stride % width for stride in strides[:-1]):

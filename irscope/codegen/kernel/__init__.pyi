@@ -1,3 +1,7 @@
+from .accumulator import (
+    accumulated_dtype,
+    neutral_value,
+)
 from .canonical_launch import (
     canonical_launch,
 )
@@ -81,6 +85,7 @@ __all__ = [
     "TILE_ROWS",
     "Traffic",
     "UNIT",
+    "accumulated_dtype",
     "arrange_loops",
     "bytes_per_point",
     "canonical_launch",
@@ -88,6 +93,7 @@ __all__ = [
     "constant_value",
     "is_float",
     "may_overwrite",
+    "neutral_value",
     "operations_per_point",
     "overwriting",
     "reduction_nest",

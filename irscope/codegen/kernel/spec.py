@@ -23,7 +23,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
@@ -73,6 +73,11 @@ class Operand:
         """How many loops must have started before it can be read: one past the innermost loop along which it moves."""
         return max((loop + 1 for loop, kind in enumerate(self.pattern) if kind != BROADCAST), default=0)
 
+    @property
+    def has_memory(self) -> bool:
+        """Whether its elements are read from memory."""
+        return self.kind == "tensor"
+
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
@@ -97,6 +102,7 @@ class Result:
     dtype: str
     pattern: tuple[int, ...]
     instruction: int
+    has_memory: ClassVar = True
 
 
 @dataclass(frozen=True)

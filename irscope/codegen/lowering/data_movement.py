@@ -117,7 +117,7 @@ def _joined(values: KnownValues, position: int, node: Node, op: Op, arguments: M
     parts, dim = values.lists.get(node.inputs[0]), arguments["dim"]
     dim = values.known.get(dim) if isinstance(dim, Value) else dim
     if not parts or not isinstance(dim, int) or not all(isinstance(part, Value) for part in parts):
-        raise CodegenError(f"what {node.op} joins, or along what, is not known", where=repr(node))
+        raise CodegenError(f"the tensors that {node.op} joins, or the axis, are not known", where=repr(node))
     (type,) = values.ruled(op, node, {"tensors": node.inputs[0], "dim": dim})
     if not isinstance(type, TensorType) or not type.is_static or type.strides is None or type.shape is None:
         raise CodegenError(f"the type of {node.op} is not known", where=repr(node), rule="codegen-join")
@@ -154,7 +154,7 @@ def _patched(values: KnownValues, position: int, node: Node, op: Op, arguments: 
         or own != values.shape(part)
         or part in values.known
     ):
-        raise CodegenError(f"{node.op} replaces no range of neighbours", where=repr(node), rule="codegen-patch")
+        raise CodegenError(f"{node.op} does not replace one contiguous range", where=repr(node), rule="codegen-patch")
     return Patched(position, whole, part, axis, start, stop, one), type.with_(shape=shape)
 
 

@@ -151,7 +151,7 @@ class Walk:
         if not below:
             raise CodegenError("a window has no elements", rule="codegen-empty")
         if self.values.exact:
-            raise CodegenError("of zeros with two signs torch may take either as the maximum of a window", rule="inexact")
+            raise CodegenError("torch may give 0.0 or -0.0 as the maximum of a window that holds both", rule="inexact")
         dtype = self.values.dtype(step.operand)
         elements = [input_element(index, dtype) for index in range(len(below))]
         return self.code.splice(reduce(partial(call, "maximum"), elements), dict(enumerate(below)), node=step.position)
@@ -189,7 +189,7 @@ class Walk:
 
     def _input(self, value: Value, forms: Forms) -> int:
         if value in self.values.known or value not in self.values.params:
-            raise CodegenError(f"{value!r} is not something that a kernel reads", rule="codegen-constant")
+            raise CodegenError(f"{value!r} cannot be read by a kernel", rule="codegen-constant")
         if not isinstance(self.values.types[value], TensorType):
             return self._read(value, None)
         return self._read(value, linearize(forms, self.values.layout(value)[1]))

@@ -70,7 +70,7 @@ def spec_of_group(group: Node, types: Sequence[Type], *, exact: bool = False) ->
     for target, domain, axes in placed:
         if 0 in domain.reduced and 0 not in domain.kept:
             # what does not change along a row is read once before it, and here there is nothing to read
-            raise CodegenError("a reduction over no elements has nothing to read", rule="codegen-empty")
+            raise CodegenError("a reduction over an empty axis reads nothing", rule="codegen-empty")
         if not domain.gathers:
             domain, axes = next(
                 ((other, other.whole[1]) for _, other, _ in placed if other.whole and other.whole[0] == target.shape),

@@ -92,9 +92,8 @@ def _subroutines(cubin: bytes, headers: list[tuple[int, ...]]) -> list[tuple[int
 
 
 def pace_of(
-    spec: KernelSpec, schedule: Schedule, size: tuple[int, int] | None, launch: Launch | None = None,
-    multiprocessors: int = MULTIPROCESSORS,
-) -> Pace:  # fmt: skip
+    spec: KernelSpec, schedule: Schedule, size: tuple[int, int] | None, launch: Launch | None = None
+) -> Pace:
     """What limits a kernel, from the `code_sizes` of its widest entry; with a launch, also whether that is too small."""
     moved, operations = bytes_per_point(spec, held=schedule.held), operations_per_point(spec)
     if size is None:
@@ -110,9 +109,9 @@ def pace_of(
     text = f"moves {moved:g} B and issues {'at most' if loops else 'about'} {instructions:.0f} instructions a point"
     if launch is not None:
         blocks = grid_of(launch, schedule, vector=schedule.width > 1)[0]
-        if blocks < multiprocessors:
+        if blocks < MULTIPROCESSORS:
             because = (
-                f"{text}, but has only {blocks} blocks for {multiprocessors} multiprocessors: latency sets the pace"
+                f"{text}, but has only {blocks} blocks for {MULTIPROCESSORS} multiprocessors: latency sets the pace"
             )
             return Pace(moved, operations, instructions, issue, special, "latency", because)
     slots = "issue slots" if issue >= special else "slots of the special function unit"

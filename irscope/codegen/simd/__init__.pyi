@@ -1,5 +1,4 @@
 from .function_builder import (
-    Branch,
     Carry,
     FunctionBuilder,
     Loop,
@@ -22,7 +21,6 @@ from .vector_builder import (
 )
 
 __all__ = [
-    "Branch",
     "Carry",
     "FunctionBuilder",
     "VectorBuilder",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, is_float
+from irscope.codegen.kernel import KernelSpec, accumulated_dtype, is_float, neutral_value
 from irscope.codegen.simd.instruction_text import REGISTER
 from irscope.codegen.simd.vector_builder import VectorBuilder
 from irscope.ops.expr import POSITIONS
@@ -16,41 +16,24 @@ from irscope.ops.expr import POSITIONS
 __all__ = ["across_lanes", "first_values", "kinds", "taken_in"]
 
 
-def _dtype(spec: KernelSpec, index: int) -> str:
-    """The element type that a reduction compares or adds."""
-    return spec.instructions[spec.instructions[index].args[0]].dtype
-
-
 def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
     """The LLVM types of a reduction's accumulators, in one lane."""
-    own = REGISTER[_dtype(spec, index)]
+    own = REGISTER[accumulated_dtype(spec, index)]
     return (own, "i64") if spec.instructions[index].op in POSITIONS else (own,)
 
 
 def first_values(spec: KernelSpec, index: int, lanes: VectorBuilder) -> tuple[str, ...]:
     """What a reduction's accumulators start with."""
-    op, dtype = spec.instructions[index].op, _dtype(spec, index)
-    scalar = REGISTER[dtype]
-    if op in POSITIONS:
-        return lanes.constant(scalar, _worst(op[10:], dtype)), lanes.constant("i64", 2**63 - 1)
-    neutral = {"reduce_sum": 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}
-    return (lanes.constant(scalar, neutral[op] if op in neutral else _worst(op[7:], dtype)),)
-
-
-def _worst(word: str, dtype: str) -> float:
-    """The value that every other beats."""
-    if is_float(dtype):
-        return float("-inf") if word == "max" else float("inf")
-    bits = 1 if dtype == "bool" else 8 * ITEM_SIZE[dtype]
-    low, high = (0, 2**bits - 1) if dtype in ("uint8", "bool") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    return low if word == "max" else high
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
+    first = lanes.constant(REGISTER[dtype], neutral_value(op, dtype))
+    return (first, lanes.constant("i64", 2**63 - 1)) if op in POSITIONS else (first,)
 
 
 def taken_in(
     spec: KernelSpec, index: int, lanes: VectorBuilder, held: Sequence[str], more: Sequence[str], mask: str | None = None
 ) -> list[str]:
     """The accumulators with further values taken in; with a mask, only in its lanes."""
-    op, dtype = spec.instructions[index].op, _dtype(spec, index)
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
     if op in POSITIONS:
         better = _better(lanes, op[10:], dtype, held, more)
         chosen = [lanes.select(kind, better, b, a) for kind, a, b in zip(kinds(spec, index), held, more, strict=True)]

@@ -35,9 +35,9 @@ def _heat(share: float, most: float) -> tuple[str, bool]:
     return _HEAT[place], place >= len(_HEAT) - 2
 
 
-def nodes_svg(way: TimedWay, most: int = 12) -> str:
-    """The slowest nodes as bars: median, quartiles, share, and distance from the roofline."""
-    nodes = way["nodes"][:most]
+def nodes_svg(way: TimedWay) -> str:
+    """The twelve slowest nodes as bars: median, quartiles, share, and distance from the roofline."""
+    nodes = way["nodes"][:12]
     longest = _WHISKER * max((node["ms"] for node in nodes), default=1.0) or 1.0
     left, bars = 330.0, 250.0
     parts = [_text(left, 13, "median and quartiles", "q"), _text(640, 13, "share", "q"), _text(695, 13, "of copy", "q"),
@@ -62,9 +62,9 @@ def _limits(node: TimedNode) -> tuple[tuple[float, float | None], ...]:
     return (695, node["of_copy"]), (760, node["of_peak"])
 
 
-def heat_svg(lines: Sequence[HeatLine], most: int = 40) -> str:
-    """Source lines, coloured by time."""
-    shown = list(lines)[:most]
+def heat_svg(lines: Sequence[HeatLine]) -> str:
+    """The first forty source lines, coloured by time."""
+    shown = lines[:40]
     hottest = max((line["share"] for line in shown), default=1.0)
     parts = [_legend(hottest)]
     y, file, before = 26.0, "", 0
@@ -211,9 +211,9 @@ def roofline_svg(view: ProfileView) -> str:
     return _svg(height, parts, "roofline", width)
 
 
-def before_after_svg(groups: Sequence[TimedGroup], most: int = 10) -> str:
-    """Fusion groups: the time of their nodes one by one, and of their kernels."""
-    shown = list(groups)[:most]
+def before_after_svg(groups: Sequence[TimedGroup]) -> str:
+    """The first ten fusion groups: the time of their nodes one by one, and of their kernels."""
+    shown = groups[:10]
     longest = max((max(group["before"], group["after"]) for group in shown), default=1.0) or 1.0
     parts = [
         _rect(200, 4, 10, 10, "b")

@@ -1,6 +1,6 @@
 """A `stablehlo::` or `chlo::` node as a function of NumPy arrays: compiled by JAX's own XLA for this machine's processor.
 
-The results are new arrays. An op that talks to other devices or to the host would wait for them without end, and a custom
+The results are new arrays. An op that communicates with other devices or with the host would wait for them without end, and a custom
 call may be the address of a function in another process: neither is run.
 """
 
@@ -30,7 +30,7 @@ def function(node: Node) -> Callable[..., Any]:
     """What computes the node. Raises RunError for an op that cannot be run by itself, MissingExtra without JAX."""
     _, _, name = node.op.partition("::")
     if name in _TALKS:
-        raise RunError(f"{node.op} talks to other devices or to the host", where=repr(node), rule="unknown-op")
+        raise RunError(f"{node.op} communicates with other devices or with the host", where=repr(node), rule="unknown-op")
     target = str(node.attrs.get("call_target_name", "")).strip('"')
     if name == "custom_call" and not target.startswith(_TARGETS):
         why = f"only the program that registered the custom call {target!r} can run it"

@@ -30,7 +30,7 @@ _RETURN: Final = '"stablehlo.return"'
 def module_text(node: Node, operands: Sequence[TensorType]) -> str:
     """The module's text, its function named `main`, for operands of these types.
 
-    Raises RunError for what cannot be written: a result of unknown extents, a token, a region that reads values from around it.
+    Raises RunError for what cannot be written: a result of unknown extents, a token, a region that captures values defined outside of it.
     """
     listed = [f"%x{index}" for index in range(len(operands))]
     given = [type_text(type, node) for type in operands]
@@ -68,7 +68,7 @@ class _Names:
     def of(self, value: Value, node: Node) -> str:
         found = self._names.get(value)
         if found is None:
-            raise _refused(node, "a region that reads values from around it")
+            raise _refused(node, "a region that captures values defined outside of it")
         return found
 
 

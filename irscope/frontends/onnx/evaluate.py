@@ -25,7 +25,7 @@ def function(node: Node) -> Callable[..., Any]:
     except ImportError:
         raise MissingExtra("onnx", extra="onnx", purpose=f"to run {node.op}") from None
     if node.blocks:
-        raise RunError(f"{node.op} runs a graph of its own, which no library does here", rule="unknown-op")
+        raise RunError(f"{node.op} runs a graph of its own, and can be loaded but not run", rule="unknown-op")
     domain, _, name = node.op.removeprefix("onnx::").rpartition(".")
     present = [index for index, value in enumerate(node.inputs) if value.type != NONE]
     names = [f"x{index}" if index in present else "" for index in range(len(node.inputs))]

@@ -78,7 +78,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __index__(self) -> int:
         raise refused(
-            f"an array is used as a number of Python's, and {_DATA}", "np.take(x, index, axis) selects by arrays"
+            f"an array is used as a Python number, and {_DATA}", "np.take(x, index, axis) selects by arrays"
         )
 
     def item(self, *args: Any) -> Any:

@@ -84,7 +84,7 @@ def _check_arrays(items: list[Any]) -> None:
         return
     numbers = [place for place, item in enumerate(items) if item is not None and not isinstance(item, slice)]
     if numbers != list(range(numbers[0], numbers[-1] + 1)):
-        raise refused("an index holds an array and, apart from it, a number", "index one axis at a time")
+        raise refused("an index has an array and a number that are not side by side", "index one axis at a time")
 
 
 def _selected(array: Any, place: int, item: Any) -> Any:

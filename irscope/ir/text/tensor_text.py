@@ -87,7 +87,7 @@ def read_packed(cursor: Cursor) -> TensorData:
     prefix = next((name for name in _DEVICES if word.startswith(name)), "")
     dtype = _DTYPE_OF.get(word.removeprefix(prefix))
     if dtype is None or not prefix or any(len(size) > 18 for size in sizes.split(",")):
-        cursor.wrong(f"{word!r} is no device and element type", start)
+        cursor.wrong(f"{word!r} is not a device and an element type", start)
     shape = tuple(int(size) for size in sizes.split(",") if size)
     try:
         array = unpacked(letters, shape, _own_type(dtype))

@@ -104,7 +104,7 @@ def _read_base(cursor: Cursor) -> tuple[Type, int]:
     if cursor.at("("):
         near = get_close_matches(word, [*_DTYPE_OF, *_CONTAINERS, "Dict", "Union", "Tuple"], n=1)
         hint = f"did you mean {near[0]}?" if near else f"tensor types are {', '.join(list(_DTYPE_OF)[:6])}, …"
-        cursor.wrong(f"{word!r} is no type with parts", hint=hint)
+        cursor.wrong(f"{word!r} is not a type with parameters", hint=hint)
     return _word_type(word), 1
 
 

@@ -37,7 +37,6 @@ from .primitives import (
 )
 from .reductions import (
     affine,
-    layer_norm,
 )
 from .special import (
     erf,
@@ -67,7 +66,6 @@ __all__ = [
     "flops_at_a_point",
     "reduce_array",
     "input_element",
-    "layer_norm",
     "lift",
     "number",
     "reduced_axes",

@@ -327,7 +327,7 @@ def require_known(value: Any, what: str) -> Any:
 def require_float(dtype: str, what: str) -> None:
     """Refuse whole numbers."""
     if is_integral(dtype):
-        raise NoExpression(f"{what} of {dtype} elements")
+        raise NoExpression(f"kernels do not compute {what} of {dtype} elements")
 
 
 def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, device: Any = None, **rest: Any) -> Expr:

@@ -207,7 +207,7 @@ def call(op: str, *operands: Expr | float) -> Expr:
     dtype = next(operand.dtype for operand in operands if isinstance(operand, Expr))
     takes = PRIMITIVES[op].of
     if takes == ("floats" if is_integral(dtype) else "bits") or (dtype == "bool" and takes == "numbers"):
-        raise NoExpression(f"{op} of {dtype} elements")
+        raise NoExpression(f"kernels do not compute {op} of {dtype} elements")
     args = tuple(operand if isinstance(operand, Expr) else const(operand, dtype) for operand in operands)
     assert all(arg.dtype == dtype for arg in args), f"{op} of mixed types {[arg.dtype for arg in args]}"
     result = "bool" if op in COMPARISONS or op == "isnan" else dtype

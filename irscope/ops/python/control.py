@@ -10,6 +10,7 @@ from typing import Any
 
 from irscope.ir import ANY
 from irscope.ops.schema import Effect, Op, define_positional
+from irscope.ops.traits import NARROWS
 from irscope.ops.typing import Abstract, Unknown
 
 __all__ = ["OPS"]
@@ -33,8 +34,5 @@ OPS = (
     _kind("prim::Uninitialized", "pure"),
     _kind("prim::isinstance", "pure"),
     _kind("prim::GetAttr", "view"),
-    *(
-        define_positional(name, _identity, category="control", type_rule=_same, keep=lambda schema: True)
-        for name in ("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional")
-    ),
+    *(define_positional(name, _identity, category="control", type_rule=_same, keep=lambda schema: True) for name in sorted(NARROWS)),
 )

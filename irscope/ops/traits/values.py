@@ -14,9 +14,13 @@ __all__ = [
     "DENSE_RESULT",
     "LAID_OUT_LIKE_FIRST",
     "LAID_OUT_LIKE_INPUT_ON_CPU",
+    "NARROWS",
     "OVERLAPPING_RESULT",
     "PACKS",
     "PACKS_SEQUENCE",
+    "ROW_MAJOR_FROM_ROWS",
+    "ROW_MAJOR_RESULT",
+    "STARTS_LIKE_FIRST",
     "UNPACKS",
 ]
 
@@ -40,6 +44,18 @@ LAID_OUT_LIKE_FIRST: Final = _aten("copy")
 LAID_OUT_LIKE_INPUT_ON_CPU: Final = _aten("group_norm native_group_norm")
 """Channels last if the input lies so, on a processor; row by row on a GPU (torch 2.13)."""
 
+STARTS_LIKE_FIRST: Final = _aten("copy as_strided_scatter diagonal_scatter masked_scatter select_scatter slice_scatter")
+"""The result is the first operand with other elements, and may start later in its memory, as that one does in its own."""
+
+ROW_MAJOR_RESULT: Final = _aten("zeros ones full empty arange rand randn eye linspace mm bmm addmm baddbmm linear matmul embedding")
+"""The result always lies row by row (torch 2.13)."""
+
+ROW_MAJOR_FROM_ROWS: Final = _aten(
+    "cat concat stack sum mean amax amin cumsum softmax _softmax log_softmax _log_softmax layer_norm index_select gather clone empty_like "
+    "zeros_like ones_like full_like"
+)
+"""The result lies row by row if all operands do (torch 2.13)."""
+
 OVERLAPPING_RESULT: Final = _aten("as_strided as_strided_copy as_strided_scatter empty_strided new_empty_strided")
 """The result may show one place twice: its strides are operands."""
 
@@ -49,6 +65,9 @@ CUTS_GRADIENT: Final = frozenset({"aten::data", "aten::detach", "prim::data"})
 PACKS_SEQUENCE: Final = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
 PACKS: Final = PACKS_SEQUENCE | {"prim::DictConstruct"}
 """The result is a new container of just the operands."""
+
+NARROWS: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"})
+"""The result is the operand, whose type is now known better."""
 
 UNPACKS: Final = frozenset({"prim::ListUnpack", "prim::TupleUnpack"})
 """The results are what the operand, a container, holds, one by one."""

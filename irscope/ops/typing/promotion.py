@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from itertools import product
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from irscope.ir import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
 from irscope.ops.typing.type_rules import Unknown
@@ -32,7 +32,6 @@ __all__ = [
     "to_float",
 ]
 
-Strength = Literal[0, 1, 2]
 NUMBER_STRENGTH: Final = 0
 ZERO_DIM: Final = 1
 DIMENSIONED: Final = 2

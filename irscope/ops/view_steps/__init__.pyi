@@ -1,7 +1,6 @@
 from .extents import (
     Extent,
     Num,
-    content,
     is_at_least,
     product,
     quotient,
@@ -55,7 +54,6 @@ __all__ = [
     "Step",
     "Steps",
     "Window",
-    "content",
     "could_be_steps",
     "is_at_least",
     "is_lowered",

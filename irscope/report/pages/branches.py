@@ -124,7 +124,7 @@ class Branches(Sequence[Branch]):
         changes = {name: list(given) if isinstance(given, Iterator) else given for name, given in changes.items()}
         if not any(given or given is False or given == 0 for given in changes.values()):
             hint = 'forbid=[("a", "b")], force=…, opaque=…, policy=…, distinct=… or channels_last=…'
-            raise ArgumentError("nothing is asked to be otherwise", hint=hint)
+            raise ArgumentError("no change is given", hint=hint)
         fusion = origin.fusion.what_if(**changes)
         step = changes.get("step")
         history, assumed = origin.fusion.history, changes.get("distinct") is not None or bool(changes.get("channels_last"))
@@ -188,7 +188,7 @@ class Branches(Sequence[Branch]):
                 programs[str(index)] = branch.fusion
                 arguments[str(index)] = _lying_as(branch.fusion.original, given)
         if not programs:
-            raise ArgumentError("it has no arguments to run on", hint="e.compare_branches(x), or irs.explore(model, x)")
+            raise ArgumentError("no arguments are known to run it on", hint="e.compare_branches(x), or irs.explore(model, x)")
         for name, taken in side_by_side(programs, arguments, seconds=seconds).items():
             self._all[int(name)].measured = taken.median * 1e3
 

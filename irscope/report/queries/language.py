@@ -112,7 +112,7 @@ class _Reader:
 
     def part(self, depth: int) -> Query:
         if not self.tokens or depth > _DEEPEST:
-            raise ArgumentError("the query ends where something should follow", hint="op:conv & bytes>1e6")
+            raise ArgumentError("the query ends too early: a term should follow", hint="op:conv & bytes>1e6")
         token = self.tokens.pop(0)
         sign = token["sign"]
         if sign == "!":
@@ -124,14 +124,14 @@ class _Reader:
             self.tokens.pop(0)
             return inside
         if sign:
-            raise ArgumentError(f"{sign!r} stands where a term should", hint="op:conv & bytes>1e6")
+            raise ArgumentError(f"{sign!r} where a term should be", hint="op:conv & bytes>1e6")
         return _term(token)
 
 
 def _term(token: re.Match[str]) -> Term:
     if token["field"]:
         if token["field"] not in AMOUNTS:
-            raise ArgumentError(f"there is no amount {token['field']!r}", hint=f"the amounts are {', '.join(AMOUNTS)}")
+            raise ArgumentError(f"nodes have no number {token['field']!r}", hint=f"the numbers are {', '.join(AMOUNTS)}")
         return Term(token["field"], token["number"], token["compare"])  # type: ignore[arg-type]
     if token["name"]:
         text = token["quoted"] if token["quoted"] is not None else token["text"]

@@ -209,7 +209,7 @@ class Queries:
 
     def _remark(self, text: str) -> Iterable[Node | Value]:
         if text not in _REMARKS:
-            raise ArgumentError(f"remarks are not of a kind {text!r}", hint=f"the kinds are {', '.join(_REMARKS)}")
+            raise ArgumentError(f"there is no kind of remarks {text!r}", hint=f"the kinds are {', '.join(_REMARKS)}")
         return self._remarked(lambda remark: bool(remark.kind == text))
 
     def _kind(self, text: str) -> Iterable[Node]:

@@ -129,7 +129,7 @@ def _compiled(nvrtc: Any, text: str, options: tuple[str, ...]) -> Compiled:
     except nvrtc.NVRTCError as error:
         if "INVALID_OPTION" in str(error):
             raise
-        raise AssertionError(f"NVRTC refuses our text: {error}\n{nvrtc.getProgramLog(program)}") from None
+        raise AssertionError(f"NVRTC rejects the generated CUDA: {error}\n{nvrtc.getProgramLog(program)}") from None
     finally:
         nvrtc.destroyProgram(program)
 

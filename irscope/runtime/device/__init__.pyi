@@ -6,7 +6,6 @@ from .kernel_cache import (
     user_stores,
 )
 from .miss_log import (
-    Miss,
     MissLog,
 )
 from .protocol import (
@@ -30,7 +29,6 @@ __all__ = [
     "HostPlan",
     "Kernel",
     "KernelCache",
-    "Miss",
     "MissLog",
     "NO_MEMORY",
     "ObjectStore",

@@ -13,7 +13,6 @@ from .compiled_kernel import (
 )
 from .guarded_call import (
     MISSED,
-    Call,
     KnownCalls,
     kernel_call,
     only_group,
@@ -46,7 +45,6 @@ __all__ = [
     "Kernels",
     "BoundProgram",
     "MISSED",
-    "Call",
     "KnownCalls",
     "as_torch",
     "in_place_form",

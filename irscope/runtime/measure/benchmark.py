@@ -144,7 +144,7 @@ def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
     chosen: tuple[Relation, ...] = (steps,) if isinstance(steps, str) else tuple(steps)  # type: ignore[assignment]
     for step in chosen:
         if step not in RELATIONS:
-            raise ArgumentError(f"there is no step {step!r}", hint=f"choose among {', '.join(RELATIONS)}")
+            raise ArgumentError(f"there is no step of similarity {step!r}", hint=f"choose among {', '.join(RELATIONS)}")
     return chosen
 
 

@@ -1,6 +1,3 @@
-from .advice import (
-    Remark,
-)
 from .measuring import (
     Measured,
     measured,
@@ -9,7 +6,6 @@ from .profile_result import (
     Profile,
 )
 from .readings import (
-    Readings,
     time_words,
 )
 from .rows import (
@@ -29,8 +25,6 @@ __all__ = [
     "Measured",
     "NodeRow",
     "Profile",
-    "Readings",
-    "Remark",
     "Share",
     "measured",
     "place",

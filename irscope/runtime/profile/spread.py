@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 __all__ = ["Spread", "is_larger", "sure_order"]
+
+_EQUAL: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,14 @@ def is_larger(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     return count > 3 and int(np.count_nonzero(a > b)) > count / 2 + 0.98 * sqrt(count)
 
 
-def sure_order(taken: np.ndarray[Any, Any], places: Sequence[int], *, equal: float = 0.03) -> list[int]:
+def sure_order(taken: np.ndarray[Any, Any], places: Sequence[int]) -> list[int]:
     """Those of some columns, in descending order of their medians, whose order to the next one is not sure.
 
-    `taken` has a row for each run. Columns whose medians differ by less than the part `equal` are as good as equal.
+    `taken` has a row for each run. Columns whose medians differ by less than `_EQUAL` are as good as equal.
     """
     unsure = []
     for a, b in pairwise(places):
         first, second = np.median(taken[:, a]), np.median(taken[:, b])
-        if first - second > equal * first and not is_larger(taken[:, a], taken[:, b]):
+        if first - second > _EQUAL * first and not is_larger(taken[:, a], taken[:, b]):
             unsure.append(a)
     return unsure

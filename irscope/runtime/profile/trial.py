@@ -79,7 +79,7 @@ def trial(readings: Readings, remark: Remark, seconds: float) -> Trial:
     if remark.change is None:
         where = f" at {remark.line}" if remark.line is not None else ""
         raise ArgumentError(
-            f"no program can be made of the advice {remark.advice!r}: it is for the author of the source{where}"
+            f"the advice {remark.advice!r} cannot be tried by itself: it asks for a change of the source{where}"
             if remark.advice else "there is nothing to try: it runs as fast as it can",
             hint="change the source, profile that, and compare: p.diff(q)",
         )  # fmt: skip

@@ -85,7 +85,7 @@ def compile_graph(
     is_torchs = is_exact(exact)
     if is_torchs and device == "reference":
         raise ArgumentError(
-            'the device "reference" computes with NumPy, which has bits of its own', hint='exact="torch" goes with "cpu"'
+            'the device "reference" computes with NumPy, which rounds otherwise than torch', hint='exact="torch" goes with "cpu"'
         )
     if memory not in (None, "planned"):
         raise ArgumentError(f"memory is None or 'planned', not {memory!r}")
@@ -374,7 +374,7 @@ class Executable:
             return made
         if self.exact and library != "torch":
             raise ArgumentError(
-                "a program with torch's bits runs on torch's tensors", hint="pass torch.from_numpy(array) for an array"
+                "a program compiled with exact=True takes torch tensors", hint="pass torch.from_numpy(array) for an array"
             )
         if self.device == "cuda":
             here = shared_device("cuda").availability()

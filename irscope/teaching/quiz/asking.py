@@ -174,7 +174,7 @@ def sheets(
 
 def _random(kind: str, subject: Any, count: int | None, difficulty: int, seed: int | None) -> Quiz:
     if subject is not None:
-        raise ArgumentError("a subject is a value of a program", hint=f"irs.quiz.{kind}(program, subject=...)")
+        raise ArgumentError("a subject is given without a program", hint=f"irs.quiz.{kind}(program, subject=...)")
     made = _seed(seed)
     rng = random.Random(made)
     asked = [_random_question(kind, rng, difficulty) for _ in range(_count(5 if count is None else count))]
@@ -215,5 +215,5 @@ def _seed(seed: int | None) -> int:
 
 def _count(count: int) -> int:
     if not 1 <= count <= 10_000:
-        raise ArgumentError(f"there are no {count!r} questions", hint="ask for 1 to 10,000")
+        raise ArgumentError(f"{count!r} questions cannot be asked", hint="ask for 1 to 10,000")
     return count

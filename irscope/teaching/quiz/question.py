@@ -119,7 +119,7 @@ class Question:
         """What an answer is worth. Raises ArgumentError for names that are no options, and for two where one is asked for."""
         chosen = [self._option(pick).name for pick in ([picks] if isinstance(picks, str) else picks)]
         if not self.several and len(chosen) != 1:
-            raise ArgumentError(f"{len(chosen)} answers were given", hint=f"pick one of {self._names()}")
+            raise ArgumentError(f"{len(chosen)} answers were given to a question with one", hint=f"pick one of {self._names()}")
         remarks = []
         for option in self.options:
             if option.name in chosen:

@@ -26,16 +26,15 @@ from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import CONTROL_FLOW, ISOLATED, Block, Graph, Node, Rewriter, Step, TensorType, steps
-from irscope.ops.traits import READS_SHAPE
+from irscope.ops.traits import NARROWS, READS_SHAPE, UNPACKS
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.replaceability import EscapeInfo, attribute_key
 
 __all__ = ["eliminate_common_subexpressions"]
 
-_SAME_THING: Final = frozenset({
-    "prim::GetAttr", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleIndex", "prim::TupleSlice", "prim::TupleUnpack",
-    "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::__getitem__", "aten::_unwrap_optional",
-})  # fmt: skip
+_SAME_THING: Final = NARROWS | UNPACKS | {
+    "prim::GetAttr", "prim::TupleConstruct", "prim::TupleIndex", "prim::TupleSlice", "aten::__getitem__",
+}  # fmt: skip
 """Ops that give what is there already, or a tuple, which cannot be told from another of the same things."""
 
 _Key = tuple[object, ...]

@@ -6,20 +6,14 @@ from .dedup_pass import (
     Dedup,
     EquivalenceClass,
 )
-from .holes import (
-    Hole,
-    Site,
-)
 from .matching import (
     Match,
     match,
 )
 from .piece import (
-    Body,
     Piece,
 )
 from .sorting import (
-    Unit,
     dedup,
 )
 from .steps import (
@@ -36,15 +30,11 @@ __all__ = [
     "GIVES_UP",
     "RANK",
     "RELATIONS",
-    "Body",
     "Dedup",
     "EquivalenceClass",
-    "Hole",
     "Match",
     "Piece",
     "Relation",
-    "Site",
-    "Unit",
     "dedup",
     "fingerprint",
     "is_told_by_form",

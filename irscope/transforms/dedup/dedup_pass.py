@@ -262,7 +262,7 @@ class Dedup(Drawn):
 
     def _seconds(self, executable: Any) -> Mapping[Any, float]:
         if executable is not None and not hasattr(executable, "kernels"):
-            what = f"seconds of compiling are those of an executable, not of {type(executable).__name__}"
+            what = f"compile times are those of an executable, not of {type(executable).__name__}"
             raise ArgumentError(what, hint="d.ladder(irs.compile(fusion)), for d = irs.dedup(fusion)")
         return self.kernels.seconds if self.kernels is not None else rewrite.measured_seconds(executable)
 

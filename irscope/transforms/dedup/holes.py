@@ -129,7 +129,7 @@ def _numbers(dtype: str, array: np.ndarray[Any, Any], first: int, count: int = 1
     return ", ".join(repr(one.item()) for one in some)
 
 
-def first_told(holes: Sequence[Hole], most: int = 3) -> str:
-    """The first holes in a line, and how many more there are."""
-    more = f"; and {len(holes) - most} more" if len(holes) > most else ""
-    return "; ".join(map(str, holes[:most])) + more
+def first_told(holes: Sequence[Hole]) -> str:
+    """The first three holes in a line, and how many more there are."""
+    more = f"; and {len(holes) - 3} more" if len(holes) > 3 else ""
+    return "; ".join(map(str, holes[:3])) + more

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from irscope._base.words import plural
 from irscope.ir import Block, Node, Value
-from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, hole_of, operand_name, told, told_apart
+from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, operand_name, told, told_apart
 from irscope.transforms.dedup.pairing import SymbolMap, pair_attributes, pair_types
 from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks
 from irscope.transforms.dedup.steps import Relation
@@ -173,8 +173,3 @@ class Listing:
         self.holes.append(hole)
         self.alike = False
         return False
-
-    @property
-    def slot_holes(self) -> list[Hole]:
-        """The slots in which the pieces differ, as holes."""
-        return [hole_of(pair, "") for pair in self.slots if pair.left != pair.right]

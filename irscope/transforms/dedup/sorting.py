@@ -69,7 +69,7 @@ def dedup(source: Any, *, relation: Any = None, unit: Unit = "auto") -> Dedup | 
     relation = known_relation(relation or "alpha")
     if unit == "kernels" and generated is None:
         raise ArgumentError(
-            "kernels are those of a compiled program", hint="irs.dedup(irs.compile(program)) sorts the kernels that were made"
+            'unit="kernels" takes a compiled program', hint="irs.dedup(irs.compile(program)) sorts the kernels that were made"
         )
     if generated is not None and unit in ("auto", "kernels"):
         kernels = kernel_pieces(generated)

@@ -19,7 +19,15 @@ from irscope.analysis.per_graph import alias_db_of, shapes_of
 from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
-from irscope.ops.traits import ANOTHER_OBJECT, DENSE_RESULT, INVERSES, LOGICAL, OVERLAPPING_RESULT, PUTS_BACK
+from irscope.ops.traits import (
+    ANOTHER_OBJECT,
+    DENSE_RESULT,
+    INVERSES,
+    LOGICAL,
+    OVERLAPPING_RESULT,
+    PUTS_BACK,
+    STARTS_LIKE_FIRST,
+)
 from irscope.ops.typing import is_contiguous, static_shape
 from irscope.transforms.functionalize.family_records import Escape, Family, Member, Write, viewed
 from irscope.transforms.functionalize.operand_uses import Operands, is_steady, written_operands
@@ -142,7 +150,7 @@ class Families:
             return
         for value in node.outputs:
             if isinstance(value.type, TensorType) and value not in self._reshaped:
-                is_copy = node.op == "aten::copy" or node.op.endswith("_scatter")
+                is_copy = node.op in STARTS_LIKE_FIRST
                 is_dense = node.op in DENSE_RESULT or (category_of(node) == "pointwise" and not is_copy)
                 self._add(Family(value, block, is_copy), is_dense=is_dense)
 

@@ -58,7 +58,7 @@ def renamed(graph: Graph, plan: Plan) -> tuple[Graph, list[Edit]]:
     assert body is not None
     if walk.false is not None:
         constant = make_node(new_id(), "prim::Constant", (), (walk.false,), FrozenDict(value=0), (), None, "")
-        walk.edits.append(Created(constant, "the copies do not run beside the program"))
+        walk.edits.append(Created(constant, "the flag of the copies that now stand for writes: they are not asynchronous"))
         body = make_block(body.id, body.params, (constant, *body.nodes), body.returns)
     return (graph if body is graph.body else replace(graph, body=body)), walk.edits
 
@@ -148,8 +148,8 @@ class _Walk(Names):
     def _emit(self, node: Node, old: Node, is_other: bool = False) -> None:
         self._frames[-1].nodes.append(node)
         if node.inputs != old.inputs or is_other:
-            self.edits.append(Erased(old, "a write before it makes new values"))
-            self.edits.append(Created(node, "it reads or passes on the values after the write"))
+            self.edits.append(Erased(old, "it used a value that was written"))
+            self.edits.append(Created(node, "it uses the value after the write"))
 
     def _is_member_view(self, node: Node) -> bool:
         member = self.plan.members.get(node.outputs[0]) if len(node.outputs) == 1 else None
@@ -160,7 +160,7 @@ class _Walk(Names):
     def _write(self, write: Write) -> None:
         """The twin in the place of an in-place op, and the whole of which it wrote a part."""
         node, member, twin = write.node, write.member, write.twin
-        self.edits.append(Erased(node, "what it writes is known by name, and a pure op computes it"))
+        self.edits.append(Erased(node, "all aliases of what it writes are known, and a pure op computes the new value"))
         inputs = tuple(map(self._elements if member.is_part else self._view_name, node.inputs))
         result = node.outputs[0] if node.outputs else self._like(member.value)
         told = f"{node.op} wrote in place; its functional variant makes a new value"

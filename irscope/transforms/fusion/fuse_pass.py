@@ -78,7 +78,7 @@ def fuse(
     no, because policy '<lambda>' declines: its score is None
     >>> f = fuse(g, forbid=[("a", "b")], force=[("a", "c")])
     >>> f.groups, f.refused[0].because.partition(": ")[2]
-    ((), 'aten::t is a view that does not lie between two nodes of one kernel')
+    ((), 'aten::t is a view at the edge of a group: a kernel has only views between two of its nodes')
     """
     the = the_graph(graph, "fuse")
     asked = wanted(policy, min_size, max_arguments, max_nodes, exact, wishes_of(the, forbid, force, opaque))

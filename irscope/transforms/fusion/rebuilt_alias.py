@@ -41,7 +41,7 @@ def fuse_rebuilding(
     <Fusion of 'graph': 2 nodes in 1 group>
     """
     if per not in ("block", "merge"):
-        raise ArgumentError(f"a db is not rebuilt per {per!r}", hint='per is "block" or "merge"')
+        raise ArgumentError(f"an AliasDb is not rebuilt per {per!r}", hint='per is "block" or "merge"')
     asked = wanted(policy, min_size, MAX_ARGUMENTS, MAX_NODES, None)
     history = prepared(the_graph(graph, "fuse_rebuilding"), asked)
     fitness = profiles_of(history.final)

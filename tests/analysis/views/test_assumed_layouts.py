@@ -81,7 +81,7 @@ def test_values_of_the_program_stand_for_those_of_the_assumption() -> None:
 def test_what_cannot_be_assumed_is_refused() -> None:
     g = irs.parse("graph(%x : Float(2, 3), %n : int, %t : Tensor):\n  %y : Tensor = aten::exp(%x)\n  return (%y)")
     for layouts, words in (
-        ({"y": (1, 0)}, "not an input"), ({"n": (0,)}, "not even the rank"), ({"t": "rows"}, "not even the rank"),
+        ({"y": (1, 0)}, "not an input"), ({"n": (0,)}, "rank is not known"), ({"t": "rows"}, "rank is not known"),
         ({"x": (0, 0)}, "each of 2 axes"), ({"x": "channels_last"}, "not a layout of a tensor of 2 axes"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=words):

@@ -1,4 +1,4 @@
-"""Programs of which sizes are only known at the run: what is a view for all of them is found to be one."""
+"""Programs of which sizes are known only at run time: what is a view for all of them is found to be one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_sizes_that_a_program_asks_for() -> None:
           return (%e, %back, %flat)"""))
     assert kinds(va, "a", "b", "back", "flat") == ["view", "view", "view", "open"]
     assert va.root("e") is va.graph.value("d")
-    assert "only known at the run" in str(va.explain("flat"))
+    assert "known only at run time" in str(va.explain("flat"))
 
 
 def test_parts_along_an_axis_of_any_extent_share_no_byte() -> None:

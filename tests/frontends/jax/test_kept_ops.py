@@ -110,7 +110,7 @@ def test_an_op_that_would_wait_for_other_devices_is_not_run() -> None:
       }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
       return %y : tensor<4xf32>
     }"""
-    with pytest.raises(RunError, match="talks to other devices"):
+    with pytest.raises(RunError, match="communicates with other devices"):
         irs.compile(irs.load(text))(np.ones(4, np.float32))
 
 

@@ -238,7 +238,7 @@ def test_switches_are_chains_of_ifs() -> None:
 def test_a_switch_that_leads_to_one_block_with_several_values_is_refused() -> None:
     text = SWITCH.replace("^a:", "^a(%y: f32):").replace("0: ^a, 5: ^a", "0: ^a(%x : f32), 5: ^a(%z : f32)")
     text = text.replace("%x: f32)", "%x: f32, %z: f32)")
-    with pytest.raises(CaptureError, match="leads to one block with several values"):
+    with pytest.raises(CaptureError, match="leads to one block twice, with different arguments"):
         load(text)
 
 

@@ -164,7 +164,7 @@ def test_a_tensor_too_large_to_print_keeps_its_size():
             "graph(%x : Tensor):\n  %y : Flaot(2 = aten::relu(%x)\n  return (%y)",
             2,
             13,
-            "'Flaot' is no type with parts",
+            "'Flaot' is not a type with parameters",
         ),
         (
             "graph(%x : Tensor):\n  %y : Float(2 = aten::relu(%x)\n  return (%y)",

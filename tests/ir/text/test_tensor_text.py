@@ -83,7 +83,7 @@ MANY = urlsafe_b64encode(zlib.compress(bytes(1 << 20))).decode()
     ],
 )
 def test_letters_that_are_not_those_of_the_tensor_are_refused(inside):
-    with pytest.raises(ParseError, match=r"these letters are not|is no device and element type"):
+    with pytest.raises(ParseError, match=r"these letters are not|is not a device and an element type"):
         read(f"<Tensor {inside}>")
 
 

@@ -9,7 +9,17 @@ import pytest
 
 from irscope.ops.registry import lookup, overloads
 from irscope.ops.schema import effect_of_schema
-from irscope.ops.traits import COMMUTES, CREATES, CREATES_LIKE, DENSE_RESULT, OVERLAPPING_RESULT, VIEWS
+from irscope.ops.traits import (
+    COMMUTES,
+    CREATES,
+    CREATES_LIKE,
+    DENSE_RESULT,
+    OVERLAPPING_RESULT,
+    ROW_MAJOR_FROM_ROWS,
+    ROW_MAJOR_RESULT,
+    STARTS_LIKE_FIRST,
+    VIEWS,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -41,3 +51,5 @@ def test_strides_are_operands_where_a_result_may_overlap() -> None:
     for name in OVERLAPPING_RESULT:
         assert all(any("stride" in a.name for a in schema.arguments) for schema in overloads(name))
     assert not (DENSE_RESULT | CREATES | CREATES_LIKE) & (OVERLAPPING_RESULT | VIEWS)
+    assert not (ROW_MAJOR_RESULT | ROW_MAJOR_FROM_ROWS) & (OVERLAPPING_RESULT | VIEWS)
+    assert {"aten::as_strided_scatter"} == OVERLAPPING_RESULT & STARTS_LIKE_FIRST, "which no family of writes begins with"

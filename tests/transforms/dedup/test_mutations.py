@@ -20,7 +20,6 @@ from irscope.transforms.dedup.rewrite.group_body import BodyCopy
 from irscope.transforms.dedup.rewrite.parameters import class_holes
 
 TYPE = "Float(3, 3, strides=[3, 1])"
-TURNED = "Float(3, 3, strides=[1, 3])"
 PLAIN = ("mul", "sub", "add", "div")
 Line = tuple[str, tuple[int, ...], float | None]
 

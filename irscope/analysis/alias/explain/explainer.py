@@ -56,7 +56,7 @@ class Explainer:
                     or f"%{self._name(holder)} holds {self.words.describe_label(self._points_to.labels[inside])}"
                 )
                 return yes(told, *_witness(steps, holder, held))
-        return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same things", a, b)
+        return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same elements", a, b)
 
     def _why_shared(self, a: Value, b: Value) -> Verdict:
         return self.why_alias(a, b) if self._paths.meets(a, b) else self.why_contain(a, b)
@@ -82,10 +82,10 @@ class Explainer:
         node = write.node
         through = next((v for v in node.inputs if self._paths.is_at(v, write.element)), None)
         if through is None and self._is_any_input(write):
-            return yes(f"{self._node(node)} waits for a task of the caller's, which may write any input", node, value)
+            return yes(f"{self._node(node)} waits for a task that the caller started, which may write any input", node, value)
         if through is None:
             return yes(
-                f"{self._node(node)} may write anything that it was given or that was given away before",
+                f"{self._node(node)} may write anything that it was passed or that escaped before",
                 node,
                 value,
             )

@@ -112,7 +112,7 @@ class Extension(Elements):
     def redirect(self, value: Value, element: int, target: int) -> None:
         """All that knew a value by an element mean another one now."""
         if not self.owns(value, element):
-            raise CannotFollow(f"the memory of {value!r} has other names, which are not told apart")
+            raise CannotFollow(f"the memory of {value!r} has aliases that were merged with it")
         self.relabelled[element] = value
         self.stand_for(element, target)
 
@@ -155,7 +155,7 @@ class Extension(Elements):
         if here == there:
             return
         if self._reaches(there, here):
-            raise CannotFollow("an edit closes a cycle of names")
+            raise CannotFollow("an edit makes a cycle of aliases")
         self.known_edges[source] = (*self.known_edges.get(source, ()), target)
         self.targets[here] = (*self.targets.get(here, ()), there)
 
@@ -170,7 +170,7 @@ class Extension(Elements):
             if goal in seen:
                 return True
             if len(seen) > _SEARCHED:
-                raise CannotFollow("too much lies below a new edge")
+                raise CannotFollow("a new edge reaches too much memory")
         return False
 
     def list_of_tensors(self, value: Value, tensors: Sequence[Value]) -> None:
@@ -218,4 +218,4 @@ class NothingOutside(OutsideMemory):
 
 def refuse() -> NoReturn:
     """Say that a node has to do with what is common to the whole program."""
-    raise CannotFollow("a node deals with memory that the whole program shares")
+    raise CannotFollow("a node uses memory that the whole program shares")

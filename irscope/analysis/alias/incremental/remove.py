@@ -85,7 +85,7 @@ class Erasing:
         structures = [self.elements.structures.of(value.type) for value in node.outputs]
         if rule in (NodeRules.list_construct, NodeRules.tuple_construct):
             if any(s is not None and s.kind != "tuple" and s.content not in (None, TENSOR) for s in structures):
-                raise CannotFollow(f"{node.op} joined what it held")
+                raise CannotFollow(f"{node.op} merged its operands into one memory location")
             if any(s is not None and s.kind not in ("tuple", "box") for s in structures):
                 raise CannotFollow(f"{node.op} made a value of any type")
             return
@@ -96,12 +96,12 @@ class Erasing:
         if not is_plain and (
             any(signature.results) or any(s is not None and not _holds_tensors(s) for s in structures)
         ):
-            raise CannotFollow(f"what {node.op} gave is not told apart from what it was given")
+            raise CannotFollow(f"the results of {node.op} were merged with its operands")
         joins = signature.is_container and signature.writes
         if rule not in (NodeRules.by_signature, NodeRules.get_item) or signature.is_opaque or signature.stores or joins:
-            raise CannotFollow(f"what {node.op} did cannot be taken back")
+            raise CannotFollow(f"the effects of {node.op} cannot be removed one by one")
         if node.op in REBINDS_STORAGE:
-            raise CannotFollow(f"{node.op} exchanged a storage")
+            raise CannotFollow(f"{node.op} replaced a storage")
         self.writes[node.id] = ()
 
     def plan_of(self, node: Node) -> Any:

@@ -86,7 +86,7 @@ def follow(
         raise CannotFollow("the graph changed, and the record does not say how")
     base = reach.base if isinstance(reach, FollowedReach) else points_to
     if len(points_to.labels) > 2 * len(base.labels) + 4096:
-        raise CannotFollow("more was added than there was")
+        raise CannotFollow("the record adds more nodes than the graph had")
     step = _Step(points_to, knowledge, NetEdits(record.edits))
     step.apply()
     return step.sealed(after, base, reach)
@@ -105,7 +105,7 @@ class _Step:
         self._erasing.forget(edits.removed)
         again = [value for node in edits.added for value in _defined(node) if value in elements.gone]
         if any(value in elements.nones for value in again):
-            raise CannotFollow("a value that was None is made again")
+            raise CannotFollow("a value that was known to be None has a new producer")
         elements.gone.difference_update(again)
         creating = Creating(self._erasing, edits)
         for node in edits.added:
@@ -122,12 +122,12 @@ class _Step:
         if not is_tensor and old.type != new.type:
             raise CannotFollow(f"{new!r} has another type than {old!r}")
         if old in elements.consulted or old in elements.nones or new in elements.nones:
-            raise CannotFollow(f"what {old!r} is was known before")
+            raise CannotFollow(f"answers rest on what {old!r} was")
         known, other = elements.element_of.get(old), elements.element_of.get(new)
         if known is None or known == other:
             return False
         if elements.label(known) is not old or not elements.is_plain(old, known):
-            raise CannotFollow(f"the memory of {old!r} has other names, which are not told apart")
+            raise CannotFollow(f"{old!r} has aliases that were merged with it")
         elements.relabelled[known] = new
         if other is None:
             elements.element_of[new] = known

@@ -118,7 +118,7 @@ class AliasDb(Questions, Drawn):
             return self
         try:
             if _promise(record.before) != _promise(record.after):
-                raise CannotFollow("what is promised of the inputs changed")
+                raise CannotFollow("the assumptions about the inputs changed")
             points_to, reach = follow(self._points_to, self._reach, self._knowledge, record)
         except CannotFollow as why:
             rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs, callees=self.callees)

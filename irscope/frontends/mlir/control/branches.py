@@ -148,7 +148,7 @@ class _Branches:
         found: dict[tuple[int, tuple[Value, ...]], tuple[list[int], int]] = {}
         if cases is not None:
             if getattr(cases, "array", None) is None or dtype_of(self.reader.operands(end)[0]) == "bool":
-                raise self.unstructured(at, "chooses by numbers of a type that is not known here")
+                raise self.unstructured(at, "branches on a number of unknown type")
             for number, case in enumerate(cases.array.reshape(-1).tolist(), 1):
                 key = self.flow.successors[at][number], self.passed(at, number)
                 found.setdefault(key, ([], number))[0].append(case)
@@ -156,7 +156,7 @@ class _Branches:
         found.pop(default, None)
         read = [target for target, _ in (*found, default) if target != meet]
         if len(set(read)) != len(read):  # it would be read once for each, and so would those behind it
-            raise self.unstructured(at, "leads to one block with several values")
+            raise self.unstructured(at, "leads to one block twice, with different arguments")
         return [*((tuple(numbers), way) for numbers, way in found.values()), ((), 0)]
 
     def condition(self, at: int, tests: Sequence[int | None]) -> Value:
@@ -175,7 +175,7 @@ class _Branches:
         """The types of what the region returns."""
         end = next((end for end in self.ends if self.reader.is_end(end)), None)
         if end is None:
-            raise self.unstructured(at, "leads to no return")
+            raise self.unstructured(at, "never reaches a return")
         return [self.reader.reading.types(operand.type) for operand in end.operands]
 
     def arm(self, at: int, way: int, meet: int | None) -> Any:

@@ -187,8 +187,8 @@ def _float(aten: str, *rest: Any) -> Rule:
     return _on_tensors(simple(aten, FLOATS, *rest))
 
 
-def _bits(aten: str, accepted: frozenset[str] = INTEGERS | {"bool"}) -> Rule:
-    return _on_tensors(simple(aten, accepted))
+def _bits(aten: str) -> Rule:
+    return _on_tensors(simple(aten, INTEGERS | {"bool"}))
 
 
 def _sum(aten: str) -> Rule:

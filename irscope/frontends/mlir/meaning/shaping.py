@@ -140,7 +140,7 @@ def _slice(op: Operation) -> Value | None:
 
 
 def _sliced_inside(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int) -> Value:
-    """A part of one dimension of a value whose extents are not all known: `narrow`, which refuses at the run what is not there."""
+    """A part of one dimension of a value whose extents are not all known: `narrow`, which refuses at run time what is not there."""
     assert isinstance(value.type, TensorType)
     assert value.type.shape is not None  # the caller looked
     before = value.type.shape

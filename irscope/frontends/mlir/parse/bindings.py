@@ -39,12 +39,12 @@ def installed() -> tuple[str, ...]:
     return tuple(name for name, module in _PACKAGES.items() if _is_there(module))
 
 
-def required(name: str = "", *, purpose: str = "to read MLIR") -> Bindings:
+def required(name: str = "") -> Bindings:
     """The bindings of this name, or the best ones. Raises MissingExtra."""
     for known in (name,) if name else installed():
         with suppress(ImportError):
             return Bindings(known, import_module(_PACKAGES[known]))
-    raise MissingExtra("iree-base-compiler", extra="mlir", purpose=f"{purpose} (jaxlib, of the extra 'jax', will do too)")
+    raise MissingExtra("iree-base-compiler", extra="mlir", purpose="to read MLIR (jaxlib, of the extra 'jax', will do too)")
 
 
 def bindings_of(source: object) -> Bindings | None:

@@ -94,7 +94,7 @@ class Call:
         """The elements of an input that the model must say."""
         found = self.held(index).known()
         if found is None:
-            raise Refused(f"the elements of its input {index} are computed")
+            raise Refused(f"the elements of its input {index} are known only at run time")
         return found
 
     def known_ints(self, index: int) -> list[int]:

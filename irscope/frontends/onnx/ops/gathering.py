@@ -73,7 +73,7 @@ def _columns(call: Call, index: Value, lead: int) -> list[Value | None]:
     shape = index.type.shape if isinstance(index.type, TensorType) else None
     last = shape[-1] if shape else None
     if not isinstance(last, int):
-        raise call.refuse("how many axes its indices are for is not known")
+        raise call.refuse("the last extent of its indices is not known")
     return [None] * lead + [call.op("select", index, -1, place) for place in range(last)]
 
 

@@ -140,7 +140,7 @@ def _unsqueezed(call: Call, axes: list[Any]) -> Result:
     if len(axes) == 1:
         return call.op("unsqueeze", x, axes[0])
     if not all(isinstance(axis, int) for axis in axes):
-        raise call.refuse("its axes are computed")
+        raise call.refuse("its axes are known only at run time")
     rank = call.rank() + len(axes)
     for axis in sorted(call.wrap(axis, rank) for axis in axes):
         x = call.op("unsqueeze", x, axis)

@@ -56,7 +56,7 @@ def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilat
     for axis in range(spatial):
         size = call.size(x, 2 + axis)
         if not isinstance(size, int):
-            raise call.refuse("an extent is not known, and its padding depends on it")
+            raise call.refuse("its padding depends on an extent that is not known")
         reach = dilations[axis] * (kernel[axis] - 1) + 1
         totals.append(max(0, (-(-size // strides[axis]) - 1) * strides[axis] + reach - size))
     smaller = [total // 2 for total in totals]
@@ -74,7 +74,7 @@ def _conv(call: Call) -> Value:
     pads = same_pads(call, x, kernel, strides, dilations)
     starts, ends = pads[:spatial], pads[spatial:]
     if not 1 <= spatial <= 3 or call.dtype() not in FLOATS:
-        raise call.refuse(f"it has {spatial} spatial axes")
+        raise call.refuse(f"it has {spatial} spatial axes, and aten:: ops have one to three")
     if starts != ends:
         x = call.op("constant_pad_nd", x, [p for axis in reversed(range(spatial)) for p in (starts[axis], ends[axis])], 0)
         starts = [0] * spatial
@@ -86,7 +86,7 @@ def _kernel(call: Call) -> list[int]:
     shape = call.shape(1)[2:]
     known = call.integers("kernel_shape", [e if isinstance(e, int) else 0 for e in shape])
     if len(known) != len(shape) or any(isinstance(e, int) and e != k for e, k in zip(shape, known, strict=True)):
-        raise call.refuse(f"its kernel_shape {known} is not that of its weight")
+        raise call.refuse(f"its kernel_shape {known} differs from the shape of its weight")
     if not all(known):
         raise call.refuse("the shape of its weight is not known")
     return known
@@ -97,7 +97,7 @@ def _conv_transpose(call: Call) -> Value:
     x, w = call.x(0), call.x(1)
     spatial, group = call.rank(1) - 2, call.integer("group", 1)
     if not 1 <= spatial <= 3:
-        raise call.refuse(f"it has {spatial} spatial axes")
+        raise call.refuse(f"it has {spatial} spatial axes, and aten:: ops have one to three")
     kernel = _kernel(call)
     strides, dilations = call.integers("strides", [1] * spatial), call.integers("dilations", [1] * spatial)
     extra = call.integers("output_padding", [0] * spatial)
@@ -105,7 +105,7 @@ def _conv_transpose(call: Call) -> Value:
     starts, ends = pads[:spatial], pads[spatial:]
     bias = call.x(2) if call.has(2) else None
     if any(a >= max(s, d) for a, s, d in zip(extra, strides, dilations, strict=True)):
-        raise call.refuse("its output padding is larger than a stride")
+        raise call.refuse("its output padding is not smaller than the stride or the dilation")
     if starts == ends and min(starts, default=0) >= 0:
         return call.op(f"conv_transpose{spatial}d", x, w, bias, strides, starts, extra, group, dilations)
     made = call.op(f"conv_transpose{spatial}d", x, w, bias, strides, [0] * spatial, extra, group, dilations)
@@ -128,7 +128,7 @@ def _transposed_pads(
     for axis in range(spatial):
         size = call.size(x, 2 + axis)
         if not isinstance(size, int):
-            raise call.refuse("an extent is not known, and its padding depends on it")
+            raise call.refuse("its padding depends on an extent that is not known")
         goal = wanted[axis - spatial] if wanted is not None else size * strides[axis]
         total = strides[axis] * (size - 1) + extra[axis] + (kernel[axis] - 1) * dilations[axis] + 1 - goal
         smaller.append(total // 2)
@@ -142,7 +142,7 @@ def _col2im(call: Call) -> Value:
     spatial = len(sizes)
     pads = call.integers("pads", [0] * 2 * spatial)
     if spatial != 2 or pads[:2] != pads[2:]:
-        raise call.refuse("it works on other than two spatial axes, or pads their ends differently")
+        raise call.refuse("it has other than two spatial axes, or pads the two ends of an axis differently")
     strides, dilations = call.integers("strides", [1, 1]), call.integers("dilations", [1, 1])
     return call.op("col2im", call.x(), sizes, kernel, dilations, pads[:2], strides)
 

@@ -155,7 +155,7 @@ def _shrink(call: Call) -> Value:
     x, bias, bound = call.x(), call.attr("bias", 0.0), call.attr("lambd", 0.5)
     dtype = str(call.dtype())
     if dtype not in FLOATS:
-        raise call.refuse("on integers it rounds, which aten::sub does not")
+        raise call.refuse("its result on integers is rounded, that of aten::sub is not")
     inside = call.op("where", call.op("gt", x, bound), call.op("sub", x, bias), call.scalar(0, dtype))
     return call.op("where", call.op("lt", x, -bound), call.op("add", x, bias), inside)
 

@@ -20,7 +20,7 @@ class _Window:
         self.kernel = call.integers("kernel_shape")
         self.spatial = len(self.kernel)
         if not 1 <= self.spatial <= 3 or call.rank() != self.spatial + 2:
-            raise call.refuse(f"it has {self.spatial} spatial axes")
+            raise call.refuse(f"it has {self.spatial} spatial axes, and aten:: ops have one to three")
         ones = [1] * self.spatial
         self.strides, self.dilations = call.integers("strides", ones), call.integers("dilations", ones)
         self.ceil = bool(call.integer("ceil_mode", 0))
@@ -39,7 +39,7 @@ def _max_pool(call: Call) -> Value | tuple[Value, ...]:
     window, x = _Window(call), call.x()
     if call.outputs > 1 and call.node.output[1]:
         if not window.is_plain or window.spatial != 2 or call.integer("storage_order", 0) or call.shape()[:2] != (1, 1):
-            raise call.refuse("it gives places, counted over the whole batch")
+            raise call.refuse("its indices count over the whole batch, those of aten:: ops over one channel")
         return call.ops(
             "max_pool2d_with_indices", 2, x, window.kernel, window.strides, window.starts, window.dilations, window.ceil
         )

@@ -23,7 +23,7 @@ def _dequantize(call: Call) -> Value:
     x, scale = call.x(0), call.x(1)
     dtype = str(call.dtype(1)) if not call.integer("output_dtype", 0) else ELEMENT_TYPES.get(call.integer("output_dtype", 0), "")
     if dtype not in FLOATS or dtype != call.dtype(1):
-        raise call.refuse(f"it gives elements of type {dtype}")
+        raise call.refuse(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     scale = _spread(call, scale, 1)
     if call.has(2):
         zero = _spread(call, call.x(2), 2)
@@ -37,7 +37,7 @@ def _quantize(call: Call) -> Value:
     told = ELEMENT_TYPES.get(call.integer("output_dtype", 0), "uint8")
     dtype = str(call.dtype(2)) if call.has(2) else told
     if dtype not in _RANGES or call.dtype(0) != call.dtype(1) or call.integer("precision", 0):
-        raise call.refuse(f"it gives elements of type {dtype}")
+        raise call.refuse(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     steps = call.op("round", call.op("div", x, _spread(call, scale, 1)))
     if call.has(2):
         steps = call.op("add", steps, call.cast(_spread(call, call.x(2), 2), str(call.dtype(0))))
@@ -58,7 +58,7 @@ def _spread(call: Call, parameter: Value, index: int) -> Value:
     if own == 1 and not block:
         return call.op("reshape", parameter, [-1 if i == axis else 1 for i in range(rank)])
     if own != rank or not block:
-        raise call.refuse("its scale is neither of the tensor, of an axis nor of blocks")
+        raise call.refuse("its scale is neither per tensor, per axis nor per block")
     repeated = call.op("repeat_interleave", parameter, block, axis, None)
     return call.op("slice", repeated, axis, 0, call.size(call.x(0), axis), 1)
 
@@ -95,14 +95,14 @@ def _requantized(call: Call, product: Value, channel: int | None = None) -> Valu
     if channel is not None and call.rank(4) == 1:
         scales[1] = call.op("reshape", scales[1], [-1 if i == channel else 1 for i in range(rank)])
     elif call.shape(4) not in ((), (1,)):
-        raise call.refuse("its scales are not of whole tensors")
+        raise call.refuse("its scales are not per tensor")
     if any(call.shape(index) not in ((), (1,)) for index in (1, 6)):
-        raise call.refuse("its scales are not of whole tensors")
+        raise call.refuse("its scales are not per tensor")
     factor = call.op("div", call.op("mul", scales[0], scales[1]), scales[2])
     steps = call.op("round", call.op("mul", product, factor))
     dtype = str(call.dtype(7))
     if dtype not in _RANGES:
-        raise call.refuse(f"it gives elements of type {dtype}")
+        raise call.refuse(f"its result has elements of type {dtype}, which aten:: ops do not quantize to")
     return _saturated(call, call.op("add", steps, call.cast(call.x(7), "float32")), dtype)
 
 

@@ -29,7 +29,7 @@ def _sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 def _mean(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if call.dtype() not in FLOATS:
-        raise call.refuse("the mean of whole numbers is cut off")
+        raise call.refuse("it truncates the mean of integers")
     return call.op("mean", x, axes, keep)
 
 
@@ -51,7 +51,7 @@ def _prod(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if len(axes) == 1:
         return call.op("prod", x, axes[0], keep, dtype)
     if not all(isinstance(axis, int) for axis in axes):
-        raise call.refuse("its axes are computed")
+        raise call.refuse("its axes are known only at run time")
     rank = call.rank_of(x)
     for axis in sorted((call.wrap(int(axis), rank) for axis in axes), reverse=True):  # type: ignore[arg-type]
         x = call.op("prod", x, axis, keep, dtype)
@@ -76,7 +76,7 @@ def _log_sum(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
 
 def _log_sum_exp(call: Call, x: Value, axes: Axes, keep: bool) -> Value:
     if call.dtype() not in FLOATS:
-        raise call.refuse("the logarithm of whole numbers is cut off")
+        raise call.refuse("it truncates the logarithm of integers")
     shape = extents_of(x) or ()
     if 0 in shape:
         return call.op("log", call.op("sum", call.op("exp", x), axes, keep, None))

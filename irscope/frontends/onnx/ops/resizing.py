@@ -38,7 +38,7 @@ def _resize(call: Call) -> Value:
     sizes, scales = _target(call)
     way = call.text("coordinate_transformation_mode", "half_pixel")
     if call.integer("antialias", 0) or call.integer("exclude_outside", 0) or way == "tf_crop_and_resize":
-        raise call.refuse("it smooths, or crops")
+        raise call.refuse("it uses antialias, exclude_outside or tf_crop_and_resize")
     return _resized(call, sizes, scales, call.text("mode", "nearest"), way, call.text("nearest_mode", "round_prefer_floor"))
 
 
@@ -108,7 +108,7 @@ def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, round
         if scale == 1 and (size == extent or not isinstance(extent, int)):
             continue
         if not isinstance(extent, int) or not isinstance(size, int) or size > 1 << 16 or not extent:
-            raise call.refuse("it is too large to be worked out place by place")
+            raise call.refuse("its result is too large to be computed index by index")
         place, pick = _WAYS.get(way), _ROUNDINGS.get(rounding)
         if place is None or pick is None:
             raise call.refuse(f"its coordinate_transformation_mode is {way}")

@@ -65,7 +65,7 @@ def _non_zero(call: Call) -> Value:
 def _eye_like(call: Call) -> Value:
     dtype = ELEMENT_TYPES.get(call.integer("dtype"), "") if "dtype" in call.attributes else str(call.dtype())
     if dtype not in CODES:
-        raise call.refuse(f"it makes elements of type {dtype}")
+        raise call.refuse(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     rows, columns = (call.size(call.any(0), axis) for axis in (0, 1))
     if not (isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST):
         raise call.refuse("the shape is not known, or too large to be written out")
@@ -84,7 +84,7 @@ def _constant_of_shape(call: Call) -> Result:
     value = np.asarray(call.attr("value", np.zeros(1, np.float32))).reshape(-1)[:1]
     dtype = element_name(value)
     if dtype not in COMPUTED or not value.size:
-        raise call.refuse(f"it makes elements of type {dtype}")
+        raise call.refuse(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     sizes = call.items(0)
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) == len(sizes) and len(sizes) <= 1 and 0 < prod(known) <= 16 and value.dtype.kind == "i":
@@ -97,5 +97,5 @@ def _range(call: Call) -> Value:
     dtype = str(call.dtype())
     start, end, step = (call.number(index) for index in range(3))
     if dtype not in FLOATS and dtype not in ("int16", "int32", "int64"):
-        raise call.refuse(f"it makes elements of type {dtype}")
+        raise call.refuse(f"it makes elements of type {dtype}, which aten:: ops do not compute with")
     return call.op("arange", start, end, step, CODES[dtype], None, None, None)

@@ -39,7 +39,7 @@ def _sliced(call: Call, starts: list[Item], ends: list[Item], axes: list[Item], 
         return Held(items=held.items[slice(*plain)], dtype=held.dtype)
     x = call.any(0)
     if not all(isinstance(step, int) for step in steps):
-        raise call.refuse("its steps are computed")
+        raise call.refuse("its steps are known only at run time")
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         x = _one(call, x, start, end, axis, int(step))  # type: ignore[arg-type]
     return x
@@ -51,12 +51,12 @@ def _one(call: Call, x: Value, start: Item, end: Item, axis: Item, step: int) ->
     if step == 0:
         raise call.refuse("its step is zero")
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(axis, int)):
-        raise call.refuse("it goes backwards from a place that is computed")
+        raise call.refuse("its step is negative, and its start or end is known only at run time")
     size = call.size(x, axis)
     if not isinstance(size, int):
         if start == -1 and end <= -_FAR and step == -1:
             return call.op("flip", x, [axis])
-        raise call.refuse("it goes backwards along an axis of unknown extent")
+        raise call.refuse("its step is negative, along an axis of unknown extent")
     places = range(size)[slice(start, end, step)]
     forwards = range(places[-1], places[0] + 1, -step) if places else range(0)
     taken = call.op("slice", x, axis, forwards.start, forwards.stop, -step)
@@ -124,7 +124,7 @@ def _padded(call: Call, pads: list[Item], axes: list[int], value: float | Value)
         flat = [item for axis in reversed(range(call.rank())) for item in both.get(axis, (0, 0))]
         return call.op("constant_pad_nd", x, flat, value)
     if not all(isinstance(item, int) for item in pads):
-        raise call.refuse("what it pads by is computed")
+        raise call.refuse("the value it pads with is known only at run time")
     for axis, (before, after) in both.items():
         x = _mirrored(call, x, axis, int(before), int(after), mode)  # type: ignore[arg-type]
     return x

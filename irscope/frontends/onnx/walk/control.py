@@ -84,7 +84,7 @@ def _loop(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     starts = [call.any(index) for index in range(2, len(call.inputs))]
     carried = [_carried(info, start) for info, start in zip(body.input[2:], starts, strict=False)]
     if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
-        raise call.refuse("its body does not take what it carries")
+        raise call.refuse("its body has other parameters than the values that it carries")
     gathered = [_empty_list(call) for _ in body.output[1 + len(starts) :]]
     with emit.block([("i", INT), *carried]) as block:
         names = {
@@ -158,7 +158,7 @@ def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     states, inputs = len(call.inputs) - count, range(len(call.inputs) - count, len(call.inputs))
     outputs = len(body.output) - states
     if states < 0 or count < 1 or outputs < 0 or len(body.input) != len(call.inputs):
-        raise call.refuse("its body does not take what it scans")
+        raise call.refuse("its body has other parameters than the values that it scans")
     axes = [call.wrap(axis, call.rank(i)) for axis, i in zip(call.integers("scan_input_axes", [0] * count), inputs, strict=True)]
     backwards = call.integers("scan_input_directions", [0] * count)
     scanned = [call.any(index) for index in inputs]
@@ -184,7 +184,7 @@ def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     for held, item, place, back in zip(gathered, results[states:], places, directions, strict=True):
         rank = 1 + len(item.type.shape) if isinstance(item.type, TensorType) and item.type.shape is not None else None
         if place < 0 and rank is None:
-            raise call.refuse("the rank of what it gathers is not known")
+            raise call.refuse("the rank of a scan output is not known")
         stacked.append(_stacked(call, held, item.type, place if place >= 0 else place + (rank or 0), bool(back)))
     return [*made, *stacked]
 

@@ -229,7 +229,7 @@ def _check_flags(call: Call) -> None:
         if call.attr(name) not in (0, 1):
             raise Refused(f"its flag {name} is neither 0 nor 1")
     if call.attr("auto_pad", "") not in _PADDINGS:
-        raise Refused("its auto_pad is none of ONNX's")
+        raise Refused("its auto_pad is not one that ONNX defines")
 
 
 def _is_open(type: Type) -> bool:

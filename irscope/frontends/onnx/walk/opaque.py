@@ -29,12 +29,12 @@ def append(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result
     node = site.node
     name = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
     if not _NAME.fullmatch(name):
-        raise LoadError(f"the op {name!r} has no name that can be written", hint="letters, digits, dots and _")
+        raise LoadError(f"the op {name!r} has a name that IR text cannot hold", hint="letters, digits, dots and _")
     attrs: dict[str, Any] = {}
     blocks: list[BlockBuilder] = []
     for attribute in node.attribute:
         if not isinstance(attribute.name, str):
-            raise LoadError(f"{name} has an attribute whose name is no UTF-8 text: {attribute.name!r}")
+            raise LoadError(f"{name} has an attribute whose name is not UTF-8 text: {attribute.name!r}")
         if attribute.HasField("g"):
             blocks.append(control.plain_block(walk, attribute.g, frame))
         elif attribute.graphs:

@@ -61,7 +61,7 @@ def check_storages(content: bytes, size_of: Callable[[str], int], item_of: Calla
                 if not 0 <= wanted <= there:
                     raise ValueError(f"its tensor {key!r} has {wanted} bytes, of which {there} are in the file")
             case _:
-                raise ValueError("it has a tensor without a place")
+                raise ValueError("it has a tensor without a storage")
 
 
 def is_source_table(content: bytes) -> bool:

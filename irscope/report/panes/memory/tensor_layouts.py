@@ -90,8 +90,9 @@ class LayoutViews:
         copies = [copy for id, copy in then_copied.items() if id not in now_copied]
         open_ = sum(id not in then_copied and not is_view.get(id) for id in now_copied)
         would, do = _amount(then_copied.values(), "would copy"), _amount(now_copied.values(), "copying")
+        undecided = f", and whether {open_} more would copy is known only at run time" if open_ else ""
         sentence = (
-            f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){f', and of {open_} it is only known at the run' if open_ else ''}; "
+            f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){undecided}; "
             f"the peak by plan would be {byte_count(memory_plan(then.graph).peak)} (now {byte_count(memory_plan(graph).peak)})"
         )
         return AssumedLayout(told=sentence, views=views[:_MOST_COPIES], copies=copies[:_MOST_COPIES])

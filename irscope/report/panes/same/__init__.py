@@ -1,5 +1,1 @@
 """Which pieces are the same, and what keeps the others apart?"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

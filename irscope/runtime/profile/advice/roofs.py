@@ -15,7 +15,6 @@ __all__ = ["roof_remarks"]
 
 _LEAST_SHARE: Final = 0.05
 _AT_THE_ROOF: Final = 0.7
-_LIBRARY: Final = ("matmul", "convolution")
 _CERTAINTY: Final = {
     "matmul": 0.05, "convolution": 0.05, "pointwise": 0.5, "reduction": 0.5, "normalization": 0.4, "view": 0.6, "memory": 0.6,
 }  # fmt: skip

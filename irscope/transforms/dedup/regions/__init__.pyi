@@ -12,7 +12,6 @@ from .pieces import (
     region_pieces,
 )
 from .repeat import (
-    RegionHole,
     Repeat,
 )
 from .scopes import (
@@ -20,7 +19,6 @@ from .scopes import (
 )
 
 __all__ = [
-    "RegionHole",
     "RegionPieces",
     "Repeat",
     "find_regions",

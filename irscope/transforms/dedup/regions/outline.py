@@ -105,7 +105,7 @@ def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]
         calls = {place[0]: _call(name, repeat, at) for name, repeat in called for at, place in enumerate(repeat.places)}
         inside = {node for _, repeat in called for place in repeat.places for node in place}
         edits = [
-            Merged(place, calls[place[0]], f"place {at + 1} of {len(repeat)} of one region", rule="region")
+            Merged(place, calls[place[0]], f"occurrence {at + 1} of {len(repeat)} of one region", rule="region")
             for _, repeat in called for at, place in enumerate(repeat.places)
         ]  # fmt: skip
         unread = _unread(graph, inside, calls.values())

@@ -4,14 +4,12 @@ from .applied import (
 )
 from .cost import (
     Cost,
-    Measures,
     compile_seconds,
     cost_of,
     measured_seconds,
     text_bytes,
 )
 from .groups import (
-    Choice,
     merge_groups,
 )
 from .modules import (
@@ -27,7 +25,6 @@ from .parameters import (
     proof,
 )
 from .recommend import (
-    ClassChoice,
     Price,
     Recommendation,
     recommended,
@@ -35,12 +32,9 @@ from .recommend import (
 
 __all__ = [
     "Applied",
-    "Choice",
-    "ClassChoice",
     "ClassHoles",
     "Cost",
     "HoleRow",
-    "Measures",
     "Price",
     "Recommendation",
     "apply_classes",

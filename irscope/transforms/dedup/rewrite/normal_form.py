@@ -192,7 +192,7 @@ class _Normal:
         if not value.name:
             return value
         made = self.env[value] = make_value(new_id(), value.type, "")
-        self.edits.append(Replaced(value, made, "numbered as it comes"))
+        self.edits.append(Replaced(value, made, "names do not count: it is numbered in order"))
         return made
 
     def value(self, value: Value, emit: Callable[[Node], Value]) -> Value:

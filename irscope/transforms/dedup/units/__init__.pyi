@@ -1,5 +1,4 @@
 from .kernels import (
-    Generated,
     KernelPieces,
     kernel_pieces,
 )
@@ -8,7 +7,6 @@ from .programs import (
 )
 
 __all__ = [
-    "Generated",
     "KernelPieces",
     "kernel_pieces",
     "pieces_of",

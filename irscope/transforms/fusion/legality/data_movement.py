@@ -58,7 +58,8 @@ class Moving:
         if self._between is None:
             self._between = frozenset(self._views_between())
         if node not in self._between:
-            return Refusal("not-pointwise", f"{node.op} is a view that does not lie between two nodes of one kernel", (node,))
+            what = f"{node.op} is a view at the edge of a group: a kernel has only views between two of its nodes"
+            return Refusal("not-pointwise", what, (node,))
         return None
 
     def join_refusal(self, node: Node) -> Refusal | None:
@@ -68,7 +69,7 @@ class Moving:
             what = (
                 "works on containers"
                 if node.op == "prim::ListConstruct"
-                else "joins a list that is more than its parts"
+                else "joins a list that is used otherwise, or whose tensors are not known"
             )
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         packed, join = pair

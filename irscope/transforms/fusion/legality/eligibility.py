@@ -246,7 +246,7 @@ class Eligibility:
         if found is None or found.shape is None or not isinstance(channels, int):
             return Refusal("no-expression", f"{node.op}: the number of channels is not known", (node,))
         if found.dtype is not None and not found.dtype.startswith(("float", "bfloat")):
-            return Refusal("no-expression", f"{node.op}: torch has none of {found.dtype}", (node,))
+            return Refusal("no-expression", f"torch does not compute {node.op} of {found.dtype}", (node,))
         given = {name: value for name, value in bind(node, schema).items() if not isinstance(value, Value)}
         given.update(self._known_arguments(node, schema))
         assert op.expression is not None

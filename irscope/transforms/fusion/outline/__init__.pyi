@@ -6,9 +6,6 @@ from .outline import (
     Grouped,
     Groups,
 )
-from .pool_kernels import (
-    group_pools,
-)
 from .view_groups import (
     group_views,
 )
@@ -16,7 +13,6 @@ from .view_groups import (
 __all__ = [
     "Grouped",
     "Groups",
-    "group_pools",
     "group_views",
     "parts_copied",
     "split_chains",

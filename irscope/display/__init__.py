@@ -1,1 +1,1 @@
-"""What it looks like without a kernel: text, SVG, standalone HTML, DOT, charts."""
+"""What do results look like without a kernel? Text, SVG, standalone HTML, DOT, charts."""

@@ -1,4 +1,4 @@
-"""Names of values inside a string, completed by the Tab key: `f.why_not("co` offers the values of the program of `f`."""
+"""Tab completion of value names inside strings: `f.why_not("co` offers values of the program of `f`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 __all__ = ["names_for", "register"]
 
 _ASKED = re.compile(r"""([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.\w+\((?:[^()]*,\s*)?(["'])(%?)([\w.]*)$""")
-"""An object by its name, a method of it, and a string that has begun."""
+"""An object, a method of it, and an unfinished string."""
 _MOST = 200
 
 
 def register(shell: Any) -> None:
-    """Teach the completer of an IPython shell, once."""
+    """Register the completer with an IPython shell, once."""
     completer = getattr(shell, "Completer", None)
     matchers = getattr(completer, "custom_matchers", None)
     if matchers is None or any(getattr(matcher, "is_of_irscope", False) for matcher in matchers):
@@ -26,7 +26,7 @@ def register(shell: Any) -> None:
         typed = _ASKED.search(line)
         if typed is None:
             return []
-        # what the completer takes for the word that is typed may begin anywhere in the string
+        # the word that the completer passes may begin anywhere in the string
         begun = typed[3] + typed[4]
         extra = len(begun) - len(text)
         return [name[extra:] for name in found] if extra >= 0 else [text[: len(text) - len(begun)] + name for name in found]
@@ -36,7 +36,7 @@ def register(shell: Any) -> None:
 
 
 def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
-    """What a line that ends inside a string may go on with: names of the program that the object before it is about.
+    """The completions of a line that ends inside a string: names in the program of the object before it.
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Tensor):\\n  %cost : Tensor = aten::relu(%x)\\n  return (%cost)")
@@ -51,7 +51,7 @@ def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
 
 
 def _looked_up(path: str, namespace: dict[str, Any]) -> Any:
-    """What a dotted name stands for, of irscope's own objects; nothing is called but their properties."""
+    """The irscope object that a dotted name refers to; evaluates nothing but properties of such objects."""
     first, *rest = path.split(".")
     found = namespace.get(first)
     for name in rest:

@@ -1,4 +1,4 @@
-"""Two programs side by side in a cell: what is equal is folded, signs and words tell beside the colours."""
+"""Two programs side by side in a cell: equal parts are folded, and changes have signs and words as well as colours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TINTS = {"changed": "rgba(217,142,4,.17)", "new": "rgba(46,125,50,.17)", "gone"
 
 
 def diff_html(diff: ProgramDiff) -> str:
-    """A table of two columns, in which equal lines far from a change are counted, and both graphs."""
+    """A table of two columns that only counts equal lines far from a change, and both graphs."""
     rows = list(diff.lines())
     near = [False] * len(rows)
     for k, (kind, *_) in enumerate(rows):
@@ -51,7 +51,7 @@ def diff_html(diff: ProgramDiff) -> str:
 
 
 def _pictures(diff: ProgramDiff) -> str:
-    """Both programs as graphs, with what is not kept outlined."""
+    """Both programs as graphs, with changed nodes outlined."""
     changes = [change for change in diff.changes if change.kind != "kept"]
     if not changes:
         return ""
@@ -67,7 +67,7 @@ def _pictures(diff: ProgramDiff) -> str:
 
 
 def _picture(graph: Graph, marked: Iterable[Node], words: str) -> str:
-    """The boxes that are open at first; one that is closed is outlined for what it holds."""
+    """The boxes that start open; a closed box is outlined if it contains changes."""
     index = ProgramIndex(graph)
     view, tree = index.first_graph(), index.tree
     shown = {box["id"] for box in view["boxes"]}

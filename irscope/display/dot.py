@@ -1,7 +1,7 @@
 """The graph view in Graphviz's language, for figures of up to a few hundred boxes.
 
-`graph_dot` gives the text and needs nothing. Drawing it needs the `dot` program; without it, `irscope.display.svg` draws
-the same view.
+`graph_dot` returns the text and needs no dependency. Drawing it needs the `dot` program; `irscope.display.svg` draws the
+same view without it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["graph_dot"]
 
 
 def graph_dot(view: GraphView) -> str:
-    """DOT text with a cluster for every box that has boxes inside; all boxes open.
+    """DOT text with a cluster for every box that contains boxes; all boxes open.
 
     >>> print(graph_dot(GraphView(boxes=[], edges=[], closed=[])))
     digraph {
@@ -44,7 +44,7 @@ def graph_dot(view: GraphView) -> str:
         lines.append(f'{indent}subgraph cluster_{_key(box["id"])} {{ label={in_dot(box["label"])} color="{colour}"')
         lines.append(
             f"{indent}  n{_key(box['id'])} [shape=point style=invis]"
-        )  # so that edges can end at the box itself
+        )  # lets edges end at the box itself
         depth += 1
         pending.append(None)
         pending.extend(reversed(inside))

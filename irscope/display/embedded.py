@@ -1,4 +1,4 @@
-"""A picture as an `<img>` that carries it: what a notebook's sanitizer leaves alone."""
+"""Embeds a picture in an `<img>`, which survives a notebook's sanitizer."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ __all__ = ["embedded_svg"]
 
 
 def embedded_svg(svg: str, alt: str) -> str:
-    """An `<img>` that carries its picture."""
+    """An `<img>` with the picture as its data URL."""
     data = b64encode(svg.encode()).decode()
     return f'<img alt="{in_markup(alt)}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'

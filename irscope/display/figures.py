@@ -1,4 +1,4 @@
-"""Pictures of programs and results by themselves: SVG, PNG and Graphviz, for papers and for notebooks of every kind."""
+"""Pictures of programs and results as SVG, PNG and Graphviz, for papers and any notebook."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def png_of(thing: Any, scale: float) -> bytes:
 
 
 def _fonts() -> tuple[list[str], str | None]:
-    """The font that comes with matplotlib: a machine without a screen may have none."""
+    """The font bundled with matplotlib: a headless machine may have none."""
     try:
         import matplotlib
     except ImportError:
@@ -45,13 +45,13 @@ def _fonts() -> tuple[list[str], str | None]:
 
 
 def graphviz_of(thing: Any) -> Any:
-    """A `graphviz.Source` with all boxes open; of a large program with the boxes of its picture."""
+    """A `graphviz.Source` with all boxes open; for a large program, with the boxes of its picture."""
     text = thing.dot() if isinstance(thing, AliasDb) else graph_dot(_view(thing, opened=True))
     return source(text)
 
 
 def source(text: str) -> Any:
-    """DOT text as Graphviz's own object."""
+    """DOT text as a `graphviz.Source`."""
     try:
         import graphviz
     except ImportError:
@@ -73,7 +73,7 @@ def _view(thing: Any, *, opened: bool = False) -> GraphView:
 
 
 def select(graph: Graph, query: str) -> list[Any]:
-    """What a query finds in a program."""
+    """The results of a query on a program."""
     from irscope.report.queries import Queries
 
     return Queries(graph)(query)

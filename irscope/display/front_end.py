@@ -1,4 +1,4 @@
-"""The front end as text: the bundle that the build makes from `widgets/`, for notebooks and for standalone pages."""
+"""The front end as text: the bundle built from `widgets/`, for notebooks and standalone pages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PLACE: Final = "irscope/widgets/static"
 class FrontEnd:
     """One ES module and its style sheet.
 
-    The module carries the style sheet, too, and adds it to the document that it runs in; `style` is for pages that
-    must look right before any script runs. A page draws itself when it holds an `ExplorerView` in a
+    The module contains the style sheet and adds it to its document; `style` is for pages that must look right before any
+    script runs. A page draws itself when it holds an `ExplorerView` in a
     `<script type="application/json" data-irscope="view">` and an element with `data-irscope="explorer"`.
     """
 
@@ -29,12 +29,12 @@ class FrontEnd:
 
     @cached_property
     def digest(self) -> str:
-        """A name for this very bundle."""
+        """A content hash of this bundle."""
         return sha256(self.script.encode()).hexdigest()[:16]
 
 
 def front_end() -> FrontEnd:
-    """Read the bundle; raises LoadError with the command that builds it when the package was installed without it.
+    """Read the bundle; raises LoadError, with the build command, if the package was installed without it.
 
     >>> "</script" in front_end().script
     False

@@ -1,7 +1,7 @@
-"""The explorer as one HTML file: the same front end and the same view model, with every answer computed ahead.
+"""The explorer as one HTML file: the same front end and view model, with precomputed answers.
 
-The page asks for nothing: no server, no network, no kernel; its security policy forbids them. Readers without scripts
-see the picture.
+The page needs no server, network or kernel; its security policy forbids requests. Readers without scripts see the
+picture.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _PAGE = """<!doctype html>
 
 
 _PACKED_FROM = 400_000
-"""Letters of JSON above which a page holds them compressed: answers repeat each other, of 20,000 nodes 54 MB are 5 MB in the file.
-Below, the page can be read and searched as text."""
+"""The size of JSON, in characters, above which a page holds it compressed: answers are repetitive, and the 54 MB of 20,000 nodes
+become 5 MB. Below, the page can be read and searched as text."""
 
 
 def standalone_html(exploration: Exploration, *, answers: bool | None = None) -> str:
-    """The page of an exploration; with answers about every value and node, or without, or (None) with them up to a size."""
+    """The page of an exploration, with or without answers about every value and node; by default with them up to a size."""
     return page_html(explorer_view(exploration, details=True, answers=answers))
 
 
@@ -58,9 +58,9 @@ def history_html(history: History) -> str:
 
 
 def page_html(view: ExplorerView) -> str:
-    """The page of a view that has its answers with it."""
+    """The page of a view with precomputed answers."""
     script = front_end().script
-    code = script.replace("</script", "<\\/script")  # which would end the element early
+    code = script.replace("</script", "<\\/script")  # would end the element early
     digest = b64encode(sha256(code.encode()).digest()).decode()
     data, packed = in_script(view), ""
     if len(data) > _PACKED_FROM:

@@ -1,7 +1,7 @@
-"""Rich display in notebooks, registered from above: the layers below know nothing of HTML.
+"""Rich display in notebooks, registered here so that the layers below need no HTML.
 
-A picture is an `<img>` with the SVG in its address, which survives a notebook's sanitizer; nothing here ever raises into
-a cell (an object that cannot be drawn shows its plain text).
+A picture is an `<img>` with the SVG as a data URL, which survives a notebook's sanitizer. Nothing here raises into a cell:
+an object that cannot be drawn shows its plain text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_IN_A_LINE = 2000
 
 
 def register(shell: Any) -> None:
-    """Teach an IPython shell to show irscope's objects; cheap, imports nothing until one is shown."""
+    """Register formatters for irscope's objects with an IPython shell; imports nothing until one is shown."""
     html, svg = (shell.display_formatter.formatters[kind] for kind in ("text/html", "image/svg+xml"))
     for home, name, draw in (
         ("irscope.ir.core", "Graph", _graph),
@@ -38,8 +38,8 @@ def register(shell: Any) -> None:
         ("irscope.report.diff.program_diff", "ProgramDiff", _diff),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
-        svg.for_type_by_name(home, name, _nothing)  # the picture is in the HTML: a saved notebook holds it once
-    # charts are figures without pyplot, which alone would teach the shell to show them; where it has, its way stays
+        svg.for_type_by_name(home, name, _nothing)  # the HTML contains the picture: a saved notebook should hold it once
+    # charts are figures made without pyplot, which would register a formatter; if it has, its formatter is kept
     png = shell.display_formatter.formatters["image/png"]
     png.for_type_by_name("matplotlib.figure", "Figure", _png)
 
@@ -53,7 +53,7 @@ def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
         try:
             return draw(thing)
         except Exception:
-            # IPython shows an empty cell when a formatter raises; None lets it fall back to plain text
+            # IPython shows an empty cell if a formatter raises; None falls back to plain text
             return None
 
     return drawn
@@ -145,7 +145,7 @@ def _profile(profile: Any) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Text that a narrow column of a table keeps in one line, whatever the page's style says."""
+    """Text that stays on one line in a narrow table column, whatever the page's style."""
     return text.replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}")
 
 

@@ -1,4 +1,4 @@
-"""A page of its own that has no script and asks for nothing: pictures, tables and text, light or dark as the reader prefers."""
+"""A self-contained page without scripts or requests: pictures, tables and text, light or dark as the reader prefers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PAGE: Final = """<!doctype html>
 
 
 def plain_page(title: str, kind: str, body: str) -> str:
-    """The page of a `kind` ("profile", "survey") with this markup in it.
+    """A page of a `kind` ("profile", "survey") with this markup as its body.
 
     >>> "<title>a &lt; b · irscope survey</title>" in plain_page("a < b", "survey", "<p>none</p>")
     True

@@ -1,4 +1,4 @@
-"""A profile in one screen, for a notebook's cell and for readers of its page who run no scripts."""
+"""A profile on one screen, for a notebook cell and for readers without scripts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["profile_body", "profile_cell"]
 
 
 def profile_cell(profile: Profile) -> str:
-    """What a cell shows of it."""
+    """The HTML of a profile in a cell."""
     return profile_body(profile_view(profile))
 
 
 def profile_body(view: ProfileView) -> str:
-    """The pictures as images, which a notebook's sanitizer leaves alone; all but the first fold away."""
+    """The pictures as images, which survive a notebook's sanitizer; all but the first are folded."""
     parts = [f"<p><b>{in_markup(view['title'])}</b> · {in_markup(view['verdict'])}</p>"]
     for place, (label, svg) in enumerate(_pictures(view)):
         image = embedded_svg(svg, label)
@@ -49,7 +49,7 @@ def _helps(view: ProfileView) -> str:
 
 
 def _pictures(view: ProfileView) -> Iterator[tuple[str, str]]:
-    """The pictures that this profile has, with what they show."""
+    """The pictures available for this profile, with captions."""
     way = view["ways"][-1]
     yield f"The slowest nodes, {way['label']}", nodes_svg(way)
     if view["lines"]:

@@ -1,4 +1,4 @@
-"""A profile in a terminal, in one screen: how long, where it goes, what fuses, what does not and why, what would help."""
+"""A profile on one terminal screen: the time, where it goes, what fuses, what does not and why, and advice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 6
 
 
 def profile_text(profile: Profile) -> str:
-    """The first answers; tables hold at most `_MOST` rows."""
+    """The profile as text; tables have at most `_MOST` rows."""
     lines = [repr(profile)]
     lines += _fused(profile)
     lines += _apart(profile)
@@ -36,7 +36,7 @@ def _fused(profile: Profile) -> list[str]:
 
 
 def _apart(profile: Profile) -> list[str]:
-    """The slowest ops that are in no kernel, each with the reason."""
+    """The slowest ops outside kernels, each with the reason."""
     fusion = profile.measured.fusion
     if fusion is None:
         return []
@@ -52,5 +52,5 @@ def _apart(profile: Profile) -> list[str]:
 def _why(fusion: Fusion, node: Node) -> str:
     try:
         return fusion.why_alone(node).because
-    except IrscopeError:  # what the fusion's cleanups made
+    except IrscopeError:  # created by the fusion's cleanups
         return "it was made after the groups"

@@ -1,7 +1,7 @@
-"""What many models have in common, as a page of its own and in a cell: classes, models × classes, near-misses, what never fuses.
+"""What many models have in common, as a page or a cell: classes, models × classes, near misses, and ops that never fuse.
 
-The page has no script: pictures link to the rows that they show, and each class unfolds to its members and its text. A cell holds the
-pictures as images, which a notebook's sanitizer leaves alone.
+The page has no script: pictures link to rows, and each class unfolds to its members and its text. A cell has the pictures as
+images, which survive a notebook's sanitizer.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ class SurveyedClass(TypedDict):
     saved_s: float
     text: str
     where: list[str]
-    """A line for each member, and one that says how many more there are."""
+    """A line for each listed member, and one with the number of the others."""
 
 
 class SurveyView(TypedDict):
-    """What the page shows."""
+    """The data of the page."""
 
     title: str
     summary: str
     classes: list[SurveyedClass]
     rest: int
-    """How many classes are not listed."""
+    """The number of classes not listed."""
     models: list[str]
     """The rows of the matrix."""
     columns: list[int]
     """Its columns: numbers of classes."""
     cells: list[list[int]]
-    """How many members of each class each model has."""
+    """The number of members of each class in each model."""
     tables: list[tuple[str, list[str], list[list[str]]]]
-    """A heading, the names of the columns, and rows, ready to be read."""
+    """Heading, column names and formatted rows."""
 
 
 _ROW: Final = 18
@@ -82,7 +82,7 @@ def survey_cell(view: SurveyView) -> str:
 
 
 def _classes_svg(view: SurveyView, *, linked: bool = False) -> str:
-    """The classes with the most members, and what their members move op by op (grey) and fused."""
+    """The classes with the most members, with the bytes they move op by op (grey) and fused."""
     shown = view["classes"][:_MOST]
     members = max(each["members"] for each in shown)
     moved = max(max(each["before"] for each in shown), 1)
@@ -102,7 +102,7 @@ def _classes_svg(view: SurveyView, *, linked: bool = False) -> str:
 
 
 def _matrix_svg(view: SurveyView, *, linked: bool = False) -> str:
-    """A cell for each model and class, the darker the more members it has there."""
+    """A cell for each model and class, darker for more members."""
     left, top, row = 230.0, 24.0, 13.0
     size = min(22.0, (WIDTH - left) / max(len(view["columns"]), 1))
     parts = [text(4, 12, f"{len(view['models'])} models × {len(view['columns'])} classes", "q")]

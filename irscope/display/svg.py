@@ -1,4 +1,4 @@
-"""The graph view as a picture: one SVG that needs no script, no font and no network."""
+"""The graph view as one SVG that needs no script, font or network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irscope.report.view_models import Box, GraphView
 __all__ = ["MOST_BOXES", "graph_svg"]
 
 MOST_BOXES = 1500
-"""More boxes than this make a picture nobody can read; outer boxes are closed until it fits."""
+"""The most boxes of a readable picture; outer boxes are closed until it fits."""
 _MARGIN = 8.0
 _STYLE = (
     "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}"
@@ -22,7 +22,7 @@ _STYLE = (
 
 
 _HEAD = "m-3-5l3 5 3-5"
-"""The head of an edge, which comes from above."""
+"""The arrow head of an edge, which arrives from above."""
 
 
 def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = ()) -> str:
@@ -64,7 +64,7 @@ def _closed_until_it_fits(view: GraphView, closed: Collection[int] | None) -> se
 
 
 def _frame(box: Box, rect: Rect, is_selected: bool) -> str:
-    """An open box: its children are drawn on top."""
+    """An open box; its children are drawn over it."""
     kind = "g" if box["kind"] == "group" else "m"
     colour = PALETTE.get(box["category"], PALETTE["other"])
     line = ' style="stroke-width:2.5"' if is_selected else ""

@@ -1,4 +1,4 @@
-"""What a program looks like in a terminal."""
+"""Programs and tables as terminal text."""
 
 from __future__ import annotations
 

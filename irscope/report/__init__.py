@@ -1,1 +1,1 @@
-"""What a person should see, as plain data: view models, layout and tables. `display` and `widgets` draw them."""
+"""What should a person see? View models, layout and tables as plain data, drawn by `display` and `widgets`."""

@@ -23,6 +23,6 @@ PALETTE: Final = {
     "input": "#2f855a",
     "output": "#2f855a",
 }
-"""Category to colour; readable as a border on light and on dark."""
+"""Category to colour; readable as a border on light and dark backgrounds."""
 WRITES: Final = "#d62728"
 """The colour of an in-place write."""

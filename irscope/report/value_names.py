@@ -1,8 +1,8 @@
-"""What the values of a history are called, whatever state they are told in: one name for each.
+"""One name for each value of a history, the same in every state.
 
-A printer numbers what has no name of its own, and so numbers anew after every pass. Views of a history use the names of
-the last graph; a value that is gone keeps the name that it had, with `.old` behind it where another has that name now
-(unless that is its copy inside a group).
+The printer numbers unnamed values, so their names change after every pass. Views of a history use the names of the last
+graph; a removed value keeps its earlier name, with the suffix `.old` if another value has that name now (unless that is
+its copy inside a group).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def names_in(history: History) -> dict[Value, str]:
 
 
 def _copied(history: History) -> dict[Value, Value]:
-    """The values that the groups of the last graph have in the place of others, which may share their names."""
+    """Values inside the groups of the last graph, mapped from the values they replace, whose names they may share."""
     inside = {
         node.id: node
         for group in history.final.nodes()
@@ -56,16 +56,16 @@ def _copied(history: History) -> dict[Value, Value]:
         for node in record.before.nodes():
             inner = inside.get(node.id)
             if inner is not None and inner is not node:
-                found.update(zip(inner.inputs, node.inputs, strict=False))  # a later pass may have rewritten it
+                found.update(zip(inner.inputs, node.inputs, strict=False))  # a later pass may have rewritten the group
     return found
 
 
 class Renaming:
-    """Tells sentences about one graph in the names that values have elsewhere, by their ids."""
+    """Rewrites sentences about one graph with the names that values have in another, by id."""
 
     def __init__(self, graph: Graph, names: Mapping[int, str]) -> None:
         self._name = {name: names.get(value.id, name) for value, name in graph.names.items()}
 
     def __call__(self, text: str) -> str:
-        """The sentence with every name of the graph in it replaced."""
+        """The sentence with every value name replaced."""
         return _NAME.sub(lambda match: f"%{self._name.get(match[1], match[1])}", text)

@@ -1,4 +1,4 @@
-"""Short words for types and amounts, the same in every view."""
+"""Short texts for types and amounts, the same in every view."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Linked views of one program in a notebook cell. Importing this imports nothing; the modules need `irscope[lab]`."""
+"""Linked views of one program in a notebook cell. Importing this package imports nothing; its modules need `irscope[lab]`."""

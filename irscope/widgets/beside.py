@@ -1,4 +1,4 @@
-"""Answers that take long, worked out beside the notebook's loop: short questions are answered meanwhile."""
+"""Computes slow answers beside the notebook's event loop, which meanwhile answers quick requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def answer_beside(work: Callable[[], T], tell: Callable[[T], object]) -> None:
-    """Tell what a work gives. On a thread where a loop runs, it is done on another one and told in the loop when that is free."""
+    """Call `tell` with the result of `work`. If an event loop is running, `work` runs on another thread and `tell` in the loop."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

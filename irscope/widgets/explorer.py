@@ -1,7 +1,7 @@
 """`irs.explore`: text, graph, inspector and tables of one program in one cell, with one selection, shared with Python.
 
-The cell's output has two parts: a picture first, hidden while the live views are there, then the views. A notebook that
-was saved and is read without a kernel, or is not trusted, shows the picture.
+The cell's output has two parts: a picture, hidden while live views are displayed, and the views. A saved notebook without
+a kernel, or an untrusted one, shows the picture.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ if TYPE_CHECKING:
 try:
     import anywidget
     import traitlets
-except ImportError as error:  # pragma: no cover - the hub has raised it already
+except ImportError as error:  # pragma: no cover - the hub raises first
     raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to show linked views in a notebook") from None
 
 __all__ = ["Explorer", "Pane"]
 
 _LONG = 20_000
-"""Letters of an answer that is sent as JSON text beside its message: the page reads it once, and nobody writes it again."""
+"""The size of an answer, in characters, from which it is sent as a JSON buffer beside its message, which is parsed once."""
 Inspect = Callable[..., Detail | PairDetail]
-"""Answers a list of one id with its details, and of two ids with the answers about the pair; with a state of the history
-as a second argument, about that state."""
+"""Answers a list of one id with its details, and of two ids with the answers about the pair; a second argument selects a
+state of the history."""
 KernelIn = Callable[[int, str], KernelText]
-"""The kernel of a node in a language."""
+"""Returns the kernel text of a node in a language."""
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Answers a message of the page with fields of the reply."""
+"""Answers a message of the page with the fields of the reply."""
 Resolve = Callable[[Any], int]
-"""The id of a record that is given as an id, a Value, a Node or a printed name."""
+"""Returns the id of a record given as an id, a Value, a Node or a printed name."""
 
 
 class Explorer(Forking):
-    """Linked views of one program. `selection` holds the ids of what is selected; setting it selects in every view."""
+    """Linked views of one program. `selection` holds the selected ids; setting it selects in every view."""
 
     _given = ("view", "hub", "runtime", "measured", "branches_view")
     view = traitlets.Bytes().tag(sync=True)
-    """The view model as JSON text: the browser parses it once, and no trait looks into it."""
+    """The view model as JSON text, parsed once by the browser and by no trait."""
     hub = anywidget.WidgetTrait().tag(sync=True)
     selection = traitlets.Any()
-    """Ids of the selected records. May be set to ids, Values, Nodes or printed names, several or one."""
+    """Ids of the selected records. May be set to one or several ids, Values, Nodes or printed names."""
     step = traitlets.Int(0)
-    """Which state of the program is shown: 0 as it was loaded, k after k steps of its history, at first the last one.
+    """The state of the program that is shown: 0 as loaded, k after k steps of its history. Initially the last state.
 
-    Negative numbers count from the last state, which is -1.
+    Negative numbers count from the end: -1 is the last state.
     """
     profile = traitlets.Any(None, allow_none=True)
-    """A profile of the program, as `irs.profile` gives it: colours may then mean time, bytes, memory or the share of the roof, and
-    there is a Time table. `irs.explore(p)` begins with one; `e.profile = p` adds it later."""
+    """A profile of the program, from `irs.profile`. It adds colours by time, bytes, memory or share of the roofline, and a Time
+    table. `irs.explore(p)` starts with one; `e.profile = p` adds it later."""
     measured = traitlets.Bytes().tag(sync=True)
-    """What a profile that was set later adds to the view, as JSON text."""
+    """The part of the view that a profile set later adds, as JSON text."""
 
     _links: tuple[traitlets.link, ...] = ()
     _shown: Exploration | None = None
@@ -108,7 +108,7 @@ class Explorer(Forking):
         self.on_msg(self._answer)
 
     def close(self) -> None:
-        """Take the views out of the page, panes in other cells too, and let go of the program and all that is known of it."""
+        """Remove the views from the page, including panes in other cells, and release the program and its analyses."""
         links, self._links = self._links, ()
         for link in links:
             link.unlink()
@@ -120,7 +120,7 @@ class Explorer(Forking):
 
     @classmethod
     def of(cls, exploration: Exploration) -> Explorer:
-        """The views of everything that was found out about a program."""
+        """The views of an exploration."""
         from irscope.widgets.parts import parts_of
 
         parts = parts_of(exploration)
@@ -130,7 +130,7 @@ class Explorer(Forking):
         return made
 
     def _show(self, exploration: Exploration) -> None:
-        """Put another program in the place of the one that is shown: what is selected stays, by its id or by its name."""
+        """Replace the program shown; the selection is kept, by id or by name."""
         from irscope.widgets.parts import known_in, parts_of
 
         before, self._shown = self._shown, exploration
@@ -149,7 +149,7 @@ class Explorer(Forking):
         if profile is not None:
             try:
                 self.measured = in_script(self._measure(profile)).encode()
-            except ArgumentError:  # of another program
+            except ArgumentError:  # a profile of another program
                 self.profile = None
 
     @traitlets.default("selection")  # type: ignore[untyped-decorator]
@@ -158,10 +158,10 @@ class Explorer(Forking):
 
     @traitlets.validate("selection")  # type: ignore[untyped-decorator]
     def _ids(self, proposal: Mapping[str, Any]) -> list[int]:
-        """Raises UnknownName for a name that the program does not have, and for an id that the page has not told of either."""
+        """Raises UnknownName for a name that the program does not have, or an id unknown to the program and the page."""
         ids = self._ids_of(proposal["value"])
         if self._records is not None and ids != self.hub.selection:
-            unknown = [id for id in ids if id >= 0 and not self._records([id])]  # boxes that stand for no record have ids below 0
+            unknown = [id for id in ids if id >= 0 and not self._records([id])]  # boxes without a record have negative ids
             if unknown:
                 raise UnknownName(f"nothing in this program has the id {unknown[0]}", hint="a Value, a Node or a printed name is taken too")
         return ids
@@ -172,19 +172,19 @@ class Explorer(Forking):
 
     @property
     def selected(self) -> list[Value | Node]:
-        """What is selected, as Values and Nodes of the program that is shown; any verb takes them:
-        `db.may_alias(*e.selected)`, `f.why_not(*e.selected)`. Raises UnknownName for an explorer of no program."""
+        """The selection as Values and Nodes of the program shown, accepted by every query:
+        `db.may_alias(*e.selected)`, `f.why_not(*e.selected)`. Raises UnknownName for an explorer without a program."""
         if self._records is None:
             raise UnknownName("this explorer shows no program of this process", hint="e.selection has the ids")
         return self._records(self.selection)
 
     def select(self, query: str) -> list[Value | Node]:
-        """Select what a query finds, in all views, and give it: `e.select("op:conv & bytes>1e6")`.
+        """Select the results of a query in all views, and return them: `e.select("op:conv & bytes>1e6")`.
 
         Terms are `op:`, `type:`, `name:`, `kind:`, `scope:`, `source:`, `line:`, `group:`, `class:`, `rule:`, `remark:` and
         `is:` (group, write, input, parameter, output, constant, block, unused) with a text; `bytes`, `rank`, `elements`, `inputs`
-        and `outputs` with `<`, `>` or `=` and a number; `writes %p`, `reads %p`, `makes %p` and `alias %p`; and words that
-        are looked for in what is printed. `&`, `|`, `!` and brackets join them. Raises ArgumentError, or UnknownName.
+        and `outputs` with `<`, `>` or `=` and a number; `writes %p`, `reads %p`, `makes %p` and `alias %p`; and plain
+        words, searched in printed text. Combine them by `&`, `|`, `!` and brackets. Raises ArgumentError or UnknownName.
         """
         if self._query is None:
             raise UnknownName("this explorer answers no queries", hint="irs.explore(program) does")
@@ -207,7 +207,7 @@ class Explorer(Forking):
 
     @traitlets.validate("profile")  # type: ignore[untyped-decorator]
     def _profile_of_this(self, proposal: Mapping[str, Any]) -> Profile:
-        """Raises ArgumentError for what is no profile, and for the profile of another program; None is not asked about."""
+        """Raises ArgumentError for a value that is not a profile, or a profile of another program; None is accepted."""
         profile: Profile = proposal["value"]
         if self._measure is None:
             return profile
@@ -224,9 +224,9 @@ class Explorer(Forking):
             self.measured = b""
 
     def pane(self, name: str) -> Pane:
-        """One pane for a cell of its own, linked with the rest.
+        """One pane for a separate cell, linked with the rest.
 
-        It is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"`, `"time"`, `"classes"` or `"memory"`.
+        `name` is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"`, `"time"`, `"classes"` or `"memory"`.
         """
         panes = Pane.pane.values
         if name not in panes:
@@ -236,7 +236,7 @@ class Explorer(Forking):
         return pane
 
     def _answer(self, _widget: Any, message: Any, _buffers: Any) -> None:
-        """Answer a question of the page. Whatever goes wrong becomes the answer: a view must outlive a bad question."""
+        """Answer a request of the page. Any error becomes the answer: a view must survive a bad request."""
         if not isinstance(message, Mapping):
             return
         kinds: dict[str, Answer] = {"inspect": self._inspected, "kernel": self._kernel_text}
@@ -256,7 +256,7 @@ class Explorer(Forking):
                 return ({"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"},)
 
         quiet = to_stay if message.get("kind") == "part" else without_collector
-        if message.get("kind") == "part" and message.get("name") != "timing":  # a measurement wants the processor for itself
+        if message.get("kind") == "part" and message.get("name") != "timing":  # a measurement needs the processor for itself
             answer_beside(reply, lambda made: self.send(*made))
         else:
             self.send(*holding_the_lock(reply))
@@ -276,7 +276,7 @@ class Explorer(Forking):
         return {"kind": "kernel", "kernel": self._kernel_in(int(message["id"]), str(message["language"]))}
 
     def _text(self) -> str:
-        """What a terminal shows."""
+        """The text for a terminal."""
         return repr(self)
 
     def __repr__(self) -> str:
@@ -292,12 +292,12 @@ class Explorer(Forking):
         live = self._repr_mimebundle_()
         if live is not None:
             data, metadata = live
-            data = {kind: content for kind, content in data.items() if kind != "text/plain"}  # it was displayed above
+            data = {kind: content for kind, content in data.items() if kind != "text/plain"}  # displayed above
             display(data, metadata=metadata, raw=True)
 
 
 class Pane(View):
-    """One pane of an explorer: it has the explorer's view, selection and answers."""
+    """One pane of an explorer, with the explorer's view, selection and answers."""
 
     _given = ("explorer", "runtime", "pane")
     explorer = anywidget.WidgetTrait().tag(sync=True)

@@ -1,4 +1,4 @@
-"""An explorer whose timeline has branches: what else could have been fused, and the program after an edit of its text."""
+"""An explorer whose timeline has branches: alternative fusions, and the program after an edit of its text."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ __all__ = ["Forking"]
 
 
 class Forking(View):
-    """What an explorer knows of the branches of its timeline."""
+    """The part of an explorer that manages the branches of its timeline."""
 
     branch = traitlets.Any(0)
-    """Which branch is shown; 0 is the program as it was given. May be set to a `Branch` of `e.branches`, or its number."""
+    """The branch that is shown; 0 is the program as given. May be set to a `Branch` of `e.branches` or its number."""
     branches_view = traitlets.Bytes().tag(sync=True)
-    """What the page shows of the branches, as JSON text; empty where there can be none."""
+    """The view of the branches as JSON text; empty if there can be none."""
 
     _tree: Branches | None = None
     _draft: str | None = None
-    """A text that a page wrote and that is no program yet."""
+    """An edited text that is not a valid program yet."""
     _bound_to: Callable[[Any], object] | None = None
-    """Told of the program as it was written, each time when an edit changed it."""
+    """Called with the program as written, after each edit that changes it."""
 
     def _show(self, exploration: Exploration) -> None:
-        """Put another program in the place of the one that is shown."""
+        """Replace the program shown."""
         raise NotImplementedError
 
     def _grow(self, exploration: Exploration) -> None:
-        """Begin with one branch."""
+        """Start with one branch."""
         from irscope.report.pages import Branches
 
         self._tree = Branches(exploration)
@@ -49,8 +49,8 @@ class Forking(View):
 
     @property
     def branches(self) -> Branches:
-        """What was tried, the program as it was given first: `e.branches[1].fusion`, `print(e.branches.code(1))`. Raises
-        ArgumentError where an explorer shows no program of this process."""
+        """The branches so far, starting with the program as given: `e.branches[1].fusion`, `print(e.branches.code(1))`. Raises
+        ArgumentError if the explorer does not show a program of this process."""
         if self._tree is None:
             raise ArgumentError("this explorer has no branches", hint="irs.explore(program) has")
         return self._tree
@@ -60,12 +60,12 @@ class Forking(View):
         force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (), distinct: bool | Iterable[str] | None = None,
         channels_last: Iterable[str] = (),
     ) -> Branch:  # fmt: skip
-        """Fuse the program that is shown otherwise, and show that: a branch of the timeline beside the others.
+        """Fuse the program shown with other wishes, as a new branch of the timeline, and show it.
 
-        The arguments are those of `Fusion.what_if`: merges to forbid or force, another policy, ops to leave to the library,
-        inputs that share no memory or lie with their channels last; with a `step` of the history, what was merged up to it
-        stays. `e.compare_branches()` sets side by side what the branches cost, `e.branch = 0` shows the first again. What
-        would be wrong is not done, and the branch's `refused` says why.
+        Takes the arguments of `Fusion.what_if`: merges to forbid or force, another policy, ops to leave to the library,
+        inputs that share no memory or are in channels-last layout. With a `step` of the history, merges up to that step are
+        kept. `e.compare_branches()` compares the costs of the branches; `e.branch = 0` returns to the first. Merges that
+        would be wrong are not done, and the branch's `refused` says why.
         """
         given = {
             "step": step, "policy": policy, "forbid": list(forbid), "force": list(force), "opaque": opaque, "distinct": distinct,
@@ -76,9 +76,9 @@ class Forking(View):
         return made
 
     def edit(self, text: str) -> Branch:
-        """Put another text in the place of the program as it was written: an edited branch, which a further edit changes.
+        """Replace the text of the program as written: creates an edited branch, which further edits update.
 
-        Raises ParseError or VerifyError, after which everything is as it was.
+        Raises ParseError or VerifyError, and then changes nothing.
         """
         made = self.branches.edited(self.branch, text)
         index = self.branches.index_of(made)
@@ -91,14 +91,14 @@ class Forking(View):
         return made
 
     def edits_into(self, told: Callable[[Any], object] | None = None) -> None:
-        """Begin with the editor open; `told` is called with each graph that is written."""
+        """Start with the editor open; `told` is called with each edited graph."""
         self._bound_to, self.branches.edits = told, True
         self._tell()
 
     def compare_branches(self, *args: Any, measure: bool | None = None, seconds: float = 2.0) -> pd.DataFrame:
-        """What each branch costs: kernels, library calls, bytes, and their time at 20 GB/s.
+        """The cost of each branch: kernels, library calls, bytes, and their time at 20 GB/s.
 
-        With arguments, or with `measure=True` those that `explore` was given, a call of each is timed too, all in turn.
+        With arguments, or with `measure=True` and those given to `explore`, a call of each is timed as well, alternating.
         """
         if args or measure:
             self.branches.measure(*args, seconds=seconds)
@@ -107,7 +107,7 @@ class Forking(View):
 
     @traitlets.validate("branch")  # type: ignore[untyped-decorator]
     def _branch_of(self, proposal: Mapping[str, Any]) -> int:
-        """Raises ArgumentError for a branch that there is not."""
+        """Raises ArgumentError for an unknown branch."""
         return self.branches.index_of(proposal["value"])
 
     @traitlets.observe("branch")  # type: ignore[untyped-decorator]
@@ -116,13 +116,13 @@ class Forking(View):
         self._tell()
 
     def _tell(self) -> None:
-        """Let the page know of the branches."""
+        """Send the branches to the page."""
         self.branches_view = in_script(self.branches.view(self.branch)).encode()
 
-    # -- what a page asks -------------------------------------------------------------------------------------------------
+    # -- requests of the page -------------------------------------------------------------------------------------------------
 
     def _branch_questions(self) -> dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]]:
-        """The questions of a page about branches, by their kind."""
+        """The handlers of a page's requests about branches, by kind."""
         return {
             "what_if": self._asked_what_if, "branch": self._asked_branch, "measure_branches": self._asked_measure,
             "branch_diff": self._asked_diff, "edit": self._asked_edit,
@@ -159,6 +159,6 @@ class Forking(View):
         return {"trouble": None}
 
     def _written(self) -> str:
-        """What was written last and is no program yet, or else the program as it was written."""
+        """The last edited text if it is not a valid program yet, otherwise the program as written."""
         shown = self.branches[self.branch]
         return self._draft or shown.text or str(shown.fusion.original)

@@ -1,4 +1,4 @@
-"""What the views of a notebook share: the selection and the front end's code, in widgets that are never displayed."""
+"""Widgets that are never displayed: the selection and the front end's code, shared by the views of a notebook."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ export default { async render(props) {
     for (const name of ["view", "measured", "branches_view"]) model.set(name, empty, { silent: true });
 } };
 """
-"""The code that a view carries itself: it fetches the bundle from the runtime, once a page. When it is closed it is emptied, and of
-what it was before too: a channel of Lab to the kernel holds it as long as that lives."""
+"""The code in each view: it fetches the bundle from the runtime, once per page. A closed view is emptied, including earlier
+values, because Lab's channel to the kernel keeps it alive."""
 
 
 class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
-    """A widget that takes its layout with it: that is a widget too, which ipywidgets would keep in the kernel and in the page."""
+    """A widget that closes its layout with itself; ipywidgets would keep that widget in the kernel and in the page."""
 
     _own_layout: Any = None
-    """None also where making the widget failed, and Python closes it."""
+    """None if constructing the widget failed and Python closes it."""
 
     def __init__(self, *args: Any, **traits: Any) -> None:
         super().__init__(*args, **traits)
         self._own_layout = None if "layout" in traits else self.layout
 
     def close(self) -> None:
-        """Take the widget out of the page and out of the kernel."""
+        """Remove the widget from the page and from the kernel."""
         super().close()
         if self._own_layout is not None:
             self._own_layout.close()
 
 
 class View(_Widget):
-    """What is drawn in a page: it shows what Python gave it, and the page cannot put other things in that place."""
+    """A widget drawn in a page. The page cannot replace the objects that Python gave it."""
 
     _esm = STUB
     runtime = anywidget.WidgetTrait().tag(sync=True)
     _given: ClassVar[tuple[str, ...]] = ("runtime",)
-    """What a page says of these is not heard."""
+    """Traits whose changes by the page are ignored."""
 
     def set_state(self, sync_data: Mapping[str, Any]) -> None:
         """Called with what a page says."""
@@ -66,14 +66,13 @@ class View(_Widget):
 
 
 Check = Callable[[Any], Any]
-"""Gives what a value stands for; raises an IrscopeError where it stands for nothing."""
+"""Returns the resolved form of a value; raises an IrscopeError if it is invalid."""
 
 
 class Hub(_Widget):
     """The selection and the step that all views of one program share, in the browser and in Python.
 
-    `checks` are asked about what either is set to; what a page says and the program does not have is answered with what
-    is the case.
+    `checks` validate what either is set to. An invalid value from the page is answered with the current one.
     """
 
     _esm = _HEADLESS
@@ -84,7 +83,7 @@ class Hub(_Widget):
 
     @traitlets.validate("selection", "step")  # type: ignore[untyped-decorator]
     def _checked(self, proposal: Mapping[str, Any]) -> Any:
-        """Raises TraitError, after which traitlets leaves everything as it was."""
+        """Raises TraitError, upon which traitlets changes nothing."""
         check = self.checks.get(proposal["trait"].name)
         try:
             return proposal["value"] if check is None else check(proposal["value"])
@@ -100,13 +99,13 @@ class Hub(_Widget):
                 self.send_state(name)
 
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
-    """Ids of the selected values and nodes, in the order in which they were picked."""
+    """Ids of the selected values and nodes, in the order of selection."""
     step = traitlets.Int(0).tag(sync=True)
-    """Which state of the program is shown."""
+    """The state of the program that is shown."""
 
 
 class Runtime(anywidget.AnyWidget):  # type: ignore[misc]
-    """The front end's code. Code is part of a widget's state: without this, ten views would carry it ten times."""
+    """The front end's code. Code is part of a widget's state: without this, ten views would hold ten copies."""
 
     _esm = _HEADLESS
     code = traitlets.Unicode().tag(sync=True)
@@ -115,7 +114,7 @@ class Runtime(anywidget.AnyWidget):  # type: ignore[misc]
 
     @classmethod
     def shared(cls) -> Runtime:
-        """The one runtime of this kernel; made anew after its widget was closed or the bundle rebuilt."""
+        """The one runtime of this kernel; created again if its widget was closed or the bundle was rebuilt."""
         bundle = front_end()
         known = cls._shared
         if known is None or known.comm is None or known.digest != bundle.digest:

@@ -1,4 +1,4 @@
-"""What an explorer needs of one program: its view, and who answers the questions of its page."""
+"""What an explorer needs from one program: its view, and handlers for the requests of its page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["known_in", "parts_of"]
 
 
 def parts_of(exploration: Exploration) -> dict[str, Any]:
-    """The arguments of an `Explorer` of a program."""
+    """The arguments of an `Explorer` for a program."""
     from irscope.display.html import static_html
     from irscope.report.pages import Inspection, Measurements, ProgramIndex
     from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
@@ -58,7 +58,7 @@ def parts_of(exploration: Exploration) -> dict[str, Any]:
 
 
 def known_in(after: Exploration, before: Exploration, id: int) -> int | None:
-    """The id of a record in another program: its own, or that of what is called so there; None if nothing is."""
+    """The id of a record in another program: its own, or that of a record of the same name there; otherwise None."""
     if id in after.records or id in after.gone:
         return id
     record = next(iter(before.records_of([id])), None)

@@ -1,4 +1,4 @@
-"""A quiz in a notebook cell: the question of the moment beside the views of its program."""
+"""A quiz in a notebook cell: the current question beside the views of its program."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from irscope.widgets.hub import View
 try:
     import anywidget
     import traitlets
-except ImportError as error:  # pragma: no cover - the hub has raised it already
+except ImportError as error:  # pragma: no cover - the hub raises first
     raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to ask in a notebook") from None
 
 __all__ = ["Asked", "QuizView"]
 
 
 class Asked(Protocol):
-    """What is asked, by numbers of questions."""
+    """The questions of a quiz, by number."""
 
     def explorer(self, number: int) -> Explorer:
-        """The views of a question's program, the same ones each time."""
+        """The views of a question's program, the same object each time."""
 
     def card(self, number: int) -> CardView:
-        """A question as it stands."""
+        """The current state of a question."""
 
     def answer(self, number: int, picks: Sequence[str]) -> None:
-        """Takes an answer; raises an IrscopeError for one that is none."""
+        """Record an answer; raises an IrscopeError if it is not one of the options."""
 
     def mimebundle(self) -> dict[str, Any]:
-        """What is kept in the notebook: the questions, and the answers so far."""
+        """The saved output: the questions, and the answers so far."""
 
 
 class QuizView(View):
-    """One question at a time. The page picks and asks to go on; what is right is known to Python alone, until it was answered."""
+    """Shows one question at a time. The page sends picks; only Python knows the right answer until the user has answered."""
 
     _given = ("runtime", "explorer", "card")
     explorer = anywidget.WidgetTrait().tag(sync=True)
@@ -63,12 +63,12 @@ class QuizView(View):
             self.card = self._card()
 
     def refresh(self) -> None:
-        """Show what was answered since, in the views and in what the notebook keeps."""
+        """Update the views and the saved output with new answers."""
         self.card = self._card()
         self._update()
 
     def _heard(self, _widget: Any, message: Any, _buffers: Any) -> None:
-        """A message of the page. A bad one is answered with what is wrong about it: a view must outlive it."""
+        """Handle a message of the page. A bad message is answered with its error: a view must survive it."""
         try:
             if message["kind"] == "answer":
                 self._asked.answer(self.number, [str(pick) for pick in message["picks"]])

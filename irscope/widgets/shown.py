@@ -1,4 +1,4 @@
-"""Which results show themselves as widgets when a cell ends with them. Importing this imports no widget."""
+"""Results displayed as widgets when a cell ends with them. Importing this module imports no widget."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["register"]
 
 
 def register(shell: Any) -> None:
-    """Teach an IPython shell to show a History as a timeline."""
+    """Register the timeline as the display of a History in an IPython shell."""
     shell.display_formatter.ipython_display_formatter.for_type_by_name(
         "irscope.transforms.history", "History", _history
     )
 
 
 def _history(history: Any) -> None:
-    """Display the timeline of a history, or its picture and text where there are no widgets."""
+    """Display the timeline of a history, or its picture and text without widgets."""
     from IPython.display import display
 
     from irscope.errors import MissingExtra

@@ -14,14 +14,14 @@ from irscope.widgets.hub import View
 try:
     import anywidget
     import traitlets
-except ImportError as error:  # pragma: no cover - the hub has raised it already
+except ImportError as error:  # pragma: no cover - the hub raises first
     raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to tell a story in a notebook") from None
 
 __all__ = ["StoryWidget", "Told"]
 
 
 class Told(Protocol):
-    """What is told, and changed by the bar."""
+    """A story that the bar shows and changes."""
 
     def view(self) -> StoryView: ...
     def add(
@@ -43,7 +43,7 @@ class Told(Protocol):
 
 
 class StoryWidget(View):
-    """The page asks for changes, Python makes them; `story` is what is told now, as JSON text."""
+    """The page requests changes and Python makes them; `story` is the current story as JSON text."""
 
     _given = ("runtime", "explorer", "story")
     explorer = anywidget.WidgetTrait().tag(sync=True)
@@ -56,12 +56,12 @@ class StoryWidget(View):
         self.on_msg(self._heard)
 
     def refresh(self) -> None:
-        """Show the story as it is now, in the bar and in what the notebook keeps."""
+        """Update the bar and the saved output with the current story."""
         self.story = in_script(self._told.view()).encode()
         self._update()
 
     def _heard(self, _widget: Any, message: Any, _buffers: Any) -> None:
-        """A message of the bar. A bad one is answered with what is wrong about it."""
+        """Handle a message of the bar. A bad message is answered with its error."""
         try:
             self._change(message)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""A survey of many models in one cell: choose a class, choose one of its members, open the model with that group selected."""
+"""A survey of many models in one cell: choose a class and a member, and open its model with that group selected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEMBERS: Final = 300
 
 
 def survey_box(survey: Any, overview: str) -> Any:
-    """The overview, and below it two lists and a button; `survey` has `.classes`, `.groups` and `.explore(model, group)`."""
+    """The overview above two lists and a button; `survey` has `.classes`, `.groups` and `.explore(model, group)`."""
     from IPython.display import display
 
     def label(row: Any) -> str:

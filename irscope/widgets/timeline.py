@@ -14,13 +14,13 @@ __all__ = ["Timeline"]
 class Timeline(Explorer):
     """The steps of a history. `step` is the state that is shown, in all views and in Python.
 
-    What follows the step: the text (joined lines with the bar of their part; the names that a line had before its group
-    was one; lines that passes removed, struck out once they are gone; values that need no memory any more, dotted), the
-    graph (the colour of each part, groups as frames until they are whole), and for the selected value what may share
-    memory with it. With a kernel that comes from the alias db of that state's own graph; a page without one has it stored
-    for the last state and for those before passes that changed it (merges change no alias set). What does not follow: the
-    graph keeps the boxes of the last state, those that are not made yet faint, and shows no box for what is gone; kernels,
-    classes and remarks are about the last state.
+    The step determines the text (merged lines have the bar of their part; lines keep the names they had before grouping;
+    lines that passes removed are struck out once they are gone; values that no longer need memory are dotted), the graph
+    (the colour of each part; groups are frames until they are complete), and the alias set of the selected value. With a
+    kernel the alias set comes from the alias db of that state's graph; a page without one has it for the last state and
+    for those before passes that changed it (merges change no alias set). The boxes of the graph are always those of the
+    last state, faint before they are created; removed nodes have no box. Kernels, classes and remarks are about the last
+    state.
     """
 
     _overview = ""

@@ -1,1 +1,1 @@
-"""Which pictures are drawn from parts, without a layout: byte maps, memory plans, profiles."""
+"""Which pictures need no graph layout? Byte maps, memory plans, profiles."""

@@ -1,4 +1,4 @@
-"""Buffers and layouts as pictures: a map of bytes with the views of a buffer drawn to scale, and the axes of a tensor in memory order."""
+"""Pictures of buffers and layouts: the views of a buffer as a byte map to scale, and the axes of a tensor in memory order."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _open(width: float, height: float, title: str) -> str:
 
 
 def buffer_svg(view: BufferView) -> str:
-    """Draw one buffer: a line for each value, indented by how many views lead to it; hatched where it meets another that is no
-    view of it."""
+    """Draw one buffer: a line per value, indented by its depth in the view chain, and hatched where it overlaps an unrelated
+    value."""
     width, top = _LABEL + _MAP + 2 * _EDGE, 40
     height = top + len(view["rows"]) * _ROW + (28 if view["left_out"] else 12)
     parts = [_open(width, height, f"the buffer of {view['root']}")]
@@ -71,7 +71,7 @@ def _short(name: str, depth: int) -> str:
 
 
 def layout_svg(name: str, axes: Sequence[AxisView]) -> str:
-    """Draw the axes of one tensor in memory order, the slowest on the left, coloured by their flags."""
+    """Draw the axes of one tensor in memory order, slowest on the left, coloured by their flags."""
     box, gap = 104, 8
     width = max(2 * _EDGE + len(axes) * (box + gap), 240)
     parts = [_open(width, 92, f"the layout of {name}"), f'<text x="{_EDGE}" y="18">{in_markup(name)}: axes in memory order</text>']

@@ -1,7 +1,7 @@
-"""A memory plan as SVG, addresses by time, for light pages and dark ones: it needs no script, no font and no network.
+"""A memory plan as SVG, addresses over time, for light and dark pages; needs no script, font or network.
 
-Each memory is a rectangle: as wide as it lives, as high as it is large. The dashed line is the moment of the peak; what is
-needed then has a strong border. Below are the bytes allocated and those needed, moment by moment. Hover tells what a part is.
+Each allocation is a rectangle: its width is its live range, its height its size. The dashed line marks the peak; allocations
+live then have a strong border. Below are the bytes allocated and live at each moment. Hovering describes a part.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WIDTH: Final = 860.0
 _LEFT, _RIGHT, _TOP = 96.0, 14.0, 34.0
 _MAP, _GAP, _CURVE = 300.0, 40.0, 70.0
 _LEAST: Final = 0.6
-"""A rectangle is at least so many pixels high and wide."""
+"""The least height and width of a rectangle, in pixels."""
 
 
 def memory_svg(view: MemoryView) -> str:
@@ -68,7 +68,7 @@ def _bar(bar: MemoryBar, across: float, top: float) -> str:
     x, width = _LEFT + bar["start"] * across, max((bar["end"] - bar["start"] + 1) * across - 0.4, _LEAST)
     y, height = _y(bar["low"] + bar["bytes"], top), max(_MAP * bar["bytes"] / top, _LEAST)
     colour = PALETTE.get(bar["category"], PALETTE["other"])
-    strong = bar["at_peak"] and height > 3  # a border would hide what is thin
+    strong = bar["at_peak"] and height > 3  # a border would hide a thin rectangle
     line = "" if strong else f";stroke:{colour}"
     text = ""
     if height > 12 and width > 7 * len(bar["label"]) + 6:
@@ -80,7 +80,7 @@ def _bar(bar: MemoryBar, across: float, top: float) -> str:
 
 
 def _curves(view: MemoryView, across: float) -> list[str]:
-    """Bytes needed and bytes allocated, as steps."""
+    """Bytes live and bytes allocated, as step functions."""
     bottom = _TOP + _MAP + _GAP + _CURVE
     most = max(view["peak"], view["lower_bound"], 1)
     needed = _steps(view["needed"], view["moments"], across, bottom, most)

@@ -1,7 +1,7 @@
-"""The pictures of a profile as SVG, for light pages and dark ones: each needs no script, no font and no network.
+"""The pictures of a profile as SVG, for light and dark pages; none needs a script, font or network.
 
-Colours are classes of one style sheet that each picture carries; a reader who prefers dark pages gets the dark ones. Hover
-tells what a part is.
+Colours are classes of a style sheet included in each picture, which follows the reader's preferred colour scheme. Hovering
+describes a part.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from irscope.report.words import byte_count, duration
 __all__ = ["before_after_svg", "heat_svg", "icicle_svg", "nodes_svg", "roofline_svg", "timeline_svg"]
 
 _HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
-"""From cold to hot; text on them is dark but on the last two."""
+"""From cold to hot; text on them is dark except on the last two."""
 _ROW: Final = 18
 _WHISKER: Final = 1.3
-"""Where whiskers end, in lengths of the longest bar: one disturbed run must not squeeze all bars."""
+"""The limit of whiskers, relative to the longest bar: one disturbed run must not squeeze all bars."""
 
 
 def _heat(share: float, most: float) -> tuple[str, bool]:
@@ -36,7 +36,7 @@ def _heat(share: float, most: float) -> tuple[str, bool]:
 
 
 def nodes_svg(way: TimedWay) -> str:
-    """The twelve slowest nodes as bars: median, quartiles, share, and how near they are to what the machine allows."""
+    """The twelve slowest nodes as bars: median, quartiles, share, and distance from the roofline."""
     nodes = way["nodes"][:12]
     longest = _WHISKER * max((node["ms"] for node in nodes), default=1.0) or 1.0
     left, bars = 330.0, 250.0
@@ -63,7 +63,7 @@ def _limits(node: TimedNode) -> tuple[tuple[float, float | None], ...]:
 
 
 def heat_svg(lines: Sequence[HeatLine]) -> str:
-    """The first forty source lines, each on the colour of its time."""
+    """The first forty source lines, coloured by time."""
     shown = lines[:40]
     hottest = max((line["share"] for line in shown), default=1.0)
     parts = [_legend(hottest)]
@@ -117,7 +117,7 @@ def icicle_svg(way: TimedWay) -> str:
 
 
 def timeline_svg(way: TimedWay) -> str:
-    """One run: its instructions in lanes, and the memory alive below."""
+    """One run: its instructions in lanes, and live memory below."""
     spans, memory = way["spans"], way["memory"]
     end = max((span["start"] + span["duration"] for span in spans), default=0.0) or way["ms"] or 1.0
     lanes = list(dict.fromkeys(span["lane"] for span in spans)) or ["host"]
@@ -157,7 +157,7 @@ def timeline_svg(way: TimedWay) -> str:
 
 
 def roofline_svg(view: ProfileView) -> str:
-    """Arithmetic a second over arithmetic a byte: a mark for each node, under what the machine allows; empty without limits."""
+    """The roofline: operations per second over operations per byte, a mark for each node; empty if the machine's limits are unknown."""
     way = view["ways"][-1]
     marks, bandwidth, peak = way["marks"], view["bandwidth"], view["peak"]
     if not marks or not bandwidth or not peak:
@@ -212,7 +212,7 @@ def roofline_svg(view: ProfileView) -> str:
 
 
 def before_after_svg(groups: Sequence[TimedGroup]) -> str:
-    """The first ten fusion groups: their nodes one by one, and their kernels."""
+    """The first ten fusion groups: the time of their nodes one by one, and of their kernels."""
     shown = groups[:10]
     longest = max((max(group["before"], group["after"]) for group in shown), default=1.0) or 1.0
     parts = [

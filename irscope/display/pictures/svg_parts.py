@@ -1,6 +1,6 @@
-"""The parts that pictures are put together from: text, bars, and the one style sheet that each picture carries.
+"""The parts of pictures: text, bars, and the style sheet that each picture includes.
 
-Colours are classes of that sheet; a reader who prefers dark pages gets the dark ones. Hover tells what a part is.
+Colours are classes of that sheet, which follows the reader's preferred colour scheme. Hovering describes a part.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _STYLE: Final = (
     ".s{fill:#ff8a80}.g{stroke:#3f4650}.l,.w{stroke:#e5e7eb}.f{fill:#2f7d78;stroke:#72b7b2}.x{stroke:#1e1e1e}.e{fill:#4b5563}}"
 )
 WIDTH: Final = 860
-"""Of a picture, in pixels, unless it says otherwise."""
+"""The default width of a picture, in pixels."""
 
 
 def picture(height: float, parts: Sequence[str], label: str, width: float = WIDTH) -> str:
-    """The picture of some parts; `label` is for readers who do not see it. With links in it, it is a group of them."""
+    """A picture of these parts, with `label` for screen readers. Its role is a group if it contains links."""
     role = "group" if any("<a " in part for part in parts) else "img"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -34,7 +34,7 @@ def picture(height: float, parts: Sequence[str], label: str, width: float = WIDT
 
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "", style: str = "") -> str:
-    """A line of text; `kind` and `anchor` are those of the style sheet and of SVG."""
+    """A line of text; `kind` is a class of the style sheet, `anchor` is SVG's."""
     more = (f' class="{kind}"' if kind else "") + (f' text-anchor="{anchor}"' if anchor else "")
     return f'<text x="{x:.1f}" y="{y:.1f}"{more}{f" style={chr(34)}{style}{chr(34)}" if style else ""}>{in_markup(words)}</text>'
 
@@ -47,6 +47,6 @@ def rect(x: float, y: float, width: float, height: float, kind: str, title: str 
 
 
 def cut(words: str, width: float, letter: float = 6.1) -> str:
-    """As much of a text as is so many pixels wide."""
+    """The text, cut to a width in pixels."""
     most = int(width / letter)
     return words if len(words) <= most else words[: max(most - 1, 0)] + "…" if most > 2 else ""

@@ -1,4 +1,4 @@
-"""Which boxes does a program have, and which stands inside which?"""
+"""Which boxes does a program have, and how are they nested?"""
 
 import lazy_loader
 

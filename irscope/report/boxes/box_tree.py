@@ -1,9 +1,8 @@
 """The boxes of a program as a tree: ops inside fusion groups and blocks, inside the modules of the user's model.
 
-Boxes are numbered so that what is inside a box follows it: the inside of box `k` is `k + 1 … end[k] - 1`. A module with a
-single thing in it is no box of its own; modules that repeat each other stand in one box together; and where more than
-`MOST_SIDE_BY_SIDE` boxes would stand side by side, stretches of the program hold them, so that no level of any program is
-large. Records are numbers here; `box` makes what a view shows of one.
+Boxes are numbered in preorder: the inside of box `k` is `k + 1 … end[k] - 1`. A module with a single child gets no box;
+repeated modules share one box; and where a level would have more than `MOST_SIDE_BY_SIDE` boxes, they are grouped into
+stretches of the program, so that no level is large. Records are numbers here; `box` builds the view of one.
 """
 
 from __future__ import annotations
@@ -28,33 +27,33 @@ from irscope.report.words import plural, short_type
 __all__ = ["MOST_SIDE_BY_SIDE", "BoxTree", "writes_memory"]
 
 MOST_SIDE_BY_SIDE = 120
-"""Boxes of one level; more are held by stretches."""
+"""The most boxes of one level; more are grouped into stretches."""
 _PARTS = 24
-"""Stretches that a long level is cut into, or so."""
+"""The approximate number of stretches that a long level is cut into."""
 _MANY_ENDS = 12
-"""More inputs, or results, than these stand in one box."""
+"""More inputs, or results, than this share one box."""
 _MOST_LOOSE = 8
-"""More ops than these in a row, among modules, stand in one box."""
+"""Longer runs of ops between modules share one box."""
 _LONGEST_LABEL = 400
 _MOST_TYPES = 8
 _RESULT = -(2**40)
-"""Boxes of results have ids below this one; those of modules, stretches and repeats lie above it."""
+"""Boxes of results have ids below this one; ids of modules, stretches and repeats are negative and above it."""
 
 
 @dataclass(frozen=True)
 class _Holder:
-    """A box that stands for no record."""
+    """A box that does not represent a record."""
 
     kind: BoxKind
     label: str
     detail: str = ""
     copies: int = 0
     path: str = ""
-    """Of the module that it is a box for, even if that holds nothing but repeats."""
+    """The path of its module, even if that contains only repeats."""
 
 
 class BoxTree:
-    """The boxes of one graph; `classes` numbers the equivalence class of a node."""
+    """The boxes of one graph; `classes` gives the number of a node's equivalence class."""
 
     def __init__(self, graph: Graph, classes: Mapping[Node, int] | None = None) -> None:
         self.graph = graph
@@ -66,17 +65,17 @@ class BoxTree:
         self.kinds: list[BoxKind] = [draft.kinds[k] for k in order]
         self.ids = [draft.ids[k] for k in order]
         self.parent = np.array(parent, np.int64)
-        """The box around each; -1 at the top."""
+        """The parent of each box; -1 at the top."""
         self.end = _ends(parent)
         self.number = {id: k for k, id in enumerate(self.ids)}
-        """By id."""
+        """Box numbers by id."""
         place = np.full(len(draft.parent), -1, np.int64)
         place[order] = np.arange(len(order))
         self._home = draft.home
         self._scopes = draft.scopes
         self._place = place
         self.sources, self.targets, self.values = draft.edges(place)
-        """The edges: box that makes, box that reads, id of the value."""
+        """The edges: producing box, using box, id of the value."""
         is_op = np.fromiter((kind == "op" for kind in self.kinds), bool, len(order))
         self._ops_before = np.concatenate([[0], np.cumsum(is_op)])
 
@@ -84,7 +83,7 @@ class BoxTree:
         return len(self.ids)
 
     def children(self, box: int) -> Iterator[int]:
-        """The boxes directly in a box, in program order; of -1 the outermost."""
+        """The direct children of a box, in program order; those of -1 are the outermost."""
         inner = box + 1
         last = len(self) if box < 0 else int(self.end[box])
         while inner < last:
@@ -92,20 +91,20 @@ class BoxTree:
             inner = int(self.end[inner])
 
     def is_holder(self, box: int) -> bool:
-        """Whether there are boxes in a box."""
+        """Whether a box contains boxes."""
         return int(self.end[box]) > box + 1
 
     def home(self, value: Value) -> int:
-        """The box that makes a value; -1 where the text alone shows it."""
+        """The box that produces a value; -1 if only the text shows it."""
         raw = self._home.get(value, -1)
         return int(self._place[raw]) if raw >= 0 else -1
 
     def ops_in(self, box: int) -> int:
-        """How many ops are in a box, or that it is one."""
+        """The number of ops in a box; 1 for the box of an op."""
         return int(self._ops_before[self.end[box]] - self._ops_before[box])
 
     def box(self, number: int) -> Box:
-        """What a view shows of a box."""
+        """The view of a box."""
         subject, kind = self.subjects[number], self.kinds[number]
         around = int(self.parent[number])
         made = Box(
@@ -139,12 +138,12 @@ class BoxTree:
 
     @cached_property
     def modules(self) -> tuple[ModuleText, Mapping[str, Sequence[Node]]]:
-        """The nodes of each module by its path; those of modules that are alike correspond in their order."""
+        """The nodes of each module by path; nodes of equal modules correspond by position."""
         text = ModuleText(self.graph, self._scopes)
         return text, text.by_path()
 
     def members(self, number: int) -> dict[int, str]:
-        """The boxes of the modules that a box of repeats holds, with their paths; those in stretches of a long list too."""
+        """The boxes of the modules in a box of repeats, mapped to their paths, including those inside stretches."""
         found: dict[int, str] = {}
         waiting = list(self.children(number))[::-1]
         while waiting:
@@ -158,11 +157,11 @@ class BoxTree:
 
     @cached_property
     def lines(self) -> Mapping[int, int]:
-        """The line of the text that prints each node, by its id; lines count from 0."""
+        """The line that prints each node, by id; lines count from 0."""
         return node_lines(self.graph)
 
     def lines_of(self, number: int) -> tuple[int, int] | None:
-        """The first and the last line of the nodes in a box; None where it holds none."""
+        """The first and last line of the nodes in a box; None if it has none."""
         inside = range(number, int(self.end[number]))
         first = next((k for k in inside if isinstance(self.subjects[k], Node)), None)
         if first is None:
@@ -183,14 +182,14 @@ class BoxTree:
 
 
 def writes_memory(graph: Graph, node: Node) -> bool:
-    """Whether a node writes in place; a batch norm does only when it trains."""
+    """Whether a node writes in place; a batch norm does so only in training mode."""
     if node.blocks:
         return False
     return effect_of(node) == "in-place" and effect_of(node, constant_arguments(graph, node)) == "in-place"
 
 
 def _ends(parent: Sequence[int]) -> np.ndarray:
-    """For boxes that follow what is around them, where the inside of each ends."""
+    """For boxes in preorder, the end of the inside of each."""
     size = [1] * len(parent)
     for box in range(len(parent) - 1, -1, -1):
         if parent[box] >= 0:
@@ -200,7 +199,7 @@ def _ends(parent: Sequence[int]) -> np.ndarray:
 
 @dataclass
 class _Draft:
-    """Boxes in the order in which they are found, each after what is around it; then arranged into their final order."""
+    """Boxes in the order of discovery, parents first; `arranged` computes their final order."""
 
     graph: Graph
     parent: list[int] = field(default_factory=list)
@@ -208,19 +207,19 @@ class _Draft:
     subjects: list[Node | Value | _Holder] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
     home: dict[Value, int] = field(default_factory=dict)
-    """Which box makes each value."""
+    """The box that produces each value."""
     quiet: set[Node] = field(default_factory=set)
     sources: list[int] = field(default_factory=list)
     targets: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
-    """Of each edge: the box that makes a value, the box that reads it, and the id of the value."""
+    """For each edge: the producing box, the using box, and the id of the value."""
     scopes: Mapping[Node, str] = field(default_factory=dict)
-    """What takes the place of scopes in a program that has none."""
+    """Substitute scopes for a program without scopes."""
     holders: int = 0
     has_modules: bool = False
 
     def draw(self) -> None:
-        """Make a box for every input, every node that is not quiet, every module around them, and every result."""
+        """Create a box for each input, each node that is not quiet, each module around them, and each result."""
         graph, home = self.graph, self.home
         self.quiet = quiet = quiet_nodes(graph)
         self.scopes = unmarked_repeats(graph)
@@ -284,7 +283,7 @@ class _Draft:
         return self._add(holder, holder.kind, -self.holders, around)
 
     def _read(self, values: Sequence[Value]) -> Collection[Value]:
-        """The values with a box that these are or hold. Each quiet list has one reader, so all reads together are linear."""
+        """The values with boxes among these or inside their lists. Each quiet list has one user, so all calls together are linear."""
         home = self.home
         if None not in map(home.get, values):
             return values if len(values) < 2 else dict.fromkeys(values)
@@ -302,14 +301,14 @@ class _Draft:
         return found
 
     def edges(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """From the box that makes each value to each box that reads it, through quiet lists; what a block hands back without
-        having made it goes to the node that holds the block."""
+        """The edges from the producing box of each value to each using box, through quiet lists. A value that a block returns
+        without producing it has an edge to the node that holds the block."""
         ends = place[np.array(self.sources, np.int64)], place[np.array(self.targets, np.int64)]
         shown = (ends[0] >= 0) & (ends[1] >= 0)
         return ends[0][shown], ends[1][shown], np.array(self.read, np.int64)[shown]
 
     def arranged(self) -> tuple[list[int], list[int]]:
-        """The boxes outer before inner, and the place in that order of what is around each."""
+        """The boxes in preorder, and the position of each parent in that order."""
         inside = self._inside()
         for kind in ("input", "output"):
             self._gather(kind, inside)
@@ -332,7 +331,7 @@ class _Draft:
         return order, parents
 
     def _gather(self, kind: BoxKind, inside: dict[int, list[int]]) -> None:
-        """Put the inputs, or the results, into one box where they are many."""
+        """Group the inputs, or the results, into one box if they are many."""
         held = [box for box in inside[-1] if self.kinds[box] == kind]
         if len(held) > _MANY_ENDS:
             gathered = self._hold(_Holder("stretch", ""), -1)
@@ -341,8 +340,8 @@ class _Draft:
             inside[-1] = [gathered, *rest] if kind == "input" else [*rest, gathered]
 
     def _gather_loose(self, around: int, inside: dict[int, list[int]]) -> None:
-        """Put long runs of ops that stand among modules into boxes: what a forward does between its modules. An op that is
-        all of a module stays out."""
+        """Group long runs of ops between modules into boxes: the code of a forward between its submodules. An op that is the
+        whole of a module stays out."""
         level = inside[around]
         if len(level) <= _MOST_LOOSE or not any(self.kinds[box] in ("module", "repeat") for box in level):
             return
@@ -363,7 +362,7 @@ class _Draft:
         inside[around] = arranged
 
     def _inside(self) -> dict[int, list[int]]:
-        """The boxes in each box, without modules that hold fewer than two things."""
+        """The children of each box, without modules that have fewer than two children."""
         count = [0] * len(self.parent)
         for around in self.parent:
             if around >= 0:
@@ -379,7 +378,7 @@ class _Draft:
         return inside
 
     def _fold_repeats(self, inside: dict[int, list[int]]) -> None:
-        """Put runs of modules that are alike into a box of their own."""
+        """Group runs of equal modules into one box each."""
         calls: dict[str, int] = {}
         for box, kind in enumerate(self.kinds):
             if kind == "module":
@@ -398,7 +397,7 @@ class _Draft:
             start = len(self._path(around)) if around >= 0 else 0
             told, other = [path[start:] for path in paths], known.get(twin.get(around, around))
             if other is not None and other[0] == told:
-                runs = other[1]  # what is around them is the same in all, constants and types too
+                runs = other[1]  # the enclosing modules are equal, constants and types included
             else:
                 runs = runs_of(paths, nodes, text) if len(modules) >= FEWEST else []
             known[around] = told, runs
@@ -418,7 +417,7 @@ class _Draft:
         differ = f"{plural(holes, 'constant or type', 'constants or types')} differ" if holes > 1 else "one constant or type differs"
         label = shortened(told_range([self._path(box) for box in members]), _LONGEST_LABEL)
         told = _Holder("repeat", label, differ if holes else "alike", len(members))
-        if around >= 0 and len(members) == len(inside[around]):  # a list of layers: its own box is the one for all of them
+        if around >= 0 and len(members) == len(inside[around]):  # a list of layers: its box becomes the box of the run
             self.subjects[around], self.kinds[around] = replace(told, path=self._path(around)), "repeat"
             return
         folded = self._hold(told, around)
@@ -429,7 +428,7 @@ class _Draft:
         inside[folded] = members
 
     def _cut(self, around: int, inside: dict[int, list[int]]) -> None:
-        """Put the boxes of a long level into stretches, and those into longer ones."""
+        """Group the boxes of a long level into stretches, recursively."""
         whole = inside[around]
         before = [box for box in whole if self.kinds[box] == "input"]
         after = [box for box in whole if self.kinds[box] == "output"]
@@ -447,7 +446,7 @@ class _Draft:
 
 
 def _all_inputs(node: Node) -> list[Value]:
-    """What a node reads, and what the nodes in its blocks read."""
+    """The inputs of a node and of the nodes in its blocks."""
     found: list[Value] = []
     waiting = [node]
     while waiting:

@@ -1,7 +1,7 @@
-"""Which edges are drawn inside which box.
+"""The edges drawn inside each box.
 
-An edge between two boxes belongs to the innermost box around both and there joins the two children that hold its ends;
-equal ones become one. The edges of all levels are found together, a step of nesting at a time.
+An edge between two boxes belongs to the innermost box around both, where it connects the two children that contain its
+ends; equal edges are merged. The edges of all levels are computed together, one nesting depth at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from irscope.report.view_models import Edge
 __all__ = ["Levels"]
 
 _MOST_VALUES = 12
-"""Values that are told of one drawn edge."""
+"""The most values listed for one drawn edge."""
 
 
 class Levels:
@@ -26,11 +26,11 @@ class Levels:
         self._tree = tree
         a, b, values = tree.sources, tree.targets, tree.values
         self.reads = np.zeros(len(tree), bool)
-        """Boxes that read something from outside of the box around them."""
+        """Boxes that use a value from outside their parent."""
         self.feeds = np.zeros(len(tree), bool)
-        """Boxes that make something read outside of the box around them."""
+        """Boxes that produce a value used outside their parent."""
         depth = _depths(tree.parent)
-        parent = np.append(tree.parent, -1)  # so that the top, -1, is its own parent
+        parent = np.append(tree.parent, -1)  # makes the top, -1, its own parent
         holds = np.zeros(len(a), bool)
         while (deeper := depth[a] > depth[b]).any():
             self.feeds[a[deeper]] = True
@@ -49,7 +49,7 @@ class Levels:
         self._a, self._b, self._values, self._level = a[order], b[order], values[order], level[order]
 
     def edges_in(self, box: int) -> Iterator[Edge]:
-        """The edges between the children of a box, -1 for the outermost ones; a few values of each."""
+        """The edges between the children of a box (-1: the outermost), each with a few of its values."""
         first, last = np.searchsorted(self._level, [box, box + 1])
         ids = self._tree.ids
         before, told = (-1, -1), 0
@@ -62,7 +62,7 @@ class Levels:
 
 
 def _depths(parent: np.ndarray) -> np.ndarray:
-    """How many boxes are around each; parents come first."""
+    """The nesting depth of each box; parents come first."""
     depth = [0] * len(parent)
     for box, around in enumerate(parent.tolist()):
         if around >= 0:

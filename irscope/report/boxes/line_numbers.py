@@ -1,4 +1,4 @@
-"""On which line of the text each node stands, without printing it."""
+"""Computes the line of each node in the printed text, without printing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["heading_lines", "line_count", "node_lines"]
 
 
 def heading_lines(graph: Graph) -> int:
-    """Lines before the first node: one for each input, and one at least."""
+    """The number of lines before the first node: one per input, at least one."""
     return max(1, len(graph.inputs))
 
 
 def line_count(graph: Graph, nodes: Iterable[Node]) -> int:
-    """Lines of the whole text; `nodes` are all nodes of the graph.
+    """The number of lines of the whole text; `nodes` are all nodes of the graph.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -27,7 +27,7 @@ def line_count(graph: Graph, nodes: Iterable[Node]) -> int:
 
 
 def node_lines(graph: Graph) -> Mapping[int, int]:
-    """Line of each node by its id, counted from 0, in program order. A block has a line before its nodes and one behind them.
+    """The line of each node by id, counted from 0, in program order. A block has one line before its nodes and one after.
 
     >>> from irscope.ir.text.parser import parse
     >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")

@@ -1,8 +1,8 @@
-"""Which call of which module of the user's model a node is from: by its scope, and by what it reads.
+"""Assigns each node to a call of a module of the user's model, by its scope and its operands.
 
-A module that is called again on what came out of it gets a box for each call: in one box the calls would be a cycle. A node
-may join a call if all it reads was made inside it or before it began. A fusion group stands where its last node is, and
-counts as a part of every module that one of its nodes is from: fusing over the border of two modules takes neither apart.
+A module that is called again on its own output gets a box per call: in one box the calls would form a cycle. A node may join a
+call if all its operands were produced inside it or before it began. A fusion group is placed where its last node is, and counts
+as part of every module that one of its nodes is from, so fusion across modules does not split them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from irscope.ir import Node
 __all__ = ["DEEPEST", "ModuleCalls", "paths_of", "scope_of"]
 
 DEEPEST = 100
-"""Modules inside each other that get boxes of their own."""
+"""The deepest nesting of modules that gets boxes."""
 
 
 def scope_of(node: Node) -> str:
-    """The scope that a node's box stands in: a group's is that of its last node that has one."""
+    """The scope of a node's box; for a group, that of its last node that has one."""
     if node.blocks and node.op.endswith("Group"):
         for inner in reversed(node.blocks[0].nodes):
             if inner.scope and inner.op != "prim::Constant":
@@ -27,7 +27,7 @@ def scope_of(node: Node) -> str:
 
 
 def paths_of(scope: str) -> list[str]:
-    """The paths of a scope and of the modules around it, the outermost first.
+    """The paths of a scope and its enclosing modules, outermost first.
 
     >>> paths_of("net.layers.0")
     ['net', 'net.layers', 'net.layers.0']
@@ -37,30 +37,30 @@ def paths_of(scope: str) -> list[str]:
 
 
 class ModuleCalls:
-    """Finds the box of each node's module, and asks for a new one (`make(path, around)`) when a call begins."""
+    """Finds the box of each node's module, and creates one with `make(path, around)` when a call begins."""
 
     def __init__(self, make: Callable[[str, int], int], parent: list[int]) -> None:
         self._make = make
         self._parent = parent
-        """The box around each box, by number; it grows while boxes are made, and their numbers count up."""
+        """The parent of each box, by number; grows as boxes are created, with increasing numbers."""
         self._latest: dict[tuple[int, str], int] = {}
         self._paths: dict[str, list[str]] = {}
         self._spans: dict[int, set[str]] = {}
-        """The scopes of the nodes of groups that are from several modules."""
+        """The scopes of groups whose nodes are from several modules."""
         self._paths_spanned: dict[int, set[str]] = {}
         self._path_of: dict[int, str] = {}
         self._before = "", -1, -1
-        """The scope that was asked about before, with the outermost and the innermost call that it is in."""
+        """The previous scope, with its outermost and innermost call."""
 
     def box_of(self, scope: str, sources: Iterable[int]) -> int:
-        """The box of a scope for a node that reads what the boxes `sources` make; -1 for the top."""
+        """The box of a scope for a node that uses values of the boxes `sources`; -1 for the top."""
         box = -1
         if not scope:
             return box
         read = list(sources)
         before, outermost, innermost = self._before
         if scope == before and all(source < outermost or self._parent[source] == innermost for source in read):
-            return innermost  # most nodes follow one of their own module, and read what was made in it
+            return innermost  # most nodes follow a node of the same module and use its values
         latest, newest = self._latest, max(read, default=-1)
         for path in self._paths_of(scope):
             call = latest.get((box, path))
@@ -79,13 +79,13 @@ class ModuleCalls:
         return paths
 
     def spans(self, box: int, group: Node) -> None:
-        """Note from which modules the nodes of a group are."""
+        """Record the modules that the nodes of a group are from."""
         scopes = {inner.scope for inner in group.blocks[0].nodes}
         if len(scopes) > 1:
             self._spans[box] = scopes
 
     def _spanned(self, box: int) -> Set[str]:
-        """The modules that the nodes of a group are from, and those around them."""
+        """The modules that the nodes of a group are from, with their enclosing modules."""
         found = self._paths_spanned.get(box)
         if found is None:
             found = self._paths_spanned[box] = {path for scope in self._spans[box] for path in self._paths_of(scope)}

@@ -1,4 +1,4 @@
-"""Which nodes get no box, for the text shows them: constants, work on numbers, and lists that one reader takes apart again."""
+"""Finds nodes without a box, shown by the text alone: constants, number arithmetic, and lists that their only user unpacks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _ALWAYS_SHOWN = frozenset({"prim::Print"})
 
 
 def quiet_nodes(graph: Graph) -> set[Node]:
-    """The nodes of a graph that touch no tensor and no object, and the lists and tuples with one reader.
+    """The nodes of a graph that touch no tensor or object, and the lists and tuples with a single user.
 
-    A list whose elements are asked for or changed by position is a thing of its own, and keeps its box.
+    A list whose elements are read or changed by position keeps its box.
     """
     quiet: set[Node] = set()
     data = _Data()
-    for node in reversed(list(graph.nodes())):  # what is inside a block comes before the node that holds it
+    for node in reversed(list(graph.nodes())):  # the contents of a block come before the node that holds it
         is_number_work = not data.in_any(node.outputs) and not data.in_any(node.inputs)
         if node.blocks:
             is_number_work = is_number_work and all(inner in quiet for block in node.blocks for inner in block.nodes)
@@ -37,7 +37,7 @@ def _takes_apart(user: object) -> bool:
 
 
 class _Data:
-    """Whether values may be or hold tensors or objects; asked once for each type, which many values share."""
+    """Checks whether values may be or contain tensors or objects; cached by type."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Type, bool]] = {}

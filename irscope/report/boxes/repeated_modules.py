@@ -1,10 +1,10 @@
-"""Which modules of a program repeat each other: the layers of a transformer, the blocks of a residual network.
+"""Finds repeated modules of a program: the layers of a transformer, the blocks of a residual network.
 
-Two modules are alike if their nodes, sorted by age (which is program order, whatever passes moved), correspond one to one:
-same op, same block around them, operands that are corresponding nodes, the same outsider at the same places, or constants
-at the same places. That correspondence is the proof; nothing rests on hashes alone, since the encodings are compared as a
-whole. Fusion groups are looked through: a layer whose first op went into a group with the layer before is still a layer.
-Constants and types are kept apart, for they may differ between members; those places are counted and told.
+Two modules are equal if their nodes, sorted by age (program order, whatever passes moved), correspond one to one: same op,
+same enclosing block, and operands that are corresponding nodes, the same outside value at the same positions, or constants at
+the same positions. That correspondence is the proof: encodings are compared in full, not only by hash. Fusion groups are
+transparent: a layer whose first op was fused with the previous layer is still a layer. Constants and types are encoded
+separately, as they may differ between members; the differing positions are counted and reported.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from irscope.report.boxes.quiet_nodes import CONSTANT
 __all__ = ["FEWEST", "ModuleText", "Run", "runs_of", "told_range"]
 
 FEWEST = 3
-"""Members of a run that is worth a box."""
+"""The fewest members of a run that gets a box."""
 _NUMBER = re.compile(r"\d+")
 
 
 Encoding = tuple[tuple[object, ...], tuple[object, ...]]
-"""What makes modules alike, and what may differ between those that are, place by place."""
+"""The part that equal modules share, and the part that may differ between them, position by position."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Sibling modules that are alike."""
+    """Equal sibling modules."""
 
     members: tuple[int, ...]
     """Positions among the siblings."""
     holes: int
-    """In how many places constants or types are not the same in all of them."""
+    """The number of positions where constants or types differ between them."""
 
 
 class ModuleText:
-    """Encodes the nodes of modules, given by their paths, so that equal encodings mean alike modules.
+    """Encodes the nodes of modules, given by path, such that equal encodings mean equal modules.
 
-    `scopes` takes the place of the nodes' own, and says in its order how nodes of alike modules correspond.
+    `scopes` replaces the nodes' own scopes, and its order says how nodes of equal modules correspond.
     """
 
     def __init__(self, graph: Graph, scopes: Mapping[Node, str] | None = None) -> None:
@@ -50,9 +50,9 @@ class ModuleText:
         self._scopes = scopes or None
         self._age = {node: age for age, node in enumerate(scopes)} if scopes else None
         self._meant: dict[Value, Value] = {}
-        """For a value at the border of a group, the same value on the other side, nearer to its maker."""
+        """For a value at the border of a group, the same value on the side of its producer."""
         self._owners: dict[Node, Node] = {}
-        """The If or Loop that each node in one stands in."""
+        """The If or Loop around each node that is inside one."""
         self._types: dict[int, tuple[Type, int]] = {}
         self._numbers: dict[str, int] = {}
 
@@ -76,7 +76,7 @@ class ModuleText:
         return node.scope if self._scopes is None else self._scopes.get(node, "")
 
     def by_path(self) -> dict[str, list[Node]]:
-        """The nodes of each module, those of the modules in it too; they correspond in this order."""
+        """The nodes of each module, including those of its submodules; nodes of equal modules correspond by position."""
         age = self._age
         found: dict[str, list[Node]] = {}
         around: dict[str, list[list[Node]]] = {}
@@ -121,7 +121,7 @@ class ModuleText:
         return tuple(shape), tuple(holes)
 
     def maker_side(self, value: Value) -> Value:
-        """A value at the border of a group as it is called nearest to its maker."""
+        """The value, at the border of a group, on the side of its producer."""
         while value in self._meant:
             value = self._meant[value]
         return value
@@ -140,7 +140,7 @@ class ModuleText:
 
 
 def runs_of(paths: Sequence[str], nodes: Mapping[str, Sequence[Node]], text: ModuleText) -> list[Run]:
-    """The runs among sibling modules, which are given by their paths in program order; each path once."""
+    """The runs among sibling modules, given by path in program order, each path once."""
     runs: list[Run] = []
     start = 0
     while start < len(paths):
@@ -167,7 +167,7 @@ def _alike(places: range, texts: Sequence[Encoding]) -> Iterator[Run]:
 
 
 def told_range(paths: Sequence[str]) -> str:
-    """The paths of a run in one label.
+    """One label for the paths of a run.
 
     >>> told_range(["net.layers.0", "net.layers.1", "net.layers.2"])
     'net.layers.0–2'

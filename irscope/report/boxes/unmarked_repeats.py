@@ -1,8 +1,8 @@
-"""Module paths for programs that name none: what repeats in them, by the regions that deduplication finds unmarked.
+"""Module paths for programs without scopes, derived from the repeated regions that deduplication finds.
 
-Hand-unrolled layers, an exported graph without scopes, a pasted text: their equal parts get paths `region0.0`, `region0.1`, …, and
-from there on stand as the layers of a model do. A region counts if it occurs as often as modules must to be drawn once, and if each
-place of it reads only what was made before it began, for a box that takes part in a circle says nothing.
+Hand-unrolled layers, an exported graph without scopes, a pasted text: their equal parts get paths `region0.0`, `region0.1`, …,
+and are then treated like the layers of a model. A region counts if it occurs as often as modules must to be folded, and if each
+occurrence uses only values produced before it began, because a box in a cycle explains nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from irscope.transforms.dedup.regions import Repeat, find_regions
 __all__ = ["unmarked_repeats"]
 
 _MOST_NODES: Final = 10_000
-"""Of a larger program the first picture would wait for the search, which takes some 30 µs a node."""
+"""The largest program searched: the first picture waits for the search, at about 30 µs per node."""
 
 _FEWEST_OPS: Final = 3
-"""In one place, those in fusion groups too."""
+"""The fewest ops in one occurrence, including those in fusion groups."""
 
 
 def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
-    """The path of each node that is in a repeated region, in an order in which nodes of the places correspond; empty for a program
-    with scopes of its own.
+    """The path of each node in a repeated region, ordered such that nodes of the occurrences correspond; empty for a program that
+    has scopes.
 
     >>> import irscope as irs
     >>> lines = "".join(f"  %t{k} : Float(4) = aten::tanh(%x{k})\\n  %e{k} : Float(4) = aten::exp(%t{k})\\n"
@@ -60,7 +60,7 @@ def _ops(repeat: Repeat) -> int:
 
 
 def _follows_what_it_reads(graph: Graph, repeat: Repeat) -> bool:
-    """Whether all that a place reads from outside was made before its first node, in every place."""
+    """Whether every occurrence uses only outside values that were produced before its first node."""
     position = graph.position
     for at, place in enumerate(repeat.places):
         first = min(position[node] for node in place)
@@ -71,7 +71,7 @@ def _follows_what_it_reads(graph: Graph, repeat: Repeat) -> bool:
 
 
 def _with_inner(place: tuple[Node, ...]) -> Iterator[Node]:
-    """The nodes of a place, each before those of its blocks."""
+    """The nodes of an occurrence, each before those of its blocks."""
     waiting = list(reversed(place))
     while waiting:
         node = waiting.pop()

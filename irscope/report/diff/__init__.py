@@ -1,4 +1,4 @@
-"""What do two programs, or two states of one, have in common, and what not?"""
+"""What do two programs, or two states of one, have in common, and what differs?"""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""Which node of one program is which of another.
+"""Matches the nodes of two programs.
 
-Programs that passes made of one program share ids: a node is itself, and a group is the one with the same members. Others
-are matched by what they compute, from the inputs on: op, attributes, types and operands, the first with the first, the second
-with the second; what is left, by op and printed name. All of it is linear. A match says where to look, and no pass relies on it.
+Programs that passes derived from one program share ids: a node matches itself, and a group the one with the same members. Others
+are matched by what they compute from the inputs: op, attributes, types and operands, equal ones in order of occurrence; the rest
+by op and printed name. Everything is linear. A match is for display only; no pass relies on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ By = Literal["ids", "structure"]
 
 
 def match(first: Graph, second: Graph) -> tuple[dict[Node, Node], By]:
-    """Pairs of nodes, and what they were matched by."""
+    """The pairs of corresponding nodes, and the criterion used."""
     left, right = list(first.nodes()), list(second.nodes())
     pairs: dict[Node, Node] = {}
     common = {node.id for node in left} & {node.id for node in right}
@@ -35,7 +35,7 @@ def match(first: Graph, second: Graph) -> tuple[dict[Node, Node], By]:
 
 
 def _pair(left: Iterable[Node], right: Iterable[Node], pairs: dict[Node, Node], key: Callable[[Node], Hashable]) -> None:
-    """Pair what is not paired yet and has the same key, in order; a key of None pairs with nothing."""
+    """Pair unpaired nodes with equal keys, in order; nodes with the key None stay unpaired."""
     taken = set(pairs.values())
     waiting: dict[Hashable, list[Node]] = {}
     for node in right:
@@ -49,13 +49,13 @@ def _pair(left: Iterable[Node], right: Iterable[Node], pairs: dict[Node, Node], 
 
 
 def _members(node: Node) -> Hashable:
-    """A group by the ids of the nodes in it; constants are copied."""
+    """The key of a group: the ids of its nodes, without constants, which are copies."""
     inside = frozenset(inner.id for block in node.blocks for inner in block.nodes if inner.op != "prim::Constant")
     return inside or None
 
 
 def _computed(graph: Graph) -> dict[Node, Hashable]:
-    """What each node computes, as a number that equal computations share within the process."""
+    """A number per node that is equal for equal computations, within this process."""
     of: dict[Value, Hashable] = {value: ("input", k) for k, value in enumerate(graph.inputs)}
     found: dict[Node, Hashable] = {}
     for node in graph.nodes():

@@ -1,4 +1,4 @@
-"""The difference of two programs: what is kept, what changed and how, what is new and what is gone, in words and side by side."""
+"""The difference of two programs: what is kept, changed (and how), new and gone, in words and side by side."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Change:
     before: Node | None
     after: Node | None
     how: str
-    """What is different, in words; empty for a node that is kept, new or gone."""
+    """The difference in words; empty for a node that is kept, new or gone."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramDiff:
-    """What became of each node between two programs."""
+    """The change of each node between two programs."""
 
     first: Graph
     second: Graph
     matched_by: By
-    """Programs that passes made of one program share ids; others are matched by what they compute."""
+    """Programs derived from one program by passes are matched by id; others by what they compute."""
     changes: tuple[Change, ...]
-    """In the order of the text: what is gone stands where it was."""
+    """In the order of the text; nodes that are gone are where they were."""
 
     def of(self, kind: Kind) -> tuple[Change, ...]:
         """The changes of one kind."""
@@ -48,7 +48,7 @@ class ProgramDiff:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many nodes are kept, changed, new and gone."""
+        """The number of nodes that are kept, changed, new and gone."""
         return {kind: len(self.of(kind)) for kind in ("kept", "changed", "new", "gone")}
 
     @property
@@ -57,7 +57,7 @@ class ProgramDiff:
         return self.counts["kept"] == len(self.changes)
 
     def lines(self) -> Iterator[tuple[Kind, str, str, str]]:
-        """Each change with its line in the first and in the second program, empty where there is none, and how it changed."""
+        """Each change with its line in the first and second program (empty if there is none) and its description."""
         for change in self.changes:
             yield change.kind, _line(self.first, change.before), _line(self.second, change.after), change.how
 
@@ -69,7 +69,7 @@ class ProgramDiff:
         return pd.DataFrame(rows, columns=["kind", "how", "before", "after"])
 
     def __str__(self) -> str:
-        """Lines with − for gone, + for new, and both for changed."""
+        """Lines marked − for gone, + for new, and both for changed."""
         told = []
         for kind, before, after, how in self.lines():
             if kind == "kept":
@@ -86,7 +86,7 @@ class ProgramDiff:
 def diff(first: Any, second: Any) -> ProgramDiff:
     """Compare two programs: graphs, fusions by two policies, or two steps of a history (`history.graph_after(k)`).
 
-    Raises ArgumentError for what is no program. Linear but for the sorting of what changed places.
+    Raises ArgumentError if one is not a program. Linear, apart from sorting nodes that moved.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(4)):
@@ -112,7 +112,7 @@ def _graph(given: Any) -> Graph:
 
 
 def _ordered(before: Graph, after: Graph, pairs: dict[Node, Node], places: dict[Node, int]) -> Iterator[Change]:
-    """All nodes of the second program in its order, and those that are gone where they stood between what kept its order."""
+    """The nodes of the second program in order, with removed nodes at their old position between nodes that kept their order."""
     anchors = _in_order([(node, places[pairs[node]]) for node in before.nodes() if node in pairs])
     gone: dict[int, list[Node]] = {}
     here = 0
@@ -133,7 +133,7 @@ def _ordered(before: Graph, after: Graph, pairs: dict[Node, Node], places: dict[
 
 
 def _in_order(found: list[tuple[Node, int]]) -> dict[Node, int]:
-    """The longest part of a list whose places grow."""
+    """The longest increasing subsequence, by place."""
     ends: list[int] = []
     at: list[int] = []
     back = [-1] * len(found)
@@ -154,7 +154,7 @@ def _in_order(found: list[tuple[Node, int]]) -> dict[Node, int]:
 
 
 def _how(first: Graph, second: Graph, before: Node, after: Node, pairs: dict[Node, Node]) -> str:
-    """What is different about a node; empty for nothing."""
+    """The difference between two matched nodes in words; empty if there is none."""
     if before.op != after.op:
         return f"was {before.op}"
     if before.attrs != after.attrs:

@@ -1,4 +1,4 @@
-"""What do results look like that have a picture of their own, beside the program's?"""
+"""What is the picture of a result that is not a program?"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Equivalence classes as boxes with their members in them, the largest first."""
+"""Equivalence classes as boxes that contain their members, largest first."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MOST_MEMBERS = 12
 
 
 def classes_picture(dedup: Dedup) -> GraphView:
-    """The classes of any program as boxes with their members in them."""
+    """The classes of any program as boxes that contain their members."""
     names = dedup.source.names if isinstance(dedup.source, Graph) else {}
     boxes: list[Box] = []
     ops = dedup.table()["ops"]
     for cls in dedup.classes[:_MOST_CLASSES]:
         around = -1 - cls.index
-        told = shortened(str(ops.loc[cls.index]), 34)
-        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", told, -1))
+        ops_text = shortened(str(ops.loc[cls.index]), 34)
+        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", ops_text, -1))
         for member in cls.members[:_MOST_MEMBERS]:
-            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), told, cls.index))
+            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), ops_text, cls.index))
         if len(cls) > _MOST_MEMBERS:
             boxes.append(_box(1 + len(boxes), around, "op", f"and {len(cls) - _MOST_MEMBERS:,} more", "", -1))
     return GraphView(boxes=boxes, edges=[], closed=[])
@@ -39,7 +39,7 @@ def _box(id: int, parent: int, kind: BoxKind, label: str, detail: str, cls: int)
 
 
 def _called(member: object, names: Mapping[Value, str]) -> str:
-    """A node by its first result, a function of a module by its name."""
+    """The name of a member: a node by its first result, a function by its name."""
     if isinstance(member, Node):
         return next((f"%{names[value]}" for value in member.outputs if value in names), member.op)
     return str(getattr(member, "name", member))

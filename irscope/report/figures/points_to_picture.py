@@ -1,4 +1,4 @@
-"""A whole points-to graph as boxes and edges: a box for each class of memory, named by the values that are it."""
+"""A whole points-to graph as boxes and edges: one box per class of elements, labelled with its values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_NAMES = 3
 
 
 def points_to_picture(db: AliasDb) -> GraphView:
-    """The classes that share memory with something: the first of them, in program order, where there are very many.
+    """The classes that share memory with another: only the first in program order if there are very many.
 
-    Where an arrow leads is what a value may be, or what a container holds.
+    An arrow leads to what a value may be, or to what a container holds.
     """
     shown = db.memory_classes()
     drawn = shown[:_MOST_CLASSES]
@@ -23,7 +23,7 @@ def points_to_picture(db: AliasDb) -> GraphView:
     boxes = [
         Box(
             id=ids[each.place], parent=0, kind="op", label=", ".join(each.names[:_MOST_NAMES]),
-            detail=_told(len(each.names), each.is_written, each.is_outside), category="memory" if each.is_outside else "view",
+            detail=_detail(len(each.names), each.is_written, each.is_outside), category="memory" if each.is_outside else "view",
             values=[], writes=each.is_written, equivalence_class=-1, size=1,
         )
         for each in drawn
@@ -37,7 +37,7 @@ def points_to_picture(db: AliasDb) -> GraphView:
     return GraphView(boxes=boxes, edges=edges, closed=[])
 
 
-def _told(names: int, is_written: bool, is_outside: bool) -> str:
+def _detail(names: int, is_written: bool, is_outside: bool) -> str:
     said = [plural(names, "name")] if names > _MOST_NAMES else []
     said += ["from outside"] if is_outside else []
     return " · ".join([*said, *(["written"] if is_written else [])])

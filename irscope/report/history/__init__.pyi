@@ -9,8 +9,8 @@ from .node_lifetimes import (
     lifetimes,
 )
 from .programs import (
+    program_name,
     program_stops,
-    told_of,
 )
 
 __all__ = [
@@ -18,6 +18,6 @@ __all__ = [
     "Gone",
     "gone_records",
     "lifetimes",
+    "program_name",
     "program_stops",
-    "told_of",
 ]

@@ -1,4 +1,4 @@
-"""What may share memory in any state of a history, in the words of its last graph."""
+"""What may share memory in any state of a history, in terms of its last graph."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from irscope.transforms.history import History
 __all__ = ["AliasSteps", "stands_for"]
 
 _MOST_STATES = 8
-"""Alias dbs to keep: who steps back and forth asks about the same few states."""
+"""The number of alias dbs to keep: stepping back and forth asks about the same few states."""
 
 
 _State = tuple[
     AliasViews, Mapping[int, int], Mapping[int, Value], Renaming, dict[int, tuple[list[int], list[int]]]
 ]
-"""The views of a state; ids that stand for others; values by id; names; alias sets in the last graph's ids, by identity."""
+"""The views of a state; ids mapped to the ids they stand for; values by id; names; alias sets in ids of the last graph, by identity."""
 
 
 class AliasSteps:
     """Alias details of the values of a history, state by state.
 
-    Each state has a graph, and so an alias db, of its own. Inside a fusion group a value may stand for an input or a
-    result of the group; a state without the group, or with another part of it, is told with the value that is meant.
+    Each state has its own graph and alias db. A value inside a fusion group may stand for an input or a result of the
+    group; in a state where the group does not exist, or is smaller, the value it stands for is used.
     """
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._at = lru_cache(maxsize=_MOST_STATES)(self._made)
         self._seen_of: dict[int, tuple[list[int], frozenset[int]]] = {}
-        """By the identity of a list, which is kept with it."""
+        """Keyed by the `id` of a list, which is kept alive in the entry."""
 
     def detail(self, value: Value, state: int) -> AliasDetail | None:
-        """The alias detail of a value of the last graph in a state; None where it is not there or shares no memory."""
+        """The alias detail, in a state, of a value of the last graph; None if it does not exist there or has no memory."""
         views, meant, by_id, rename, renamed = self._at(state)
         here = by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0))
         found = views.detail(here) if here is not None else None
@@ -50,14 +50,14 @@ class AliasSteps:
         points["labels"] = [rename(label) for label in points["labels"]]
         points["records"] = [meant.get(id, id) for id in points["records"]]
         ids = found["alias_set"]
-        if id(ids) not in renamed:  # one list for all values that share memory, and mostly all of them are asked about
+        if id(ids) not in renamed:  # all values that share memory have one list, and usually all of them are asked about
             renamed[id(ids)] = ids, _once(meant.get(other, other) for other in ids)
         return AliasDetail(
             summary=rename(found["summary"]), alias_set=renamed[id(ids)][1], writers=found["writers"], points_to=points,
         )  # fmt: skip
 
     def pair(self, a: Value | None, b: Value | None, state: int) -> Verdict | None:
-        """Whether two values may share memory in a state; None where one of them is not there, or is no memory."""
+        """Whether two values may share memory in a state; None if one of them does not exist there or has no memory."""
         views, _, by_id, rename, _ = self._at(state)
         first, second = (by_id.get(value.id) or by_id.get(self._outside.get(value.id, 0)) if value else None for value in (a, b))
         if first is None or second is None:
@@ -65,8 +65,8 @@ class AliasSteps:
         verdict = views.db.explain(first, second)
         return Verdict(verdict.holds, rename(verdict.because), verdict.witness)
 
-    def told(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
-        """The values and writers of a detail that the last graph has, under one id each: what of it can be shown there."""
+    def visible(self, alias: AliasDetail) -> tuple[frozenset[int], frozenset[int]]:
+        """The values and writers of a detail that exist in the last graph and so can be shown there, one id each."""
         return self._seen(alias["alias_set"], self._outside), self._seen(alias["writers"], {})
 
     def _seen(self, ids: list[int], outside: Mapping[int, int]) -> frozenset[int]:
@@ -99,7 +99,7 @@ class AliasSteps:
 
 
 def stands_for(graph: Graph) -> dict[int, int]:
-    """For each value inside a fusion group that is an input or a result of it, that input or result.
+    """Maps each value inside a fusion group that is an input or result of the group to that input or result.
 
     >>> import irscope as irs
     >>> f = irs.fuse(irs.parse('''graph(%x : Tensor):

@@ -1,4 +1,4 @@
-"""Lines that the text had in earlier states: of nodes that are gone, and of nodes that passes rewrote."""
+"""Lines of earlier states: those of removed nodes, and of nodes that passes rewrote."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["earlier_lines", "gone_lines"]
 def gone_lines(
     history: History, passes: Sequence[Stretch], found: Lives, text: TextView, names: Mapping[Value, str]
 ) -> list[GoneLine]:
-    """A line for each node that is not in the last graph, above the next node of its own graph that has a line."""
+    """A line for each removed node, placed above the next node of its graph that still has a line."""
     own_line = {node: line for line, node in reversed(list(enumerate(text["nodes"]))) if node}
     line_of = dict(own_line)
     for group in found.groups:
         line_of.update((node.id, line_of[group.id]) for node in group.blocks[0].nodes)
     last = {node.id for node in history.final.nodes()}
-    told: dict[int, GoneLine] = {}
+    lines: dict[int, GoneLine] = {}
     over: dict[int, int] = {}
-    """What stands right above each line (by number) or gone node (by -1 - its id): the id of a gone node."""
+    """The removed node directly above each line (keyed by number) or removed node (keyed by -1 - id)."""
     for at, stretch in reversed(list(enumerate(passes))):
         graph = stretch.record.before
         line = place = len(text["lines"]) - 1
@@ -33,26 +33,26 @@ def gone_lines(
             if node.id in last:
                 line = place = line_of[node.id]
                 continue
-            if node.id in told:
-                line, place = told[node.id]["above"], -1 - node.id
+            if node.id in lines:
+                line, place = lines[node.id]["above"], -1 - node.id
                 continue
             instead = _instead(history, at, node)
             if instead is None:
-                told[node.id] = _gone_line(history, at, node, line, found, names)
+                lines[node.id] = _gone_line(history, at, node, line, found, names)
                 _put(over, node.id, place)
                 place = -1 - node.id
-            else:  # the old node stands right above the new one
-                new = told.get(instead.id)
+            else:  # directly above the new node
+                new = lines.get(instead.id)
                 own = new["above"] if new is not None else own_line[instead.id]
-                told[node.id] = _gone_line(history, at, node, own, found, names)
+                lines[node.id] = _gone_line(history, at, node, own, found, names)
                 _put(over, node.id, own if new is None else -1 - instead.id)
-                if own == line_of.get(instead.id, own):  # what stood above it stands outside the groups too
+                if own == line_of.get(instead.id, own):  # what was above it is outside the groups too
                     line, place = own, -1 - node.id
-    return [told[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
+    return [lines[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
 
 
 def earlier_lines(passes: Sequence[Stretch], names: Mapping[Value, str]) -> Iterator[EarlierLine]:
-    """The lines that passes rewrote, gone ones among them, as they were; what a merge changes in its group is told by the group."""
+    """The earlier form of lines that passes rewrote or removed; a merge's changes inside its group are shown by the group."""
     for stretch in passes:
         if not stretch.steps:
             continue
@@ -66,13 +66,13 @@ def earlier_lines(passes: Sequence[Stretch], names: Mapping[Value, str]) -> Iter
                     values = [value.id for value in (*node.outputs, *node.inputs)]
                     yield EarlierLine(node=node.id, text=shortened(line), values=values, until=stretch.last)
         if before.outputs != after.outputs:
-            told = ", ".join(f"%{names[value]}" for value in before.outputs)
+            returned = ", ".join(f"%{names[value]}" for value in before.outputs)
             values = [value.id for value in before.outputs]
-            yield EarlierLine(node=0, text=f"  return ({told})", values=values, until=stretch.last)
+            yield EarlierLine(node=0, text=f"  return ({returned})", values=values, until=stretch.last)
 
 
 def _is_inside(graph: Graph, node: Node, before: Graph) -> bool:
-    """Whether a node stands in a group that an earlier graph does not have."""
+    """Whether a node is in a group that an earlier graph does not have."""
     group = graph.owner.get(graph.block_of[node])
     return group is not None and group.op.endswith("Group") and group not in before.position
 
@@ -82,14 +82,14 @@ def _line(graph: Graph, node: Node, names: Mapping[Value, str]) -> str:
 
 
 def _put(over: dict[int, int], id: int, place: int) -> None:
-    """Put a gone node right above a line or another gone node, below what stood there."""
+    """Place a removed node directly above a line or another removed node, below those already there."""
     if place in over:
         over[-1 - id] = over[place]
     over[place] = id
 
 
 def _instead(history: History, at: int, node: Node) -> Node | None:
-    """The node whose result is read instead of a removed node's: in the graph after the pass, or in the last one."""
+    """The node whose result replaces that of a removed node, in the graph after the pass or in the last one."""
     if not node.outputs:
         return None
     after = history.records[at].after.producer.get(node.outputs[0])
@@ -100,7 +100,7 @@ def _instead(history: History, at: int, node: Node) -> Node | None:
 
 
 def _chain(over: Mapping[int, int], line: int) -> list[int]:
-    """The gone nodes above a line, from the top down."""
+    """The removed nodes above a line, top down."""
     found = []
     place = line
     while place in over:
@@ -124,7 +124,7 @@ def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, 
 
 
 def _depth(graph: Graph, node: Node) -> int:
-    """In how many blocks below the body a node stands, counted in steps of indentation: two for each."""
+    """The indentation of a node: two levels for each block around it below the body."""
     depth = 0
     while (owner := graph.owner.get(graph.block_of[node])) is not None:
         depth, node = depth + 2, owner

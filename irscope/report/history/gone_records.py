@@ -1,4 +1,4 @@
-"""The values and nodes that passes took away, each with the last state of the program that has it."""
+"""The values and nodes that passes removed, each with the last state that contains it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["Gone", "gone_records"]
 
 
 class Gone(NamedTuple):
-    """A record that the last graph has no more."""
+    """A record that is not in the last graph."""
 
     record: Value | Node
     graph: Graph
-    """The last one of those between passes that has it."""
+    """The last graph between passes that contains it."""
     state: int
-    """Of that graph."""
+    """The state of that graph."""
     by: str
-    """The pass that took it away."""
+    """The pass that removed it."""
     became: Value | None
-    """What is read instead of it, or of its first result."""
+    """The value that replaced it, or its first result."""
 
 
 def gone_records(history: History) -> Mapping[int, Gone]:
-    """By id. Walks each graph once."""
+    """The removed records of a history, by id. Walks each graph once."""
     last = {record.id for record in _records(history.final)}
     found: dict[int, Gone] = {}
     for at, stretch in reversed(list(enumerate(lifetimes(history)))):

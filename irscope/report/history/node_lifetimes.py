@@ -1,9 +1,9 @@
-"""From which state of a history to which each node is there, told on the nodes of its last graph.
+"""The states of a history in which each node exists, in terms of the nodes of its last graph.
 
-State k is the program after k steps. A pass says what it did in steps, and leaves a graph: a node that the next graph
-has no more went with the step that names it, or, named by none, with the last step of its pass. A new node came with
-the step that names it, or with the one that removed the node whose value it makes, or it is a copy inside a fusion
-group and came with the first merge into that group.
+State k is the program after k steps. A pass records steps and produces a graph. A node missing from the next graph was
+removed by the step that names it, or else by the last step of the pass. A new node was created by the step that names
+it, or by the step that removed the node whose value it produces; a copy inside a fusion group was created by the first
+merge into that group.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Lives", "Stretch", "lives", "lifetimes"]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The steps of one pass, with its record."""
+    """The steps of one pass and its record."""
 
     record: PassRecord
     first: int
-    """How many steps came before."""
+    """The number of steps before it."""
     steps: tuple[Step, ...]
 
     @property
@@ -35,39 +35,39 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Lives:
-    """When nodes come, when they go, and which groups they went into."""
+    """When nodes are created and removed, and which groups they were merged into."""
 
     since: dict[int, int] = field(default_factory=dict)
-    """First state of each node that some step made."""
+    """The first state of each node created by a step."""
     until: dict[int, int] = field(default_factory=dict)
-    """First state without each node that some step removed."""
+    """The first state without each node removed by a step."""
     groups: dict[Node, list[Node]] = field(default_factory=dict)
-    """The fusion groups of the last graph that steps made, with the nodes that steps put in: copies are left out."""
+    """The fusion groups of the last graph that steps created, with the nodes merged into them; copies are left out."""
     merges: dict[int, Node] = field(default_factory=dict)
-    """The group into which a state's step merged; other steps are missing."""
+    """The group that each merging step merged into, by state."""
     copies: set[int] = field(default_factory=set)
-    """Nodes that came into a group together with it: copies of constants."""
+    """Nodes created together with their group: copies of constants."""
     loose: dict[int, Node] = field(default_factory=dict)
-    """Nodes that went into groups, by id, as they were before."""
+    """Nodes merged into groups, by id, as they were before."""
 
 
 def lifetimes(history: History) -> list[Stretch]:
-    """The steps of a history by pass. A step goes to the first pass of its name, from the pass of the step before on."""
+    """The steps of a history by pass. A step belongs to the first pass of its name, at or after the pass of the previous step."""
     found: list[list[Step]] = [[] for _ in history.records]
     at = 0
     for step in history.steps:
         while history.records[at].name != step.pass_name:
             at += 1
         found[at].append(step)
-    told, first = [], 0
+    stretches, first = [], 0
     for record, steps in zip(history.records, found, strict=True):
-        told.append(Stretch(record, first, tuple(steps)))
+        stretches.append(Stretch(record, first, tuple(steps)))
         first += len(steps)
-    return told
+    return stretches
 
 
 def lives(history: History, passes: Sequence[Stretch]) -> Lives:
-    """When each node comes and goes. Walks each graph once."""
+    """When each node is created and removed. Walks each graph once."""
     found = Lives()
     final = history.final
     initial = {node.id for node in history.initial.nodes()}
@@ -85,7 +85,7 @@ def lives(history: History, passes: Sequence[Stretch]) -> Lives:
 
 
 def _note(stretch: Stretch, found: Lives, group_of: Mapping[int, Node]) -> None:
-    """Add what one pass made, removed and merged."""
+    """Record what one pass created, removed and merged."""
     before, after = _by_id(stretch.record.before), _by_id(stretch.record.after)
     named: dict[int, int] = {}
     for state, step in enumerate(stretch.steps, stretch.first + 1):
@@ -113,7 +113,7 @@ def _note(stretch: Stretch, found: Lives, group_of: Mapping[int, Node]) -> None:
 
 
 def _common_group(nodes: Iterable[Node], group_of: Mapping[int, Node]) -> Node | None:
-    """The group that several nodes are all in at the end."""
+    """The group that contains all of several nodes at the end."""
     groups = {group_of.get(node.id) for node in nodes}
     return groups.pop() if len(groups) == 1 else None
 

@@ -1,19 +1,19 @@
-"""The programs that a history goes through, as people speak of them: as written, pure, fused."""
+"""The programs of a history by the names users know: as written, pure, fused."""
 
 from __future__ import annotations
 
 from irscope.report.view_models import ProgramStop
 from irscope.transforms.history import History
 
-__all__ = ["program_stops", "told_of"]
+__all__ = ["program_name", "program_stops"]
 
 _WORDS = {"functionalize": "pure", "fuse-groups": "fused", "autodiff-slice": "sliced"}
-"""What a program is after a pass; after another one it is called by the pass."""
+"""The name of the program after a pass; otherwise the name of the pass."""
 _MOST_STOPS = 6
 
 
 def program_stops(history: History) -> list[ProgramStop]:
-    """The program as it was written, and after each pass that changed it: the last few of them; none where no pass did.
+    """The program as written and after each of the last few passes that changed it; empty if none did.
 
     >>> import irscope as irs
     >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
@@ -31,7 +31,7 @@ def program_stops(history: History) -> list[ProgramStop]:
     return [ProgramStop(label="as written", state=0, hint="the program as it was loaded"), *stops[-_MOST_STOPS:]] if stops else []
 
 
-def told_of(history: History, state: int) -> str:
-    """What the program of a state is called, in a sentence."""
+def program_name(history: History, state: int) -> str:
+    """The name of the program of a state, for use in a sentence."""
     said = [stop["label"] for stop in program_stops(history) if stop["state"] <= state]
     return f"the program {said[-1]}" if len(said) == 1 else f"the {said[-1]} program" if said else "the program"

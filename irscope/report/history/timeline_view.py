@@ -1,4 +1,4 @@
-"""A history as one picture with time in it: the last graph, and for each step what it did there."""
+"""A history on one picture: the last graph, and what each step did to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_NAMED = 4
 
 
 def timeline_view(history: History, text: TextView) -> TimelineView | None:
-    """The steps of a history on the text of its last graph; None where no pass did anything.
+    """The steps of a history on the text of its last graph; None if no pass changed anything.
 
     >>> import irscope as irs
     >>> from irscope.report.panes.text_view import text_view
@@ -51,7 +51,7 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
 
 
 class _Names:
-    """What to call things in the words of the last graph."""
+    """Names of nodes in terms of the last graph."""
 
     def __init__(self, history: History) -> None:
         self.of = names_in(history)
@@ -59,8 +59,8 @@ class _Names:
         self.last = {node.id: node for node in history.final.nodes()}
         self.by_id = {value.id: name for value, name in self.of.items()}
 
-    def told(self, nodes: Sequence[Node]) -> str:
-        """Nodes by their first results, the first few of them."""
+    def listed(self, nodes: Sequence[Node]) -> str:
+        """The first few nodes, named by their first results."""
         said = [f"%{self.of[node.outputs[0]]}" if node.outputs else node.op for node in nodes[:_MOST_NAMED]]
         if len(nodes) > _MOST_NAMED:
             said.append(f"{len(nodes) - _MOST_NAMED:,} more")
@@ -81,7 +81,7 @@ def _step(
     if group is None:
         return _whole_pass(state, step, found, names)
     return StepView(
-        did=f"merged {names.told(step.nodes)} into group {number[group]}",
+        did=f"merged {names.listed(step.nodes)} into group {number[group]}",
         because=rename(step.because),
         rule=step.rule,
         nodes=[node.id for node in step.nodes],
@@ -91,12 +91,12 @@ def _step(
 
 
 def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView:
-    """A step that merged nothing: how much it did, and with which nodes."""
+    """The view of a step that merged nothing: how much it did, and to which nodes."""
     went = [node for node in step.nodes if found.until.get(node.id) == state]
     came = [found.loose.get(id, node) for id, node in names.last.items() if found.since.get(id) == state]
-    told = [f"{what} {names.told(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
+    parts = [f"{what} {names.listed(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
     return StepView(
-        did=": ".join([step.because, *([", ".join(told)] if told else [])]),
+        did=": ".join([step.because, *([", ".join(parts)] if parts else [])]),
         because="",
         rule=step.rule,
         nodes=list(dict.fromkeys([*(node.id for node in step.nodes), *(node.id for node in came)])),
@@ -106,7 +106,7 @@ def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView
 
 
 def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> MadeGroup:
-    """A group with what its values are called outside: a member reads and made other values before it was one."""
+    """A group, with the outside names of its values: its members read and produced other values before they were merged."""
     others: dict[Value, Value] = {}
     for inner in members:
         outer = before.get(inner.id)
@@ -123,16 +123,16 @@ def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> 
 
 
 def _former_names(found: Lives, names: _Names) -> dict[int, str]:
-    """The names of values that members of groups read or made before, and that are gone."""
+    """The names of removed values that members of groups read or produced before."""
     used = {value for node in found.loose.values() for value in (*node.inputs, *node.outputs)}
     return {value.id: names.of[value] for value in used if value not in names.final}
 
 
 def _kept(graph: Graph, steps: Sequence[StepView], found: Lives) -> dict[int, int]:
-    """From which state on only its own group reads each value that does not leave the group.
+    """The state from which each value that does not leave its group is used only inside it.
 
-    Merges make a forest in which each tree is one group so far, smaller trees under larger ones: the latest merge on
-    the path between two nodes is the one that brought them together, and paths are logarithmic.
+    Merges form a forest in which each tree is a group so far, with smaller trees below larger ones. Two nodes were joined
+    by the latest merge on the path between them, and paths are logarithmic.
     """
     above: dict[int, tuple[int, int]] = {}
     size: dict[int, int] = {}
@@ -163,7 +163,7 @@ def _kept(graph: Graph, steps: Sequence[StepView], found: Lives) -> dict[int, in
 
 
 def _together(above: Mapping[int, tuple[int, int]], a: int, b: int) -> int:
-    """The state whose merge brought two nodes together, 0 for never."""
+    """The state whose merge joined two nodes; 0 if none did."""
     latest: dict[int, int] = {a: 0}
     state = 0
     while a in above:

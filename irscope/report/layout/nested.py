@@ -1,8 +1,8 @@
-"""Where everything goes: boxes inside boxes, laid out level by level from the inside out.
+"""Lays out nested boxes level by level, from the inside out.
 
 A closed box hides what is inside it and keeps a fixed size. Each edge is lifted to the lowest box that holds both ends
-and drawn between that box's children; edges with the same lifted ends become one with a count. So opening a box moves
-its surroundings apart and changes nothing inside them.
+and drawn between that box's children; edges with the same lifted ends are merged and counted. So opening a box moves its
+surroundings apart and changes nothing inside them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One drawn edge: it stands for `values` that go from something in `source` to something in `target`."""
+    """One drawn edge, for the `values` that go from inside `source` to inside `target`."""
 
     source: int
     target: int
@@ -45,17 +45,17 @@ class Route:
 
 @dataclass(frozen=True)
 class Layout:
-    """A finished drawing of the boxes that can be seen."""
+    """The positions of all visible boxes and edges."""
 
     rects: Mapping[int, Rect]
-    """By box id; hidden boxes are missing."""
+    """Rectangles by box id; hidden boxes are missing."""
     routes: tuple[Route, ...]
     width: float
     height: float
 
 
 def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
-    """Lay out a graph view with these boxes closed (default: those that the view says)."""
+    """Lay out a graph view with these boxes closed (default: those of the view)."""
     shut = frozenset(view["closed"] if closed is None else closed)
     boxes = {box["id"]: box for box in view["boxes"]}
     shown = _shown(view, shut)
@@ -66,7 +66,7 @@ def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
     lifted = _lift(view, boxes, shown)
     size: dict[int, tuple[float, float]] = {}
     place: dict[int, tuple[float, float]] = {}
-    for box in reversed(view["boxes"]):  # every box comes after its parent, so this goes from the inside out
+    for box in reversed(view["boxes"]):  # boxes come after their parents, so this is inside out
         if shown[box["id"]] == box["id"]:
             inside = [] if box["id"] in shut else children.get(box["id"], [])
             size[box["id"]] = _inner(inside, lifted.get(box["id"], {}), size, place) if inside else _own_size(box)
@@ -91,7 +91,7 @@ def _own_size(box: Box) -> tuple[float, float]:
 
 
 def _shown(view: GraphView, shut: frozenset[int]) -> dict[int, int]:
-    """For each box the box that is drawn for it: itself, or the outermost closed box around it."""
+    """The box drawn for each box: itself, or the outermost closed box around it."""
     shown: dict[int, int] = {0: 0}
     for box in view["boxes"]:
         parent = box["parent"]
@@ -103,7 +103,7 @@ def _shown(view: GraphView, shut: frozenset[int]) -> dict[int, int]:
 def _lift(
     view: GraphView, boxes: Mapping[int, Box], shown: Mapping[int, int]
 ) -> dict[int, dict[tuple[int, int], list[int]]]:
-    """The edges of each level, between boxes of that level. Costs an edge's nesting depth, which is small in programs."""
+    """The edges of each level, between boxes of that level. Takes time linear in the nesting depth per edge, which is small."""
     depth: dict[int, int] = {0: 0}
     for box in view["boxes"]:
         depth[box["id"]] = depth[box["parent"]] + 1
@@ -127,7 +127,7 @@ def _inner(
     inside: list[int], edges: Mapping[tuple[int, int], list[int]], size: Mapping[int, tuple[float, float]],
     place: dict[int, tuple[float, float]],
 ) -> tuple[float, float]:  # fmt: skip
-    """Lay out the children of one box; records where they go and gives the box's size."""
+    """Lay out the children of one box, record their positions, and return the box's size."""
     index = {box: i for i, box in enumerate(inside)}
     drawing = layered(
         [size[box][0] for box in inside],

@@ -1,11 +1,11 @@
-"""Where boxes of one level go: a layered drawing, top to bottom, in near-linear time.
+"""Places the boxes of one level: a layered drawing, top to bottom, in near-linear time.
 
 1. Cycles are broken by a depth-first walk in the given order, so program order decides what points up.
-2. Ranks are longest paths; sources sink to just above their first reader.
-3. Edges that span up to `MAX_SPAN` ranks get dummy boxes; longer ones take no part in the ordering.
+2. Ranks are longest paths; sources sink to just above their first user.
+3. Edges that span up to `MAX_SPAN` ranks get dummy boxes; longer ones are ignored when ordering.
 4. Four rounds of barycentre sweeps order each rank; ties keep the given order, so small changes move little.
 5. Six rounds of mean alignment set x, keeping boxes apart from both sides.
-6. A drawing much taller than wide continues at the top of a further column.
+6. A drawing much taller than wide is broken into columns.
 
 The widgets lay out in the page, in `layered.ts`, by the same steps.
 Method: Sugiyama, Tagawa and Toda 1981, with the simplifications of Mozilla's iongraph.
@@ -26,11 +26,11 @@ _ALIGNMENTS = 6
 _DUMMY_WIDTH = 4.0
 GAP_COLUMN = 36.0
 _LEAST_CUT = 560.0
-"""Drawings that are less tall stay in one column."""
+"""Drawings less tall than this, in pixels, stay in one column."""
 _WIDE = 640.0
-"""Boxes that nothing joins stay in one row if it is less wide."""
+"""Unconnected boxes stay in one row if it is less wide than this, in pixels."""
 _SHAPE = 1.25
-"""Width to height of what a long drawing is cut into."""
+"""The target aspect ratio, width to height, of a drawing cut into columns."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def layered(widths: Sequence[float], heights: Sequence[float], edges: Sequence[t
 
 
 def _on_shelves(widths: Sequence[float], heights: Sequence[float]) -> Layered:
-    """Boxes that nothing joins, one beside the other in rows, in the shape of a window."""
+    """Unconnected boxes in rows, with about the aspect ratio of a window."""
     area = sum((width + GAP_X) * (height + GAP_Y) for width, height in zip(widths, heights, strict=True))
     wide = max(_WIDE, *widths, (2 * area) ** 0.5)
     x, y = list[float](), list[float]()
@@ -82,7 +82,7 @@ def _on_shelves(widths: Sequence[float], heights: Sequence[float]) -> Layered:
 
 
 def _without_cycles(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The edges with those turned round that close a cycle in a depth-first walk; self loops go."""
+    """The edges, with back edges of a depth-first walk reversed and self loops removed."""
     out: list[list[int]] = [[] for _ in range(count)]
     for u, v in edges:
         out[u].append(v)
@@ -131,7 +131,7 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], lis
 
 
 class _Ranks:
-    """Boxes and dummies rank by rank, with their neighbours one rank up and one rank down."""
+    """Boxes and dummies by rank, with their neighbours one rank up and down."""
 
     def __init__(
         self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: list[int], order: list[int]
@@ -179,7 +179,7 @@ class _Ranks:
                 self._renumber(row)
 
     def spread(self) -> None:
-        """Put the boxes of each rank side by side."""
+        """Place the boxes of each rank side by side."""
         for row in self.rows:
             left = 0.0
             for box in row:
@@ -201,7 +201,7 @@ class _Ranks:
                 self.x[box] = (low[i] + high[i]) / 2
 
     def placed(self, heights: Sequence[float]) -> Layered:
-        """The finished drawing; dummies are dropped, and a long one continues at the top of a further column."""
+        """The finished drawing without dummies, broken into columns if long."""
         tall = [max((heights[box] for box in row if box < self.count), default=0.0) for row in self.rows]
         left = [min(self.x[box] - self.width[box] / 2 for box in row) for row in self.rows]
         right = [max(self.x[box] + self.width[box] / 2 for box in row) for row in self.rows]
@@ -222,8 +222,8 @@ class _Ranks:
 
 
 def columns(tall: Sequence[float], width: float) -> list[tuple[int, int]]:
-    """How rows of these heights are set in columns, as ranges of rows: a drawing much taller than wide is cut so that it comes
-    near to the shape of a window.
+    """The ranges of rows, with these heights, that form the columns: a drawing much taller than wide is cut to about the
+    aspect ratio of a window.
 
     >>> columns([40.0] * 4, 100.0), columns([40.0] * 40, 100.0)
     ([(0, 4)], [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)])

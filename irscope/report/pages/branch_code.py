@@ -1,4 +1,4 @@
-"""What a branch is called, and the Python that makes it: names by which a reader finds the same nodes again."""
+"""The title of a branch and the Python that recreates it, with names that identify the same nodes again."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from irscope.transforms.fusion.policy import POLICIES
 __all__ = ["ORIGIN", "called", "changes_of", "named", "policy_code", "quoted"]
 
 ORIGIN = "\0"
-"""Stands in the code of a branch for the one that it departs from."""
+"""Placeholder, in the code of a branch, for its parent branch."""
 
 
 def named(fusion: Fusion, changes: Mapping[str, Any]) -> str:
-    """What a branch is called: what is otherwise in it."""
+    """The title of a branch: what it changes."""
     told = []
     if changes.get("policy") is not None:
         policy = changes["policy"]
@@ -48,7 +48,7 @@ def _short(fusion: Fusion, record: Any) -> str:
 
 
 def called(fusion: Fusion, changes: Mapping[str, Any]) -> str:
-    """The call of `what_if`, as it can be pasted."""
+    """The call of `what_if` as code to paste."""
     written = []
     for name, given in changes.items():
         if given is None or (not given and given is not False and name != "step"):
@@ -67,7 +67,7 @@ def called(fusion: Fusion, changes: Mapping[str, Any]) -> str:
 
 
 def _entry(fusion: Fusion, several: Any) -> str:
-    """Nodes of one wish: a tuple of names, or a group."""
+    """The nodes of one entry of `forbid` or `force`: a tuple of names, or a group."""
     if isinstance(several, Node):
         return _spelled(fusion, several)
     names = [_spelled(fusion, one) for one in several]
@@ -75,7 +75,7 @@ def _entry(fusion: Fusion, several: Any) -> str:
 
 
 def _spelled(fusion: Fusion, record: Any) -> str:
-    """A record by a name that means the same node, as Python."""
+    """A Python expression that names a record."""
     if isinstance(record, str):
         return _python(record)
     members = fusion._inside(record) if isinstance(record, Node) else None
@@ -104,12 +104,12 @@ def policy_code(policy: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as Python that is read as it is."""
+    """A text as a Python string literal."""
     return f"'''{text}'''" if "'''" not in text and "\\" not in text and not text.endswith("'") else repr(text)
 
 
 def changes_of(message: Mapping[str, Any], records: Callable[[Iterable[int]], list[Value | Node]]) -> dict[str, Any]:
-    """What a page asks to be otherwise, with the records that its ids mean."""
+    """The changes that a page asks for, with ids resolved to records."""
     changes: dict[str, Any] = {}
     for name in ("forbid", "force"):
         if message.get(name):

@@ -1,7 +1,7 @@
-"""Ways to fuse one program side by side: each a branch of the timeline, with what it costs and the Python that makes it.
+"""Alternative fusions of one program: each is a branch of the timeline, with its cost and the Python that creates it.
 
-The first branch is the program as it was given. `what_if` adds one, an edited text is another; none is taken away, so that the
-list is the history of what was tried.
+The first branch is the program as given. `what_if` and edits of the text add branches. None is removed, so the list is the
+history of what was tried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Branch", "Branches", "branch_diff"]
 
 _MOST_LINES = 400
 _MOST_EDITED = 20_000
-"""Nodes of a program whose text is edited in the page: each pause in the writing fuses it anew."""
+"""The largest program, in nodes, whose text can be edited in the page: each pause in typing fuses it again."""
 _TOO_LONG = (
     f"A page edits programs of up to {_MOST_EDITED:,} nodes, for each pause fuses the program anew. Change the text of a longer one in "
     "Python: irs.explore(irs.parse(text))."
@@ -40,24 +40,24 @@ _TOO_LONG = (
 
 @dataclass(eq=False)
 class Branch:
-    """One way to fuse a program. Whatever takes a Fusion's graph takes it: `irs.diff(e.branches[0], e.branches[1])`."""
+    """One way to fuse a program. Accepted wherever the graph of a Fusion is: `irs.diff(e.branches[0], e.branches[1])`."""
 
     name: str
     exploration: Exploration
     parent: int = -1
-    """The branch that it departs from; -1 for the first."""
+    """The number of the parent branch; -1 for the first."""
     step: int = 0
-    """The step of that one's history from which it departs; without a step asked for, where the groups begin."""
+    """The step of the parent's history where this branch starts; by default, where grouping begins."""
     call: str = ""
-    """How it is made, as a Python expression in which `ORIGIN` is the branch that it departs from."""
+    """The Python expression that creates it, with `ORIGIN` for the parent branch."""
     measured: float | None = None
-    """Milliseconds of a call, if that was measured."""
+    """Milliseconds per call, if measured."""
     text: str | None = field(default=None, repr=False)
-    """What somebody wrote, if it is an edited text."""
+    """The edited text, if the branch is one."""
 
     @property
     def fusion(self) -> Fusion:
-        """What was fused, and why not more."""
+        """The fusion: its groups and remarks."""
         return self.exploration.fusion
 
     @property
@@ -67,7 +67,7 @@ class Branch:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """What was wanted and would be wrong, each with its reason."""
+        """The requested merges that would be wrong, each with its reason."""
         return tuple(remark.because for remark in self.fusion.refused)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class Branches(Sequence[Branch]):
         chosen = "" if asked.policy.name == "greedy" else f', policy={policy_code(asked.policy.name)}'
         self._all = [Branch(exploration.fusion.policy, exploration, call=f"irs.fuse(g{chosen})")]
         self.edits = False
-        """Whether a page begins with the editor open."""
+        """Whether a page opens with the editor."""
 
     @overload
     def __getitem__(self, index: int) -> Branch: ...
@@ -119,7 +119,7 @@ class Branches(Sequence[Branch]):
         return index % len(self)
 
     def what_if(self, start: int, **changes: Any) -> Branch:
-        """Add a branch that departs from one: the arguments are those of `Fusion.what_if`."""
+        """Add a branch that starts from another one. Takes the arguments of `Fusion.what_if`."""
         origin = self[self.index_of(start)]
         changes = {name: list(given) if isinstance(given, Iterator) else given for name, given in changes.items()}
         if not any(given or given is False or given == 0 for given in changes.values()):
@@ -137,9 +137,9 @@ class Branches(Sequence[Branch]):
         return made
 
     def edited(self, start: int, text: str) -> Branch:
-        """The branch of an edited text: a new one, or the one of the same editing. Raises ParseError, VerifyError, ….
+        """Return the branch of an edited text: a new one, or the one of the edit in progress. Raises ParseError, VerifyError, ….
 
-        Inputs that are called as before keep the tensors that they had.
+        Inputs that keep their names keep their tensors.
         """
         origin = self[self.index_of(start)]
         graph = parse(text, file="")
@@ -168,7 +168,7 @@ class Branches(Sequence[Branch]):
         return Exploration.of(fusion, sources=before.sources, arguments=before.arguments)
 
     def code(self, branch: int) -> str:
-        """Python that makes a branch; `g` is the program as `irs.load` gave it."""
+        """The Python that creates a branch; `g` is the program that `irs.load` returned."""
         index = self.index_of(branch)
         chain = [index]
         while ORIGIN in self[chain[-1]].call:
@@ -178,7 +178,7 @@ class Branches(Sequence[Branch]):
         return "\n".join(lines)
 
     def measure(self, *args: Any, seconds: float = 2.0) -> None:
-        """Time a call of each branch, all in turn, on these arguments or those that the explorer was given. Raises ArgumentError."""
+        """Time a call of each branch in alternation, on these arguments or the explorer's. Raises ArgumentError."""
         from irscope.runtime.measure import side_by_side
 
         given = args or self[0].exploration.arguments
@@ -193,7 +193,7 @@ class Branches(Sequence[Branch]):
             self._all[int(name)].measured = taken.median * 1e3
 
     def table(self) -> pd.DataFrame:
-        """One row for each branch: what it costs, estimated, and measured where that was done."""
+        """One row per branch: its estimated cost, and its measured time if there is one."""
         try:
             import pandas as pd
         except ImportError:
@@ -210,7 +210,7 @@ class Branches(Sequence[Branch]):
         return pd.DataFrame(rows).rename_axis("branch")
 
     def view(self, shown: int) -> BranchesView:
-        """What a page shows of them."""
+        """The view model of all branches."""
         now = self[shown].fusion.original
         images = [value for value in now.free_inputs if _is_image(value.type)]
         return BranchesView(
@@ -225,7 +225,7 @@ class Branches(Sequence[Branch]):
         )
 
     def _view(self, index: int, branch: Branch) -> BranchView:
-        cost = branch.fusion.cost() if len(self) > 1 else Cost(0, 0, 0)  # a walk over the program, and alone it is not shown
+        cost = branch.fusion.cost() if len(self) > 1 else Cost(0, 0, 0)  # a walk over the program; a single branch shows no cost
         return BranchView(
             name=branch.name, parent=branch.parent, step=branch.step, steps=branch.fusion.history.count, kernels=cost.kernels,
             calls=cost.calls, bytes=cost.bytes, micros=cost.microseconds(), measured=-1.0 if branch.measured is None else branch.measured,
@@ -234,7 +234,7 @@ class Branches(Sequence[Branch]):
 
 
 def branch_diff(first: Branch, second: Branch) -> BranchDiff:
-    """What is different between two branches, line by line."""
+    """Compare two branches line by line."""
     found = diff(first, second)
     lines = [
         ChangedLine(
@@ -248,7 +248,7 @@ def branch_diff(first: Branch, second: Branch) -> BranchDiff:
 
 
 def _lying_as(graph: Graph, args: Sequence[Any]) -> list[Any]:
-    """The arguments with their channels last where the program takes them so."""
+    """The arguments, in channels-last layout where the program expects it."""
     found = []
     for value, argument in zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False):
         found.append(_channels_last(argument) if _lies_channels_last(value.type) else argument)

@@ -1,4 +1,4 @@
-"""Answers about what is selected: everything about one record, or how two records relate."""
+"""Answers about a selection: everything about one record, or how two records relate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
-from irscope.report.history import AliasSteps, Gone, told_of
+from irscope.report.history import AliasSteps, Gone, program_name
 from irscope.report.pages.exploration import Exploration
 from irscope.report.panes import (
     AliasViews,
@@ -50,7 +50,7 @@ __all__ = ["Inspection", "declared", "title_of", "verdict_view"]
 
 
 class Inspection:
-    """The questions that the inspector asks of one exploration.
+    """Answers the inspector's questions about one exploration.
 
     >>> import irscope as irs
     >>> from irscope.report.pages.exploration import Exploration
@@ -75,7 +75,7 @@ class Inspection:
 
     @cached_property
     def kernels(self) -> KernelViews:
-        """The kernels of the groups, in LLVM's language, for this processor."""
+        """The LLVM kernels of the groups, for this processor."""
         fusion = self._of.fusion
         return KernelViews(fusion.groups, self._cpu.source, self._cpu.adapted, exact=fusion.exact, alike=self._of.alike)
 
@@ -92,19 +92,19 @@ class Inspection:
         return AliasSteps(self._of.fusion.history)
 
     def __call__(self, ids: Sequence[int], state: int | None = None) -> Detail | PairDetail:
-        """Details of one id, or the pair answers of two; raises UnknownName for an id of another program.
+        """Return the details of one id, or the answers about a pair. Raises UnknownName for an id of another program.
 
-        With a state of the history, what a detail says of aliases is about that state.
+        With a state of the history, the alias part of a detail is about that state.
         """
         return self.pair(ids[0], ids[1], state) if len(ids) == 2 else self.detail(ids[0], state)
 
     def prepare(self) -> None:
-        """Make what the first questions would wait for, by asking some: about a node of each op."""
+        """Warm up the analyses behind the first questions, by asking about one node of each op."""
         for nodes in islice(self._of.queries.index.of_op.values(), _MOST_SAMPLES):
             self.detail(nodes[len(nodes) // 2].id)
 
     def measured(self, profile: Profile) -> None:
-        """Tell of the times of a profile from now on. Raises ArgumentError for one of another program."""
+        """Show the times of this profile from now on. Raises ArgumentError for a profile of another program."""
         self._of = self._of.with_profile(profile)
 
     def _record(self, id: int) -> Value | Node:
@@ -116,7 +116,7 @@ class Inspection:
         return record
 
     def detail(self, id: int, state: int | None = None) -> Detail:
-        """Everything about one value or node; a node is told about through its first result."""
+        """Everything about one value or node; a node is described by its first result."""
         if id not in self._of.records and id in self._of.gone:
             return self._gone(self._of.gone[id], state)
         graph = self._of.graph
@@ -141,14 +141,14 @@ class Inspection:
         return detail
 
     def _gone(self, gone: Gone, state: int | None) -> Detail:
-        """What is known of a record that a pass took away: what it was, and what may have shared its memory then."""
+        """Details of a record that a pass removed: its text, and what may have shared its memory."""
         record, graph = gone.record, gone.graph
         node = record if isinstance(record, Node) else graph.producer.get(record)
         value = record if isinstance(record, Value) else next(iter(record.outputs), None)
         last = self._of.graph
         maker = last.producer.get(gone.became) if gone.became is not None else None
         became = f", and {maker.op} (%{last.names[gone.became]}) stands for it" if maker is not None and gone.became is not None else ""
-        then = told_of(self._of.fusion.history, gone.state)
+        then = program_name(self._of.fusion.history, gone.state)
         return Detail(
             id=record.id, kind="value" if isinstance(record, Value) else "node", title=title_of(graph, record),
             text=shortened(print_node(node, graph.names)) if node is not None else declared(graph, record),
@@ -159,7 +159,7 @@ class Inspection:
         )  # fmt: skip
 
     def only_kernels_of(self, groups: Collection[Node]) -> None:
-        """From now on tell of the kernels of these groups alone."""
+        """Show kernels of these groups only, from now on."""
         self._kernels_of = frozenset(groups)
 
     def _shows_kernel(self, group: Node) -> bool:
@@ -172,7 +172,7 @@ class Inspection:
         return self._lines[node]
 
     def kernel_text(self, id: int, language: str) -> KernelText:
-        """The kernel of the group that a node is, or is in, as `llvm`, `assembly`, `cuda`, `ptx` or `sass`.
+        """The kernel of the group that a node is, or belongs to, as `llvm`, `assembly`, `cuda`, `ptx` or `sass`.
 
         Raises UnknownName for a node without a kernel, and for another language.
         """
@@ -183,7 +183,7 @@ class Inspection:
         return self._texts.text(group, language)
 
     def layout(self, id: int) -> LayoutView:
-        """Where a value lies, or the first result of a node. Raises UnknownName for what is not a tensor."""
+        """The memory layout of a value or of a node's first result. Raises UnknownName if it is not a tensor."""
         record = self._record(id)
         value = record if isinstance(record, Value) else next(iter(record.outputs), None)
         if value is None:
@@ -191,7 +191,7 @@ class Inspection:
         return self._of.layouts.layout(value)
 
     def assumed(self, id: int, layout: str) -> AssumedLayout:
-        """What would be if an argument lay otherwise. Raises ArgumentError for what is not an argument."""
+        """The effect of another memory layout for an argument. Raises ArgumentError if it is not an argument."""
         record = self._record(id)
         if not isinstance(record, Value):
             raise UnknownName(f"{title_of(self._of.graph, record)} is not an argument", hint="arguments may lie otherwise")
@@ -205,7 +205,7 @@ class Inspection:
         return self._alias.detail(value) if state is None else self._alias_steps.detail(value, state)
 
     def _group(self, node: Node | None) -> Node | None:
-        """The fusion group that a node is, or is in."""
+        """The fusion group that a node is, or belongs to."""
         if node is None or self._of.is_piece(node):
             return node
         around = self._of.graph.owner.get(self._of.graph.block_of[node])
@@ -218,7 +218,7 @@ class Inspection:
         return class_sentence(self._of.dedup, self._of.dedup.classes[self._of.class_of[group]])
 
     def pair(self, a: int, b: int, state: int | None = None) -> PairDetail:
-        """May they share memory, in a state if one is given; why are they not in one group, are they the same."""
+        """Compare two records: may they share memory (in the given state), why are they not in one group, are they the same."""
         first, second = self._record(a), self._record(b)
         past = [self._of.gone[id].state for id in (a, b) if id not in self._of.records]
         if past or state is not None:
@@ -258,7 +258,7 @@ def title_of(graph: Graph, record: Value | Node) -> str:
 
 
 def declared(graph: Graph, record: Value | Node) -> str:
-    """The text of a value that no node makes."""
+    """The declaration of a value without a producer."""
     assert isinstance(record, Value), "a node prints itself"
     name = f"%{graph.names[record]} : {record.type}"
     if record in graph.bound:
@@ -268,7 +268,7 @@ def declared(graph: Graph, record: Value | Node) -> str:
 
 
 def verdict_view(verdict: Verdict | None) -> VerdictView | None:
-    """A verdict with the ids of its witness."""
+    """A verdict and the ids of its witness."""
     if verdict is None:
         return None
     witness = [record.id for record in verdict.witness if isinstance(record, Value | Node)]

@@ -1,4 +1,4 @@
-"""One program with everything that was found out about it: what the views are drawn from."""
+"""One program with all its analyses and measurements: the data behind the views."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["Exploration"]
 
 _KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")
-"""What does not depend on measurements."""
+"""Cached results that do not depend on measurements."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """A fused program, its alias db, its equivalence classes, and measurements if it was run.
+    """A fused program, its alias db, its equivalence classes, and its measurements if it was run.
 
     All views show the graph with its fusion groups: values keep their identity through fusion.
     """
@@ -39,27 +39,27 @@ class Exploration:
     fusion: Fusion
     comparison: Comparison | None = None
     sources: Path | None = None
-    """A folder whose files may be shown where nodes name them; None: only files that Python told of in this process."""
+    """A folder whose files may be shown where nodes name them; None: only sources of code loaded in this process."""
     profile: Profile | None = None
-    """What its nodes took, if that was measured."""
+    """The profile of its nodes, if measured."""
     measure: Callable[[], Comparison] | None = None
-    """Runs the program and its fusion side by side; asked when somebody wants to see times."""
+    """Runs the program and its fusion side by side; called when times are first shown."""
     same: Dedup | None = None
-    """The classes to show, if they are others than those of `dedup(fusion)`."""
+    """The classes to show, if not those of `dedup(fusion)`."""
     arguments: tuple[Any, ...] = ()
-    """What it was given to run on, if it was."""
+    """Example arguments, if any were given."""
 
     @staticmethod
     def of(
         fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None, profile: Profile | None = None,
         measure: Callable[[], Comparison] | None = None, same: Dedup | None = None, arguments: Iterable[Any] = (),
     ) -> Exploration:  # fmt: skip
-        """Everything that follows from a fusion."""
+        """The exploration of a fusion."""
         return Exploration(fusion, comparison, sources, profile, measure, same, tuple(arguments))
 
     def with_profile(self, profile: Profile) -> Exploration:
-        """The same program, with what it took; what was found out about it is kept. Raises ArgumentError for the profile of
-        another program."""
+        """The same program with a profile; cached analyses are kept. Raises ArgumentError for the profile of another
+        program."""
         known = {name: found for name, found in vars(self).items() if name in _KEPT}
         made = replace(self, profile=profile)
         vars(made).update(known)
@@ -70,7 +70,7 @@ class Exploration:
 
     @cached_property
     def way(self) -> str | None:
-        """The way of the profile whose nodes are those of the program that is shown; None if there is none."""
+        """The way of the profile whose nodes are those of the program shown, or None."""
         profile = self.profile
         for label in (profile.main, "op by op") if profile is not None else ():
             rows = profile.rows(label) if profile is not None and label in profile.ways else []
@@ -86,7 +86,7 @@ class Exploration:
 
     @property
     def can_measure(self) -> bool:
-        """Whether there are times to be had that nobody has asked for."""
+        """Whether the program could be measured and has not been."""
         return self.comparison is None and self.measure is not None
 
     @cached_property
@@ -97,7 +97,7 @@ class Exploration:
 
     @cached_property
     def dedup(self) -> Dedup:
-        """The equivalence classes of the groups; made when first asked for, as are the others here."""
+        """The equivalence classes of the groups. Computed on first use, as are the properties below."""
         return dedup(self.fusion) if self.same is None else self.same
 
     @cached_property
@@ -107,22 +107,22 @@ class Exploration:
 
     @cached_property
     def layouts(self) -> LayoutViews:
-        """Where each tensor of the program with its groups lies."""
+        """The memory layout of each tensor in the program with its groups."""
         return LayoutViews(self.graph)
 
     @cached_property
     def records(self) -> Mapping[int, Value | Node]:
-        """Every value and node by id: what a selection names."""
+        """Every value and node by id; selections refer to these ids."""
         return self.queries.index.record_of
 
     @cached_property
     def names(self) -> Mapping[Value, str]:
-        """What each value of the history is called, whatever state it is told in."""
+        """The name of each value of the history, the same in every state."""
         return names_in(self.fusion.history)
 
     @cached_property
     def gone(self) -> Mapping[int, Gone]:
-        """What passes took away, by id: a selection may name it, and it is told about as it was."""
+        """Records that passes removed, by id: a selection may name one, and sees it as it was."""
         return gone_records(self.fusion.history)
 
     @cached_property
@@ -134,26 +134,26 @@ class Exploration:
 
     @cached_property
     def queries(self) -> Queries:
-        """What answers queries about the program with its groups."""
+        """The query index of the program with its groups."""
         return Queries(self.graph, self.fusion.history, lambda: self.dedup, lambda: self.db)
 
     def is_piece(self, node: Node) -> bool:
-        """Whether a node is a fusion group, made or given."""
+        """Whether a node is a fusion group, created by `fuse` or present in the input."""
         return node.op in GROUPS and bool(node.blocks)
 
     def alike(self) -> Iterator[list[Node]]:
-        """The groups that `fuse` made, in lists of those that are the same but for names; in program order."""
+        """The groups that `fuse` created, as lists of groups equal up to names, in program order."""
         for group in self.dedup.classes:
             made = [member for member in group.members if isinstance(member, Node) and self.fusion.made(member)]
             if made:
                 yield made
 
     def resolve(self, name: Any) -> int:
-        """The id of a record given as an id, a Value, a Node, or a printed name; raises UnknownName.
+        """The id of a record given as an id, a Value, a Node, or a printed name. Raises UnknownName.
 
-        It may be one of an earlier state of the program; a name goes to the program that is shown first.
+        The record may be of an earlier state; a name is looked up in the program shown first.
         """
-        if isinstance(name, Integral):  # pandas has integers of its own
+        if isinstance(name, Integral):  # pandas has its own integer types
             return int(name)
         if isinstance(name, Value | Node):
             if name.id not in self.records and name.id not in self.gone:
@@ -171,7 +171,7 @@ class Exploration:
             return _named(initial, name)
 
     def records_of(self, ids: Iterable[int]) -> list[Value | Node]:
-        """The values and nodes of some ids; a box that stands for none is left out."""
+        """The values and nodes of some ids, without boxes that stand for none."""
         found = []
         for id in ids:
             if id in self.records:

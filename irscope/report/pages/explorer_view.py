@@ -1,4 +1,4 @@
-"""The whole of the explorer as one view model."""
+"""The view model of the whole explorer."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def explorer_view(
     exploration: Exploration, *, details: bool = False, answers: bool | None = None, whole: bool = True,
     index: ProgramIndex | None = None,
 ) -> ExplorerView:  # fmt: skip
-    """The view of an exploration; `details` answers every question ahead, for a page without a kernel.
+    """The view of an exploration. `details` precomputes every answer, for a page without a kernel.
 
-    Without `answers` such a page has text, graph, tables and steps, but nothing about single values and nodes; if nothing is said, so
-    has one of a program above a size, and says it. A view that is not `whole` holds what is shown at first, and what takes a look at
-    every group only if there are few; `index` answers for the rest.
+    With `answers=False` such a page has text, graph, tables and steps, but nothing about single values and nodes; by default that is
+    so above a size, and the page says it. A view that is not `whole` holds what is shown first, and leaves out what needs a look at
+    every group of a large program; `index` answers for the rest.
     """
     if not whole:
         return _first_view(exploration, index or ProgramIndex(exploration.graph))
@@ -95,20 +95,20 @@ def explorer_view(
 
 
 _MOST_ANSWERED = 50_000
-"""Nodes of a program of which a page without a kernel answers every question: some 250 bytes of the file each, and 3 KB of JSON."""
+"""The largest program, in nodes, for which a page without a kernel has every answer: about 250 bytes of file and 3 KB of JSON each."""
 _UNANSWERED = Count(
     label="answers about single values", value="no", selects=[],
     hint="left out of this file: explore, or write_report(…, answers=True), has them",
 )  # fmt: skip
 _SENT_WHOLE = 2500
-"""Nodes of a program that a page gets at once; of a larger one it asks for what it shows."""
+"""The largest program, in nodes, that is sent to a page at once; for larger ones the page asks for what it shows."""
 _FEW_GROUPS = 300
 _MOST_REMARKS = 2000
-"""Rows of the table; a query finds the others."""
+"""The most rows in the table; queries find the rest."""
 
 
 def is_sent_whole(graph: Graph) -> bool:
-    """Whether a live page gets all of a program at once."""
+    """Whether the whole program is sent to a live page at once."""
     names = sum(len(node.outputs) for node in islice(graph.nodes(), _SENT_WHOLE + 1))
     return len(graph.position) <= _SENT_WHOLE and names <= 4 * _SENT_WHOLE
 
@@ -126,7 +126,7 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
         remarks=remarks_table(exploration.fusion.history, exploration.names, _MOST_REMARKS) if few else no_remarks(),
         classes=class_views(exploration.dedup, graph.names) if few else [],
         timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
-        later=[  # in the order in which it is asked for
+        later=[  # in the order in which the page asks for them
             "search", *(() if few else ("numbers", "remarks")), "questions", "copies", "timeline",
             *(["timing"] if exploration.can_measure else []),
         ],
@@ -143,9 +143,9 @@ def _first_view(exploration: Exploration, index: ProgramIndex) -> ExplorerView:
 
 
 def later_part(exploration: Exploration, inspection: Inspection, name: str) -> dict[str, Any]:
-    """What a first view left out, as fields of a view. Raises UnknownName."""
+    """The part of a view that the first view left out, as fields. Raises UnknownName."""
     history, graph = exploration.fusion.history, exploration.graph
-    if name == "search":  # nothing to tell: the first query finds made what it needs, and so does the first selection
+    if name == "search":  # no data: warms up what the first query and the first selection need
         exploration.queries.prepare()
         return {}
     if name == "questions":
@@ -169,9 +169,9 @@ def later_part(exploration: Exploration, inspection: Inspection, name: str) -> d
 
 
 def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:
-    """The details of every record, and the kernel sources, each stored once. Only a group's own detail has a kernel."""
+    """The details of every record and the kernel sources, each stored once. Only the detail of a group itself has a kernel."""
     made = exploration.fusion.groups
-    if not is_sent_whole(exploration.graph):  # of a large program, the kernel of one group of each class
+    if not is_sent_whole(exploration.graph):  # in a large program, the kernel of one group per class
         made = tuple(alike[0] for alike in exploration.alike())
         inspection.only_kernels_of(made)
     groups = {node.id for node in made}
@@ -191,7 +191,7 @@ _MOST_MACHINE_CODE = 12
 
 
 def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str, list[KernelText]]:
-    """Facts and assembly of the kernels that most groups run: each takes a compile and some 30 KB of the page."""
+    """Facts and assembly of the kernels that most groups run. Each costs a compilation and about 30 KB of the page."""
     first: dict[str, Node] = {}
     runs: Counter[str] = Counter()
     for alike in exploration.alike():
@@ -209,9 +209,9 @@ _MOST_SOURCE_LINES = 4000
 
 
 def _sources(exploration: Exploration) -> dict[str, list[str]]:
-    """The user's source files that most nodes came from: those that Python told of, and those in the folder named for it.
+    """The user's source files that most nodes came from: those of code loaded in this process, and those in the folder named for it.
 
-    A text that names a file is no reason to open it: pages are made to be shown to others.
+    A file that IR text merely names is never opened: pages are made to be shared.
     """
     places = [node.location for node in exploration.graph.nodes() if node.location is not None]
     live = {place.file for place in places if place.live}

@@ -1,7 +1,7 @@
-"""The head line: how big a program is, what fuses, what repeats, what it costs; each number says what it counts.
+"""The head line: how big a program is, what fuses, what repeats, what it costs. Each number selects what it counts.
 
-What takes long in a large program is worked out for one group of each equivalence class: groups that are the same but for
-names run the same kernels and move as many bytes.
+What is slow for a large program is computed for one group of each equivalence class: groups that differ only in names run the
+same kernels and move the same bytes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
 
 
 def quick_headline(exploration: Exploration) -> list[Count]:
-    """The numbers that are there at once; the others take a look at every group."""
+    """The numbers that are available at once; the others need a look at every group."""
     profile = exploration.profile
     return _sizes(exploration) if profile is None else [*_sizes(exploration), _call(profile)]
 
@@ -93,14 +93,14 @@ def _traffic(exploration: Exploration) -> tuple[int, int]:
 
 
 def _call(profile: Profile) -> Count:
-    """The time of a call in each way that was measured."""
+    """The time of a call, for each way that was measured."""
     times = [profile.total(label).median for label in profile.ways]
     hint = f"median time of a call {' and '.join(profile.ways)}"
     return Count(label="a call", value=" → ".join(map(time_words, times)), selects=[], hint=hint)
 
 
 def _storages(graph: Graph) -> Count:
-    """What is assumed of the memory of parameters."""
+    """What is assumed about the memory of parameters."""
     members = Counter(graph.storages.values())
     tied = [value for value, number in graph.storages.items() if members[number] > 1]
     names = ", ".join(f"%{graph.names[value]}" for value in tied[:4]) + (", …" if len(tied) > 4 else "")

@@ -1,4 +1,4 @@
-"""A history by itself as a view: the program with its steps, and what may share memory in each state."""
+"""The view of a history alone: the program with its steps, and what may share memory in each state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["HistoryInspection", "history_view"]
 
 
 def history_view(history: History, *, details: bool = False) -> ExplorerView:
-    """The view of a history; `details` answers every question about single records ahead, for a page without a kernel.
+    """The view of a history. `details` precomputes the answers about single records, for a page without a kernel.
 
     >>> import irscope as irs
     >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
@@ -90,7 +90,7 @@ def _count(number: int, noun: str, selects: list[int], hint: str) -> Count:
 
 
 class HistoryInspection:
-    """The questions that the views of a history ask: what may share memory with what, in each state."""
+    """Answers the questions of a history view: what may share memory, in each state."""
 
     def __init__(self, history: History) -> None:
         self._graph = history.final
@@ -112,7 +112,7 @@ class HistoryInspection:
         return AliasViews(self._db)
 
     def __call__(self, ids: Sequence[int], state: int | None = None) -> Detail | PairDetail:
-        """Details of one id, or the pair answers of two; raises UnknownName for an id of another program."""
+        """Return the details of one id, or the answers about a pair. Raises UnknownName for an id of another program."""
         return self.pair(*ids) if len(ids) == 2 else self.detail(ids[0], state)
 
     def _record(self, id: int) -> Value | Node:
@@ -122,7 +122,7 @@ class HistoryInspection:
         return record
 
     def detail(self, id: int, state: int | None = None) -> Detail:
-        """What is known of a value or node without a plan of what to run: its text and its aliases."""
+        """The details of a value or node that need no execution plan: its text and its aliases."""
         record = self._record(id)
         value = record if isinstance(record, Value) else next(iter(record.outputs), None)
         node = record if isinstance(record, Node) else self._graph.producer.get(record)
@@ -144,7 +144,7 @@ class HistoryInspection:
         return self._alias.detail(value) if state is None else self._steps.detail(value, state)
 
     def pair(self, a: int, b: int) -> PairDetail:
-        """May they share memory, in the last state."""
+        """Whether two records may share memory in the last state."""
         left, right = (
             record if isinstance(record, Value) else next(iter(record.outputs), None)
             for record in (self._record(a), self._record(b))

@@ -1,4 +1,4 @@
-"""What was measured of a program, as a part of its view that may come later than the rest."""
+"""The measurements of a program: a part of its view that may arrive later than the rest."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["MeasuredPart", "Measurements", "measured_part"]
 
 
 class MeasuredPart(TypedDict):
-    """Fields of an `ExplorerView`."""
+    """The fields of an `ExplorerView` that hold measurements."""
 
     profile: ProfileView
     opens: str
 
 
 def measured_part(exploration: Exploration, heat: Heat, *, whole: bool) -> MeasuredPart:
-    """The profile of a program, with the heat of all boxes if the page holds the `whole` program."""
+    """The profile of a program, with the heat of every box if the page holds the `whole` program."""
     profile = exploration.profile
     assert profile is not None, "there is no such part before something was measured"
     files = {node.location.file for node in exploration.graph.nodes() if node.location is not None}
@@ -31,7 +31,7 @@ def measured_part(exploration: Exploration, heat: Heat, *, whole: bool) -> Measu
 
 
 class Measurements:
-    """The profile that an explorer shows, which may change."""
+    """The profile an explorer shows, which may be replaced."""
 
     def __init__(self, exploration: Exploration, index: ProgramIndex) -> None:
         self._of = exploration
@@ -45,7 +45,7 @@ class Measurements:
         return list(zip(tree.ids, around, strict=True))
 
     def part(self, profile: Profile, *, whole: bool) -> MeasuredPart:
-        """Show a profile. Raises ArgumentError for one of another program."""
+        """Show a profile. Raises ArgumentError for a profile of another program."""
         self._of = self._of.with_profile(profile)
         self._heat = Heat(profile, self._boxes, self._of.way)
         return measured_part(self._of, self._heat, whole=whole)
@@ -57,5 +57,5 @@ class Measurements:
         return {} if self._heat is None else self._heat.of(ids)
 
     def answer(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a page that asks for the heat of what it shows."""
+        """Answers a page's request for the heat of what it shows."""
         return {"heat": self.of([int(id) for id in ask["ids"]])}

@@ -1,4 +1,4 @@
-"""Details for a page without a kernel: every answer ahead, and what many answers share told once."""
+"""Precomputed answers for a page without a kernel; what many answers share is stored once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from irscope.transforms.history import History
 __all__ = ["store_details"]
 
 _FEW = 60
-"""Writers that a detail holds by itself."""
+"""The most writers that a detail holds inline."""
 
 
 def store_details(view: ExplorerView, details: Iterable[Detail], history: History) -> None:
-    """Put the answers about every record into a view, and those of earlier states where a pass changed them."""
+    """Store the answers about every record in a view, and those of earlier states where a pass changed them."""
     stored = StoredDetails(view["text"], details)
     if "timeline" in view:
         view["timeline"]["earlier_aliases"] = [
@@ -26,29 +26,29 @@ def store_details(view: ExplorerView, details: Iterable[Detail], history: Histor
 
 
 def _earlier_aliases(history: History) -> Iterator[tuple[int, AliasDetail, int]]:
-    """The alias details that held until some pass, for values of which they were others afterwards."""
+    """The alias details of earlier states, for values whose details a later pass changed."""
     steps = AliasSteps(history)
     ends = [stretch for stretch in lifetimes(history) if stretch.steps and stretch.record.after_merges is None]
     for stretch in ends:
         for value in stretch.record.before.values():
             if value in history.final.names:
                 before, after = (steps.detail(value, state) for state in (stretch.first, stretch.last))
-                if before is not None and (after is None or steps.told(before) != steps.told(after)):
+                if before is not None and (after is None or steps.visible(before) != steps.visible(after)):
                     yield value.id, before, stretch.last
 
 
 class StoredDetails:
-    """Details by id, with the alias sets that they share.
+    """Details by id, with shared alias sets stored once.
 
-    Two inputs of a model may be the same tensor as far as anybody knows: each of 300 parameters has the same 300 others.
+    Any two inputs may be the same tensor unless known otherwise: 300 parameters have one alias set of 300.
     """
 
     def __init__(self, text: TextView, details: Iterable[Detail]) -> None:
         self.alias_sets: list[list[int]] = []
-        """Alias sets, and sets of writers, by number."""
+        """Alias sets and sets of writers, by number."""
         self._number: dict[tuple[int, ...], int] = {}
         self._known: dict[int, tuple[list[int], int]] = {}
-        """The number of a list by its identity, with the list, so that nothing else gets that."""
+        """The number of a list by its `id`; the list is kept alive so that the `id` is not reused."""
         printed = {line.strip() for line in text["lines"]}
         self.details = {detail["id"]: self._stored(detail, printed) for detail in details}
 
@@ -60,7 +60,7 @@ class StoredDetails:
         return detail
 
     def shared(self, alias: AliasDetail) -> AliasDetail:
-        """An alias detail with its set, and that of its writers, among those that are told once."""
+        """An alias detail whose set and writers are replaced by numbers of shared ones."""
         writers = alias["writers"]
         stored = AliasDetail(
             summary=alias["summary"], alias_set=[], shared_set=self._numbered(alias["alias_set"]), writers=writers,

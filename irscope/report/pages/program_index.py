@@ -1,6 +1,6 @@
-"""What a page asks of a program that is too large to be sent: lines, levels of boxes, and where things are.
+"""Answers a page's requests about a program too large to be sent: lines, levels of boxes, and where records are.
 
-Each answer costs what it holds. The tree of boxes and the text are made once, at the first question.
+The cost of an answer is proportional to its size. The box tree and the text are built once, at the first request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from irscope.report.view_models import Box, Edge, Found, GraphView, Level, Place
 __all__ = ["ProgramIndex"]
 
 PAGE = 240
-"""Lines that are sent at first."""
+"""Lines sent with the first view."""
 _MOST_LINES = 2000
 _MOST_PLACES = 4000
 _MOST_LEVELS = 200
@@ -37,7 +37,7 @@ _NAME = re.compile(r"%([\w.$-]*\w)")
 
 
 class ProgramIndex:
-    """The pages of one graph.
+    """The pages of lines and boxes of one graph.
 
     >>> from irscope.ir.text.parser import parse
     >>> index = ProgramIndex(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
@@ -64,16 +64,16 @@ class ProgramIndex:
 
     @cached_property
     def _node_lines(self) -> list[int]:
-        """The line of each node, in their order."""
+        """The line of each node, in order."""
         return list(self._queries.index.line_of.values())
 
     def first_text(self) -> TextView:
-        """The lines that a page shows first: where the nodes begin."""
+        """The lines a page shows first: where the nodes begin."""
         first = max(0, heading_lines(self._graph) - _LINES_BEFORE)
         return self._page(first, print_first_lines(self._graph, first + PAGE)[first:])
 
     def lines(self, first: int, count: int) -> TextView:
-        """Some lines, with what the names in them stand for."""
+        """A range of lines, with the records behind the names in them."""
         first = max(0, first)
         return self._page(first, self._lines[first : first + min(count, _MOST_LINES)])
 
@@ -95,7 +95,7 @@ class ProgramIndex:
         )  # fmt: skip
 
     def first_graph(self) -> GraphView:
-        """The levels that are open at first."""
+        """The levels that are initially open."""
         opened = [-1, *opened_at_first(self.tree)]
         boxes: list[Box] = []
         edges: list[Edge] = []
@@ -108,7 +108,7 @@ class ProgramIndex:
         return GraphView(boxes=boxes, edges=edges, closed=closed, levels=ids, kinds=self._kinds())
 
     def _kinds(self) -> list[str]:
-        """The categories of ops that have boxes; asked of one node of each op, for all with tensors are alike."""
+        """The op categories that have boxes, determined by one node per op: all nodes of an op with tensors are alike."""
         by_op: dict[str, list[Node]] = {}
         for subject, kind in zip(self.tree.subjects, self.tree.kinds, strict=True):
             if kind == "op" and isinstance(subject, Node):
@@ -120,25 +120,25 @@ class ProgramIndex:
         return list(found)
 
     def level(self, around: int) -> Level:
-        """What is directly in a box, given by its id, 0 for the outermost. Raises UnknownName."""
+        """The direct contents of the box with this id; 0 is the outermost. Raises UnknownName."""
         number = self._number(around)
         return Level(around=around, boxes=list(self._boxes(number)), edges=list(self._levels.edges_in(number)))
 
     def repeat(self, id: int) -> RepeatView:
-        """What differs between the modules in a box of modules that are alike. Raises UnknownName."""
+        """The differences between the modules folded into one box. Raises UnknownName."""
         number = self._number(id)
         if number < 0 or self.tree.kinds[number] != "repeat":
             raise UnknownName(f"the box {id} holds no modules that are alike", hint="boxes marked with ×N do")
         return repeat_view(self.tree, number)
 
     def repeats(self) -> dict[int, RepeatView]:
-        """The same of the first boxes of modules that are alike, for a page without Python."""
+        """The same for the first folded boxes, for a page without Python."""
         tree = self.tree
         boxes = [number for number, kind in enumerate(tree.kinds) if kind == "repeat"]
         return {tree.ids[number]: repeat_view(tree, number) for number in boxes[:_MOST_REPEATS]}
 
     def levels(self, around: Sequence[int]) -> list[Level]:
-        """The same of several."""
+        """The same for several boxes."""
         return [self.level(box) for box in around[:_MOST_LEVELS]]
 
     def _boxes(self, around: int) -> Iterator[Box]:
@@ -164,7 +164,7 @@ class ProgramIndex:
         return number
 
     def places(self, ids: Iterable[int]) -> list[Place]:
-        """Where records are; those of other programs are left out."""
+        """The places of records; records of other programs are left out."""
         return [place for id in list(ids)[:_MOST_PLACES] if (place := self._place(id)) is not None]
 
     def _place(self, id: int) -> Place | None:
@@ -187,7 +187,7 @@ class ProgramIndex:
         )  # fmt: skip
 
     def _around(self, node: Node | None, number: int) -> int:
-        """The box of a node, whose number is below 0 if it has none of its own, as a constant: the box around it then."""
+        """The box of a node. A node without its own box, such as a constant, has a number below 0: the enclosing box is returned."""
         graph = self._graph
         while number < 0 and node is not None:
             node = graph.owner.get(graph.block_of[node])
@@ -195,7 +195,7 @@ class ProgramIndex:
         return number
 
     def _declared(self, value: Value | None) -> int:
-        """The line of an input; the parameter of a block stands on the line behind the node that holds the block."""
+        """The line of an input; a block parameter is on the line after the node that holds the block."""
         graph = self._graph
         if value in graph.inputs:
             return graph.inputs.index(value)
@@ -209,7 +209,7 @@ class ProgramIndex:
             line = lines[node.id] + 1
             for block in node.blocks:
                 found.update(dict.fromkeys(block.params, line))
-                line = (lines[block.nodes[-1].id] if block.nodes else line) + 2  # exact for one block, near for more
+                line = (lines[block.nodes[-1].id] if block.nodes else line) + 2  # exact for one block, close for more
         return found
 
     def _path(self, number: int) -> list[int]:
@@ -220,7 +220,7 @@ class ProgramIndex:
         return path[::-1]
 
     def find(self, query: str, *, all: bool = False) -> Found:
-        """What a query finds, with the ids of the first few thousand or of `all`; a query that means nothing finds its trouble."""
+        """The results of a query, with the ids of the first few thousand or of `all`; for an invalid query, its error."""
         try:
             found = self._queries(query)
         except IrscopeError as error:
@@ -233,7 +233,7 @@ class ProgramIndex:
         )  # fmt: skip
 
     def _printed(self, record: Node | Value) -> str:
-        """The line that makes a record; of an input and of a block's parameter, what declares it."""
+        """The line that defines a record; for an input or block parameter, its declaration."""
         names = self._graph.names
         if isinstance(record, Value) and record not in self._graph.producer:
             return f"%{names[record]} : {record.type}"
@@ -247,7 +247,7 @@ class ProgramIndex:
         return f"{op} → %{names[record.outputs[0]]}" if record.outputs else op
 
     def answers(self) -> Mapping[str, Any]:
-        """The questions of a page by their kind."""
+        """The handlers of a page's requests, by kind."""
         return {
             "lines": lambda ask: {"text": self.lines(int(ask["first"]), int(ask["count"]))},
             "repeat": lambda ask: {"repeat": self.repeat(int(ask["box"]))},

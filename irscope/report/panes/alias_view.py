@@ -1,4 +1,4 @@
-"""What may share memory with one value, as a sentence, a set, and the part of the points-to graph around it."""
+"""What may share memory with a value: a sentence, an alias set, and the points-to graph around it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from irscope.report.words import plural
 __all__ = ["AliasViews"]
 
 _MOST_ELEMENTS = 40
-"""Elements in one picture; the nearest come first."""
+"""The most elements in one picture, nearest first."""
 _MOST_NAMED = 6
 
 Kind = Literal["value", "content", "location", "wildcard"]
 
 
 class _Shared(NamedTuple):
-    """What the details of all values with one alias set have in common."""
+    """The part of the details that all values with one alias set share."""
 
     values: tuple[Value, ...]
     ids: list[int]
@@ -31,7 +31,7 @@ class _Shared(NamedTuple):
 
 
 class AliasViews:
-    """Alias details of the values of one graph; sets are found once, not once a value."""
+    """Alias details of the values of one graph; each set is computed once, not per value."""
 
     def __init__(self, db: AliasDb) -> None:
         self.db = db
@@ -41,9 +41,9 @@ class AliasViews:
         self._held_in: dict[int, Mapping[int, None]] = {}
 
     def detail(self, value: Value) -> AliasDetail | None:
-        """The alias detail of a value; None for numbers and the like, which are copied and never shared.
+        """The alias detail of a value; None for numbers and other types that are copied and never shared.
 
-        The lists of ids are the same objects for all values that may share the same memory: nobody changes them.
+        All values with the same alias set get the same list objects, which must not be changed.
         """
         if not self.db.is_memory(value):
             return None
@@ -70,16 +70,16 @@ class AliasViews:
         others = list(islice((other for other in shared.values if other is not value), _MOST_NAMED))
         count = len(shared.values) - 1
         if not count:
-            told = f"{name} shares memory with no other value"
+            sentence = f"{name} shares memory with no other value"
         elif count == 1:
-            told = f"{name} may share memory with %{self._names[others[0]]}, because {self.db.explain(value, others[0]).because}"
+            sentence = f"{name} may share memory with %{self._names[others[0]]}, because {self.db.explain(value, others[0]).because}"
         else:
             listed = ", ".join(f"%{self._names[other]}" for other in others)
             more = f" and {count - _MOST_NAMED:,} more" if count > _MOST_NAMED else ""
-            told = f"{name} may share memory with {listed}{more}"
+            sentence = f"{name} may share memory with {listed}{more}"
         if not shared.writer_ids:
-            return f"{told}. Nothing writes it."
-        return f"{told}. {plural(len(shared.writer_ids), 'node')} may write it, the first is {shared.first_writer}."
+            return f"{sentence}. Nothing writes it."
+        return f"{sentence}. {plural(len(shared.writer_ids), 'node')} may write it, the first is {shared.first_writer}."
 
     @cached_property
     def _above(self) -> Mapping[int, list[int]]:
@@ -91,7 +91,7 @@ class AliasViews:
 
     @cached_property
     def _inside(self) -> Mapping[int, list[int]]:
-        """Class of a container to the classes of its contents or fields."""
+        """The class of a container, mapped to the classes of its contents or fields."""
         sealed = self.db.sealed
         inside: dict[int, list[int]] = {}
         for container, cell in sealed.cells.items():
@@ -110,14 +110,14 @@ class AliasViews:
 
     @cached_property
     def _values(self) -> Mapping[int, list[Value]]:
-        """The values of each class: several share an element when one always is the other."""
+        """The values of each class: several share an element if they are always the same object."""
         values: dict[int, list[Value]] = {}
         for value, element in self.db.sealed.element_of.items():
             values.setdefault(self.db.sealed.class_of[element], []).append(value)
         return values
 
     def _around(self, value: Value) -> PointsToView:
-        """The classes near a value's own, breadth first down to its locations and up to what else may be those."""
+        """The classes near that of a value, breadth first: down to its locations, and up to other values that may be there."""
         sealed = self.db.sealed
         element = sealed.element_of.get(value)
         if element is None:
@@ -135,9 +135,9 @@ class AliasViews:
         )
 
     def _nearest(self, start: int) -> list[int]:
-        """The class and those near it, breadth first, as many as one picture shows."""
+        """A class and those near it, breadth first, up to the limit of one picture."""
         places, found = [start], {start}
-        for place in places:  # grows while it is walked
+        for place in places:  # grows during the loop
             near = chain(self.db.sealed.targets.get(place, ()), self._above.get(place, ()), self._inside.get(place, ()))
             for other in near:
                 if len(places) == _MOST_ELEMENTS:
@@ -148,7 +148,7 @@ class AliasViews:
         return places
 
     def _among(self, shown: Mapping[int, int], places: Mapping[int, None]) -> Iterator[int]:
-        """Those of some classes that are shown, by way of the fewer ones."""
+        """The classes that are shown, found through the smaller of both collections."""
         return (place for place in places if place in shown) if len(places) < len(shown) else (p for p in shown if p in places)
 
     def _targets(self, place: int) -> Mapping[int, None]:
@@ -163,8 +163,8 @@ class AliasViews:
             first = asked if self._place(asked) == place else values[0]
             names = [f"%{self._names[first]}"]
             names += [f"%{self._names[other]}" for other in values[:3] if other is not first]
-            told = names[:3]
-            return " ≡ ".join(told) + (f" and {len(values) - len(told):,} more" if len(values) > len(told) else "")
+            shown = names[:3]
+            return " ≡ ".join(shown) + (f" and {len(values) - len(shown):,} more" if len(values) > len(shown) else "")
         return self.db.place_words(self.db.sealed.labels[self._members[place][0]])
 
     def _place(self, value: Value) -> int | None:
@@ -186,7 +186,7 @@ class AliasViews:
 
 
 def _once(known: dict[int, Mapping[int, None]], place: int, places: Iterable[int]) -> Mapping[int, None]:
-    """Classes to look up, in order: made once, because one class may have a hundred thousand neighbours."""
+    """The classes as an ordered set, built once: a class may have a hundred thousand neighbours."""
     if place not in known:
         known[place] = dict.fromkeys(places)
     return known[place]

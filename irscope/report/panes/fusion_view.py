@@ -1,4 +1,4 @@
-"""What fused and what did not: remarks as a table, and a sentence for each node."""
+"""What fused and what did not: the table of remarks, and a sentence for each node."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def no_remarks() -> TableView:
 
 
 def remarks_table(history: History, names: Mapping[Value, str], most: int | None = None) -> TableView:
-    """One row per remark of all passes, missed ones first: those are the ones to act on. With `most`, no more rows than that,
-    and how many there would be. `names` are those of `names_in(history)`."""
+    """One row per remark of all passes, missed ones first, as they can be acted on. `most` limits the rows; the table then
+    says how many there are. `names` are those of `names_in(history)`."""
     by_id = {value.id: name for value, name in names.items()}
     given = [(remark, record) for record in history.records for remark in record.remarks]
     given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0].kind))
@@ -37,7 +37,7 @@ def remarks_table(history: History, names: Mapping[Value, str], most: int | None
     selects = []
     for remark, record in given[:most]:
         rename = renaming.get(id(record)) or renaming.setdefault(id(record), Renaming(record.before, by_id))
-        rows.append([remark.kind, remark.rule, _told(names, remark.subject), rename(remark.because)])
+        rows.append([remark.kind, remark.rule, _subject_text(names, remark.subject), rename(remark.because)])
         evidence = dict.fromkeys([remark.subject.id, *(record.id for record in remark.evidence)])
         selects.append(list(evidence))
     table = TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
@@ -46,7 +46,7 @@ def remarks_table(history: History, names: Mapping[Value, str], most: int | None
     return table
 
 
-def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
+def _subject_text(names: Mapping[Value, str], subject: Value | Node) -> str:
     if isinstance(subject, Value):
         return f"%{names[subject]}" if subject in names else repr(subject)
     made = next((f"%{names[value]}" for value in subject.outputs if value in names), "")
@@ -54,7 +54,7 @@ def _told(names: Mapping[Value, str], subject: Value | Node) -> str:
 
 
 def planner_renaming(fusion: Fusion, names: Mapping[Value, str]) -> Renaming:
-    """The planner speaks of the graph before the groups, in which values without names of their own had other numbers."""
+    """The names of the graph before grouping, which the planner uses, mapped to the final names: unnamed values had other numbers."""
     planned = next(record.before for record in reversed(fusion.history.records) if record.name == GROUPING)
     return Renaming(planned, {value.id: name for value, name in names.items()})
 
@@ -78,11 +78,11 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
 
 
 _MOST_NEIGHBOURS = 6
-"""On either side of a group."""
+"""The most neighbours shown on each side of a group."""
 
 
 def neighbour_views(fusion: Fusion, group: Node, rename: Renaming) -> list[NeighbourView]:
-    """What a group reads from and what reads from it, each with the reason why it is not in the group; none for another node."""
+    """The producers and consumers of a group, each with the reason why it is not in the group; empty for other nodes."""
     graph = fusion.graph
     if not fusion.made(group):
         return []

@@ -1,4 +1,4 @@
-"""A program as boxes and edges, all of it; big programs open with their outer boxes closed."""
+"""A whole program as boxes and edges; large programs start with their outer boxes closed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from irscope.report.view_models import Edge, GraphView
 __all__ = ["closed_at_first", "graph_view", "opened_at_first"]
 
 _MOST_OPEN = 48
-"""Boxes to show before anything is opened by hand."""
+"""The most boxes to show initially."""
 _SMALL = 150
-"""Boxes of a program that is opened as far as they go; of a larger one modules are opened, and, where no layers repeat, the
-rest up to:"""
+"""The largest program, in boxes, that starts fully open. In a larger one modules start open and, if no layers repeat, other
+boxes up to `_MOST_OPEN`."""
 _FEW_OPEN = 20
 
 
 def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None) -> GraphView:
-    """The graph view of a program; `classes` numbers the equivalence class of a node."""
+    """The graph view of a program; `classes` gives the number of a node's equivalence class."""
     tree = BoxTree(graph, classes)
     ids = tree.ids
     edges = [
@@ -30,8 +30,8 @@ def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None) -> Graph
 
 
 def opened_at_first(tree: BoxTree) -> list[int]:
-    """The boxes that start open: from the outside in while the picture stays small, modules that hold modules first. Layers
-    that repeat stay closed, for one box says what they are, and so do stretches, which are there to be short."""
+    """The boxes that start open, from the outside in while the picture stays small; modules that hold modules come first.
+    Repeated layers stay closed, as one box describes them all, and so do stretches of lines, which exist to be short."""
     opened: list[int] = []
     visible = sum(1 for _ in tree.children(-1))
     is_small = len(tree) <= _SMALL
@@ -61,6 +61,6 @@ def _holds_anything(_tree: BoxTree, inside: list[int]) -> bool:
 
 
 def closed_at_first(tree: BoxTree) -> list[int]:
-    """Ids of the boxes with something in them that start closed."""
+    """Ids of the non-empty boxes that start closed."""
     opened = set(opened_at_first(tree))
     return [tree.ids[box] for box in range(len(tree)) if tree.is_holder(box) and box not in opened]

@@ -1,8 +1,7 @@
-"""What every box and every line takes, for colours: its share of the time, bytes moved, bytes alive, and how near it comes to what
-memory and arithmetic allow.
+"""The cost of every box and line, for colours: share of the time, bytes moved, bytes live, and distance from the roofline.
 
-What a box holds counts for it: times and bytes are sums, of what is alive the most. Inside of a kernel no clock tells ops apart:
-their times are shares of the kernel's, as they are op by op, and count for nothing around them.
+A box includes its contents: times and bytes are summed, live bytes take the maximum. No clock sees single ops inside a kernel:
+their times are the kernel's time divided as in the run op by op, and are not added to the boxes around the kernel.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ class _Taken:
         self.alive = max(self.alive, other.alive)
         self.roof_ns += other.roof_ns
 
-    def told(self, whole: float) -> list[float]:
+    def as_list(self, whole: float) -> list[float]:
         roof = min(1.0, self.roof_ns / self.ns) if self.ns and self.roof_ns else -1.0
         return [round(self.ns / whole, 6), self.bytes, self.alive, round(roof, 4)]
 
 
 class Heat:
-    """The heat of one profile, of the boxes of one picture: pairs of a box's id and that of the box around it, outer ones first."""
+    """The heat of the boxes of one picture by one profile. `boxes` are pairs (box id, parent id), parents first."""
 
     def __init__(self, profile: Profile, boxes: Iterable[tuple[int, int]], way: str | None = None) -> None:
         self._profile = profile
@@ -53,7 +52,7 @@ class Heat:
 
     @cached_property
     def _by_id(self) -> dict[int, _Taken]:
-        """What takes something: nodes, and boxes around them."""
+        """The costs of nodes and of the boxes around them, by id."""
         taken: dict[int, _Taken] = {}
         inside: set[int] = set()
         for share in shares(self._profile, self._way):
@@ -69,15 +68,15 @@ class Heat:
         return taken
 
     def of(self, ids: Iterable[int]) -> dict[int, list[float]]:
-        """The heat of some boxes and nodes; those that take nothing are left out."""
-        return {id: self._by_id[id].told(self._whole) for id in ids if id in self._by_id}
+        """The heat of some boxes and nodes, without those that cost nothing."""
+        return {id: self._by_id[id].as_list(self._whole) for id in ids if id in self._by_id}
 
     def all(self) -> dict[int, list[float]]:
         """The heat of everything."""
         return self.of(self._by_id)
 
     def of_sources(self) -> dict[str, dict[int, list[float]]]:
-        """The heat of each line of a source file, in files by name."""
+        """The heat of each source line, by file name."""
         found: dict[str, dict[int, _Taken]] = {}
         for share in shares(self._profile, self._way):
             where = share.node.location
@@ -85,15 +84,15 @@ class Heat:
                 row = _of_row(share.row)
                 part = _Taken(share.ns, row.bytes * share.part, row.alive, row.roof_ns * share.part)
                 found.setdefault(where.file, {}).setdefault(where.line, _Taken()).add(part)
-        return {file: {line: taken.told(self._whole) for line, taken in lines.items()} for file, lines in found.items()}
+        return {file: {line: taken.as_list(self._whole) for line, taken in lines.items()} for file, lines in found.items()}
 
     def most(self) -> list[float]:
         """The largest time, bytes, and bytes alive of one node, and 1."""
-        told = self.of(row.node.id for row in self._profile.rows(self._way)).values()
-        return [*(max((values[k] for values in told), default=0.0) for k in range(3)), 1.0]
+        heats = self.of(row.node.id for row in self._profile.rows(self._way)).values()
+        return [*(max((values[k] for values in heats), default=0.0) for k in range(3)), 1.0]
 
     def put(self, view: ProfileView, files: Container[str], *, whole: bool) -> ProfileView:
-        """A profile's view with its heat; that of all boxes only for a page that holds the whole program."""
+        """Add the heat to a profile's view; the heat of all boxes only for a page that holds the whole program."""
         view["most"] = self.most()
         view["source_heat"] = {file: lines for file, lines in self.of_sources().items() if file in files}
         view["heat"] = self.all() if whole else {}

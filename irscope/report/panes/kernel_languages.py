@@ -1,6 +1,6 @@
-"""A kernel in other languages than that of its detail: machine code and what a GPU is given, made when somebody asks.
+"""Kernel texts in the languages that details do not have: machine code, and code for GPUs, generated on request.
 
-With each text come the facts of the device that runs it. What this machine cannot make says what would bring it.
+Each text comes with the facts of the device that runs it. What cannot be generated on this machine says what is missing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KernelTexts:
         self._for_gpu: dict[tuple[KernelSpec, tuple[int, ...]], CudaKernel] = {}
 
     def text(self, group: Node, language: str) -> KernelText:
-        """The kernel of a group that has one. Raises UnknownName for a language that there is not."""
+        """The kernel of a group that has one. Raises UnknownName for an unknown language."""
         if language not in LANGUAGES:
             raise UnknownName(f"there is no language {language!r}", hint=f"the languages are {', '.join(LANGUAGES)}")
         try:
@@ -54,8 +54,8 @@ class KernelTexts:
         source, assembly = made
         facts = self._cpu.facts(spec, source, assembly)
         if language == "llvm":
-            return _told(language, "", facts)
-        found = _told(language, assembly.text, facts)
+            return _kernel_text(language, "", facts)
+        found = _kernel_text(language, assembly.text, facts)
         loops = hot_loops(spec, source, assembly)
         return KernelText(
             **found
@@ -72,16 +72,16 @@ class KernelTexts:
             kernel = self._for_gpu[key] = self._gpu.kernels_of(plan)[0]
         made = {"cuda": lambda: kernel.source, "ptx": lambda: kernel.ptx, "sass": lambda: kernel.sass}[language]()
         owners = [0 if line == NO_NODE else nodes[line].id for line in made.line_nodes]
-        return KernelText(**_told(language, made.text, kernel.facts) | {"line_nodes": owners})
+        return KernelText(**_kernel_text(language, made.text, kernel.facts) | {"line_nodes": owners})
 
     @cached_property
     def _gpu(self) -> CudaDevice:
-        from irscope.runtime.cuda import CudaDevice  # a second or so, if CuPy is there
+        from irscope.runtime.cuda import CudaDevice  # about a second, if CuPy is installed
 
         return CudaDevice()
 
 
-def _told(language: str, source: str, facts: KernelFacts) -> KernelText:
+def _kernel_text(language: str, source: str, facts: KernelFacts) -> KernelText:
     return KernelText(
         language=language, source=source, origins=[], line_nodes=[], hot=[],
         facts=[list(row) for row in facts.rows], because=facts.because, trouble="",

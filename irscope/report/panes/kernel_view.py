@@ -1,4 +1,4 @@
-"""The kernel of a fusion group as source text, each line with the node that it computes."""
+"""The kernel of a fusion group as source text; each line knows the node it computes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["KernelViews"]
 
 
 class KernelViews:
-    """Kernels of the groups of one program; types must be refined, or there is nothing to show yet."""
+    """The kernels of the groups of one program. Groups whose types are not refined have none yet."""
 
     def __init__(
         self, groups: Iterable[Node], emit: Callable[[KernelSpec], SourceText],
         adapted: Callable[[Launch], Launch] = lambda launch: launch, *, exact: bool = False,
         alike: Callable[[], Iterable[Sequence[Node]]] | None = None,
     ) -> None:  # fmt: skip
-        """`adapted` makes of a launch what the device runs; `exact` kernels give torch's bits. `alike` gives all groups in
-        lists of those that are the same but for names, and so run the same kernels; without it each is a list of its own."""
+        """`adapted` turns a launch into what the device runs; `exact` kernels reproduce torch's bits. `alike` yields the groups
+        in lists that are equal up to names and so run the same kernels; by default each group is alone."""
         self._exact = exact
         self._groups = dict.fromkeys(groups)
         self._emit = emit
@@ -37,7 +37,7 @@ class KernelViews:
         self._plans: dict[Node, LaunchPlan | None] = {}
 
     def plan(self, group: Node) -> LaunchPlan | None:
-        """What a group launches; None where it has no kernel."""
+        """The launches of a group; None if it has no kernel."""
         if group not in self._plans:
             self._plans[group] = self._planned(group)
         return self._plans[group]
@@ -48,16 +48,16 @@ class KernelViews:
         try:
             return spec_of_group(group, [value.type for value in group.inputs], exact=self._exact)
         except CodegenError:
-            return None  # sizes are not known before the program runs, or no kernel can be written: there is no text
+            return None  # sizes are unknown before the run, or no kernel can be generated
 
     def specs(self, group: Node) -> tuple[KernelSpec, ...]:
-        """The kernels of a group, as the device runs them; none where it has no kernel."""
+        """The kernels of a group as the device runs them; empty if it has none."""
         plan = self.plan(group)
         return () if plan is None else tuple(self._adapted(launch).spec for launch in plan.launches)
 
     @cached_property
     def shared_by(self) -> Counter[KernelSpec]:
-        """How many groups run each kernel: one of each list of groups that are alike is looked at."""
+        """The number of groups that run each kernel; only one group of each list of equal groups is examined."""
         found: Counter[KernelSpec] = Counter()
         for groups in self._alike():
             for spec in dict.fromkeys(self.specs(groups[0])):
@@ -69,7 +69,7 @@ class KernelViews:
         return {}
 
     def detail(self, group: Node) -> KernelDetail | None:
-        """The first kernel of a group, made once: each node of the group is told of it."""
+        """The first kernel of a group. Cached, because each node of the group shows it."""
         if group not in self._details:
             self._details[group] = self._made(group)
         return self._details[group]
@@ -83,7 +83,7 @@ class KernelViews:
         if plan is None or not specs:
             return None
         spec = specs[0]
-        # equal kernels may come from nodes in another order, and each line knows its node by position
+        # equal kernels may come from nodes in another order, and lines refer to nodes by position
         key = (spec, tuple(step.node for step in spec.instructions))
         text = self._texts.get(key)
         if text is None:
@@ -100,9 +100,9 @@ class KernelViews:
 
 
 _NEAR: Final = 1 << 20
-"""Bytes that the caches of one core hold."""
+"""Bytes that fit into the caches of one core."""
 _CALL: Final = 1e-6
-"""Seconds that it takes to start a kernel."""
+"""Seconds to launch a kernel."""
 
 
 def _launched(plan: LaunchPlan) -> str:

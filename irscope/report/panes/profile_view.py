@@ -1,4 +1,4 @@
-"""Where the time goes, as a view model: the slowest nodes, modules and lines as an icicle, a run, the roofline, what would help."""
+"""The view model of a profile: slowest nodes, icicle of modules and lines, a run, the roofline, and advice."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ __all__ = ["profile_view", "time_sentence"]
 _MOST_NODES: Final = 400
 _MOST_SPANS: Final = 3000
 _MOST_LANES: Final = 8
-"""Threads of a kernel that have a lane; more tell nothing new, for all of them end with the last."""
+"""The most threads of a kernel with a lane of their own; more add nothing, as all end together."""
 _MOST_BOXES: Final = 400
 _LEAST_SHARE: Final = 0.002
-"""Of an icicle's box: a narrower one is not drawn."""
+"""The narrowest box drawn in the icicle, as a share of the time."""
 _AROUND: Final = 1
-"""Lines shown before and after each that takes time."""
+"""Context lines shown before and after each line that takes time."""
 _MOST_LINES: Final = 60
 _MOST_MARKS: Final = 60
 _MOST_SELECTED: Final = 200
-"""Records that one click selects."""
+"""The most records that one click selects."""
 
 
 class _Everything:
@@ -50,8 +50,8 @@ class _Everything:
 
 
 def profile_view(profile: Profile, known: Container[int] = _Everything()) -> ProfileView:
-    """All that a display draws of a profile; the sources of live code only. What is not among `known` ids, those of the
-    program that is shown, cannot be selected: it has the id 0."""
+    """The view of a profile, with sources of live code only. Records that are not among `known` ids, those of the program
+    shown, get the id 0 and cannot be selected."""
     return ProfileView(
         title=profile.name, verdict=profile.verdict(), caption=profile.caption(),
         ways=[_way(profile, label, known) for label in profile.ways], groups=_groups(profile), lines=_lines(profile, known),
@@ -66,7 +66,7 @@ def profile_view(profile: Profile, known: Container[int] = _Everything()) -> Pro
 
 
 def time_sentence(profile: Profile | None, id: int, way: str | None = None) -> str:
-    """What a node takes, in a line; empty where nothing was measured."""
+    """The time of a node as one line; empty if not measured."""
     row = profile.row_of(id, way) if profile is not None else None
     if row is None:
         return ""
@@ -97,7 +97,7 @@ def _way(profile: Profile, label: str, known: Container[int]) -> TimedWay:
 
 
 def _spans(profile: Profile, label: str, step: Instruction, known: Container[int]) -> Iterator[TimedSpan]:
-    """An instruction in its lanes: of a GPU the launch, and what the stream does."""
+    """The spans of an instruction in its lanes; for a GPU, the launch and the work of the stream."""
     node = step.node
     id = node.id if node.id in known else 0
     if profile.device == "cuda":
@@ -111,7 +111,7 @@ def _spans(profile: Profile, label: str, step: Instruction, known: Container[int
 
 
 def _ms(ns: float) -> float:
-    """To the nanosecond: thousands of them are a large part of a page."""
+    """Milliseconds, rounded to nanoseconds: thousands of numbers are a large part of a page."""
     return round(ns / 1e6, 6)
 
 
@@ -141,7 +141,7 @@ def _mark(row: NodeRow, known: Container[int]) -> RoofMark | None:
 
 
 class _Part:
-    """A module, a line or an op, with what is inside."""
+    """A module, line or op and its contents."""
 
     __slots__ = ("inside", "nodes", "ns")
 
@@ -152,7 +152,7 @@ class _Part:
 
 
 def _icicle(profile: Profile, label: str, known: Container[int]) -> list[IcicleBox]:
-    """Boxes from the whole down to ops, in the order of the program; each level divides the one above."""
+    """The boxes from the whole program down to ops, in program order; each level divides the one above."""
     root = _Part()
     for share in shares(profile, label):
         part = root
@@ -194,7 +194,7 @@ def _path(share: Share) -> Iterator[str]:
 
 
 def _lines(profile: Profile, known: Container[int]) -> list[HeatLine]:
-    """The user's lines with their times, and the lines around them; of the file that takes most, and then the next."""
+    """The user's source lines with times, and the lines around them; the most expensive file first."""
     found: dict[tuple[str, int], list[Share]] = {}
     per_file: Counter[str] = Counter()
     live: set[str] = set()

@@ -1,4 +1,4 @@
-"""IR text, line by line, with the node that each line prints."""
+"""IR text line by line, with the node that each line prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FRAME = re.compile(r"\s*(?:block\d+\(|-> \(|return \()")
 
 
 def text_view(graph: Graph) -> TextView:
-    """The text view of a program; locations stand beside the lines, not in them.
+    """The text view of a program; source locations are separate from the lines.
 
     >>> from irscope.ir.text.parser import parse
     >>> view = text_view(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
@@ -37,6 +37,6 @@ def text_view(graph: Graph) -> TextView:
 
 
 def _line(line: str) -> str:
-    """A line of at most so many letters behind its indentation: what a detail tells of the node is the same then."""
-    told = line.lstrip(" ")
-    return " " * (len(line) - len(told)) + shortened(told)
+    """A line cut to the length, after its indentation, that details use as well."""
+    stripped = line.lstrip(" ")
+    return " " * (len(line) - len(stripped)) + shortened(stripped)

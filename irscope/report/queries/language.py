@@ -1,4 +1,4 @@
-"""The language of queries: terms with `&`, `|`, `!` and brackets; terms beside each other are joined by `&`.
+"""The language of queries: terms combined by `&`, `|`, `!` and brackets; adjacent terms are joined by `&`.
 
     op:conv & bytes>1e6        writes %p.1        (line:10-20 | scope:layers.0) & !is:group        relu
 """
@@ -14,40 +14,40 @@ from irscope.errors import ArgumentError
 __all__ = ["AMOUNTS", "FIELDS", "RELATIONS", "Both", "Either", "Query", "Not", "Term", "parse_query"]
 
 FIELDS = ("op", "type", "name", "line", "source", "scope", "class", "group", "rule", "remark", "kind", "is")
-"""What `field:text` may ask for."""
+"""The fields of `field:text`."""
 AMOUNTS = ("bytes", "rank", "elements", "inputs", "outputs")
-"""What may be compared with a number."""
+"""Amounts that can be compared with a number."""
 RELATIONS = ("writes", "reads", "alias", "makes")
-"""What takes a name: `writes %p.1`."""
+"""Relations to a named value: `writes %p.1`."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """One question: a field with a text, an amount compared with a number, a relation to a value, or a word."""
+    """One term: a field with a text, an amount compared with a number, a relation to a value, or a word."""
 
     field: str
-    """Empty for a word by itself."""
+    """Empty for a plain word."""
     text: str
     relation: Literal["", ":", "<", "<=", ">", ">=", "="] = ""
 
 
 @dataclass(frozen=True)
 class Both:
-    """What all of some queries find."""
+    """The intersection of queries."""
 
     parts: tuple[Query, ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """What any of some queries finds."""
+    """The union of queries."""
 
     parts: tuple[Query, ...]
 
 
 @dataclass(frozen=True)
 class Not:
-    """What a query does not find."""
+    """The complement of a query."""
 
     part: Query
 
@@ -69,7 +69,7 @@ _DEEPEST = 60
 
 
 def parse_query(text: str) -> Query:
-    """The meaning of a query; raises ArgumentError where it has none, with what might be meant.
+    """Parse a query. Raises ArgumentError, with a suggestion, if it is not valid.
 
     >>> parse_query("op:conv & bytes>1e6")
     Both(parts=(Term(field='op', text='conv', relation=':'), Term(field='bytes', text='1e6', relation='>')))
@@ -137,7 +137,7 @@ def _term(token: re.Match[str]) -> Term:
         text = token["quoted"] if token["quoted"] is not None else token["text"]
         if token["name"] in FIELDS:
             return Term(token["name"], text, ":")
-        if text.startswith(":"):  # aten::conv is a word
+        if text.startswith(":"):  # aten::conv is a plain word
             return Term("", f"{token['name']}:{text}")
         raise ArgumentError(f"there is no field {token['name']!r}", hint=f"the fields are {', '.join(FIELDS)}")
     if token["relation"]:

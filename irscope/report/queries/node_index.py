@@ -1,6 +1,6 @@
-"""The nodes of a graph by what queries ask of them: a term then looks at each op, type and module once, and not at each node.
+"""An index of a graph's nodes by op, type, module and line, so that a query term examines each of these once and not each node.
 
-Made when first asked for, in time that grows as the program does.
+Built lazily, in time linear in the program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NodeIndex:
         self._graph = graph
 
     def prepare(self) -> None:
-        """Make all of it."""
+        """Build the whole index."""
         self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of, self.record_of  # noqa: B018
 
     @cached_property
@@ -48,7 +48,7 @@ class NodeIndex:
 
     @cached_property
     def small_lines(self) -> list[str]:
-        """The line of each node in small letters, in the order of `nodes`."""
+        """The line of each node in lower case, in the order of `nodes`."""
         lines, of = "\n".join(self.lines).lower().split("\n"), self.line_of
         return [lines[of[node.id]] for node in self.nodes]
 
@@ -59,7 +59,7 @@ class NodeIndex:
 
     @cached_property
     def record_of(self) -> Mapping[int, Node | Value]:
-        """Every value and node by its id: what a selection names."""
+        """Every value and node by id; selections refer to these ids."""
         found: dict[int, Node | Value] = {value.id: value for value in self._graph.values()}
         found.update((node.id, node) for node in self.nodes)
         return found
@@ -74,7 +74,7 @@ class NodeIndex:
 
     @cached_property
     def of_types(self) -> list[tuple[Type, list[Node]]]:
-        """Types, each with the nodes that give it; types that are equal may stand there twice."""
+        """Types, each with the nodes that produce it; equal types may appear twice."""
         found: dict[int, tuple[Type, list[Node]]] = {}
         for node in self.nodes:
             for value in node.outputs:
@@ -86,7 +86,7 @@ class NodeIndex:
 
     @cached_property
     def of_place(self) -> Mapping[str, list[Node]]:
-        """Nodes by their module and by their place in the source, both in small letters."""
+        """Nodes by module and by source location, both in lower case."""
         found: dict[str, list[Node]] = {}
         for node in self.nodes:
             for told in (node.scope, "" if node.location is None else str(node.location)):

@@ -1,7 +1,7 @@
-"""Queries answered about one program: each term is a set of nodes and values, and what joins them is set arithmetic.
+"""Answers queries about one program: each term is a set of nodes and values, and operators are set arithmetic.
 
-A value stands for its maker where it meets nodes, so that `alias %a & op:relu` finds the relus among the makers of what may
-share memory with `%a`. Answers come in program order.
+Combined with nodes, a value counts as its producer, so `alias %a & op:relu` finds the relus among the producers of values that
+may share memory with `%a`. Results are in program order.
 """
 
 from __future__ import annotations
@@ -68,18 +68,18 @@ class Queries:
         found = self._found(parse_query(query))
         if _has_value(found):
             return sorted(found, key=self._stands if len(found) < _FEW else self._place.__getitem__)
-        if len(found) > len(self.index.nodes) // 32:  # a look at all takes less time than sorting
+        if len(found) > len(self.index.nodes) // 32:  # a scan over all nodes is faster than sorting
             return [node for node in self.index.nodes if node in found]
         lines = self.index.line_of
         return sorted(found, key=lambda record: lines[record.id])
 
     def prepare(self) -> None:
-        """Make what the first query of each kind would wait for."""
+        """Build the indexes that the first query of each kind would wait for."""
         self.index.prepare()
         self._db, self._graph.users, self._graph.producer, self._graph.block_of, self._graph.owner  # noqa: B018
 
     def _stands(self, record: Node | Value) -> tuple[int, int]:
-        """The same as `_place` says, without the places of all."""
+        """The entry of `_place` for one record, without computing the rest."""
         lines = self.index.line_of
         if isinstance(record, Node):
             return lines[record.id], -1
@@ -88,7 +88,7 @@ class Queries:
 
     @cached_property
     def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
-        """Where each record stands: its line, nodes before their results."""
+        """The sort key of each record: its line, nodes before their results."""
         lines = self.index.line_of
         placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self._graph.values())}
         for node in self.index.nodes:
@@ -137,8 +137,8 @@ class Queries:
         return ask[term.field](term.text)
 
     def _word(self, text: str) -> Iterable[Node | Value]:
-        """By everything that is printed of a node: names, op, types, constants; an input by its declaration; a node by its
-        type as boxes have it, by its module and its source."""
+        """Matches everything printed about a node (names, op, types, constants), its type as boxes show it, its module and its
+        source; matches inputs by their declaration."""
         exact = self.index.value_of.get(text.removeprefix("%"))
         wanted = text.lower()
         for value in self._graph.inputs:
@@ -188,7 +188,7 @@ class Queries:
         return (member for cls in self._dedup().classes if first <= cls.index <= last for member in cls.members if isinstance(member, Node))
 
     def _group(self, text: str) -> Iterable[Node]:
-        """The n-th group, and what is in it."""
+        """The n-th group and its contents."""
         first, last = _range(text)
         groups = self._groups()
         return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
@@ -277,7 +277,7 @@ def _elements(type: TensorType) -> float | None:
 
 
 def _matcher(text: str) -> Callable[[str], bool]:
-    """`conv` is found inside of a text, `/^aten::add$/` is a regular expression."""
+    """Matches a plain text like `conv` anywhere; `/^aten::add$/` is a regular expression."""
     if len(text) > 2 and text.startswith("/") and text.endswith("/"):
         try:
             pattern = re.compile(text[1:-1])

@@ -1,7 +1,7 @@
-"""What is the JSON that every display draws? Text, SVG, standalone HTML and the widgets read these records and nothing else.
+"""What is the JSON that every display draws? Text, SVG, standalone HTML and the widgets read only these records.
 
-Records of a graph (values, nodes, blocks) go by their ids, which are unique over all three and never reused, so that a
-selection is a list of ids in every view. Boxes that stand for no record (modules of the user's model) have negative ids.
+Records of a graph (values, nodes, blocks) are identified by ids, which are unique across all three and never reused, so a
+selection is a list of ids in every view. Boxes that do not represent a record (modules of the user's model) have negative ids.
 The TypeScript side's `schema.d.ts` is generated from the files of this folder.
 """
 

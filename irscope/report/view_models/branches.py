@@ -1,4 +1,4 @@
-"""What if: branches of the timeline, how two of them differ, and what is wrong with an edited text."""
+"""What if: the branches of the timeline, the difference of two, and the errors of an edited text."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ __all__ = ["BranchDiff", "BranchView", "BranchesView", "ChangedLine", "EditTroub
 
 
 class BranchView(TypedDict):
-    """One way to fuse a program, beside the others that were tried."""
+    """One of the ways to fuse a program that were tried."""
 
     name: str
     parent: int
-    """The branch that it departs from; -1 for the first."""
+    """The parent branch; -1 for the first."""
     step: int
-    """Where it departs in that one's history."""
+    """The step of the parent's history where it starts."""
     steps: int
-    """How many steps its own history has."""
+    """The number of steps in its own history."""
     kernels: int
-    """As the numbers below, 0 as long as there is only one branch."""
+    """Like the numbers below, 0 while there is only one branch."""
     calls: int
-    """Ops that the library runs."""
+    """Ops run by the library."""
     bytes: int
     micros: float
-    """At a memory bandwidth of 20 GB/s."""
+    """Estimated at a memory bandwidth of 20 GB/s."""
     measured: float
-    """Milliseconds of a call; -1 where nobody measured."""
+    """Milliseconds per call; -1 if not measured."""
     refused: list[str]
-    """What was wanted and would be wrong, each with its reason."""
+    """Requested merges that would be wrong, each with its reason."""
     code: str
-    """Python that makes it."""
+    """Python code that creates it."""
 
 
 class BranchesView(TypedDict):
@@ -39,45 +39,45 @@ class BranchesView(TypedDict):
     shown: int
     policies: list[str]
     inputs: list[str]
-    """Arguments of the program that could lie in memory with their channels last."""
+    """Arguments of the program that could be in channels-last layout."""
     distinct: bool
-    """Whether the program that is shown takes all inputs for distinct memory."""
+    """Whether the program shown assumes that all inputs are distinct memory."""
     can_measure: bool
     read_only: str
-    """Why the text cannot be edited in the page; empty if it can."""
+    """Why the text cannot be edited in the page; empty if it can be."""
     edits: bool
-    """Whether the text is being written at first."""
+    """Whether the page opens with the editor."""
 
 
 class ChangedLine(TypedDict):
-    """A line that two programs do not share."""
+    """A line that differs between two programs."""
 
     kind: Literal["changed", "new", "gone"]
     before: str
     after: str
     how: str
     node: int
-    """In the second program; 0 for none."""
+    """The node in the second program; 0 for none."""
     old: int
-    """In the first program; 0 for none."""
+    """The node in the first program; 0 for none."""
 
 
 class BranchDiff(TypedDict):
-    """What is different between two branches."""
+    """The difference between two branches."""
 
     counts: dict[str, int]
-    """Nodes that are kept, changed, new and gone."""
+    """The numbers of nodes kept, changed, new and gone."""
     matched_by: str
     lines: list[ChangedLine]
     left_out: int
 
 
 class EditTrouble(TypedDict):
-    """Why a text is no program."""
+    """Why a text is not a valid program."""
 
     message: str
     hint: str
     line: int
-    """Counted from 1; 0 where no line is to blame."""
+    """Counted from 1; 0 if no single line is at fault."""
     column: int
     """Counted from 1."""

@@ -1,4 +1,4 @@
-"""What is told of one record or of a pair: aliases, fusion, neighbours, its kernel."""
+"""The details of one record or a pair: aliases, fusion, neighbours, kernel."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class AliasDetail(TypedDict):
     summary: str
     alias_set: list[int]
     shared_set: NotRequired[int]
-    """In a stored detail: where the view's `alias_sets` has the alias set, once for all that have the same."""
+    """In a stored detail: the index of its alias set in the view's `alias_sets`, where equal sets are stored once."""
     writers: list[int]
     shared_writers: NotRequired[int]
-    """In a stored detail of many writers: where the view's `alias_sets` has them."""
+    """In a stored detail with many writers: their index in the view's `alias_sets`."""
     points_to: PointsToView
 
 
@@ -50,43 +50,43 @@ class KernelDetail(TypedDict):
     name: str
     language: str
     source: str
-    """Empty in a stored detail: the view's `kernels` has it by name, once for all groups that run it."""
+    """Empty in a stored detail: the view's `kernels` stores it once, by name, for all groups that run it."""
     line_nodes: list[int]
     """The node that each source line came from, 0 for none."""
     shared_by: int
     """Number of groups that run this kernel."""
     launched: str
-    """Over how much the group runs it, and what that means for its time."""
+    """The size of the iteration space, and what that means for the time."""
 
 
 class KernelText(TypedDict):
-    """A kernel in one language, and what is known of it on the device that runs it."""
+    """A kernel in one language, with facts about the device that runs it."""
 
     language: str
     """`llvm`, `assembly`, `cuda`, `ptx` or `sass`."""
     source: str
-    """Empty for the text that the kernel's detail has."""
+    """Empty if the kernel's detail has the text."""
     origins: list[int]
-    """For each line, the line of the kernel's own text that it came from, counted from 0, or -1; empty where
-    `line_nodes` tells."""
+    """For each line, the line of the kernel's own text it came from, counted from 0, or -1; empty if `line_nodes`
+    is used."""
     line_nodes: list[int]
     """The node that each line came from, 0 for none."""
     hot: list[int]
-    """The lines that run for every point."""
+    """The lines that run for every point of the iteration space."""
     facts: list[list[str]]
     """Label and value."""
     because: str
-    """What sets its pace, and why."""
+    """What bounds its speed, and why."""
     trouble: str
-    """Why there is no such text here, and what would bring it; empty if there is."""
+    """Why the text is not available here, and how to get it; empty if it is available."""
 
 
 class NeighbourView(TypedDict):
-    """What stands next to a fusion group, and why it is not in it."""
+    """A neighbour of a fusion group, and why it is not part of it."""
 
     id: int
     feeds: bool
-    """Whether the group reads what it makes; otherwise it reads what the group makes."""
+    """Whether it is a producer for the group; otherwise it is a consumer."""
     because: str
 
 
@@ -97,20 +97,20 @@ class Detail(TypedDict):
     kind: Literal["value", "node", "class"]
     title: str
     text: str
-    """Its line of IR; empty in a stored detail of what the view's text prints."""
+    """Its line of IR; empty in a stored detail if the view's text has the line."""
     location: str
     scope: str
     alias: AliasDetail | None
     fusion: str
-    """Which group it is in and why, or why it is in none; empty when nothing was fused."""
+    """Which group it is in and why, or why it is in none; empty if nothing was fused."""
     neighbours: NotRequired[list[NeighbourView]]
-    """Of a group, what stands next to it."""
+    """The neighbours of a group."""
     same: str
-    """Which class it is in; empty when there is none."""
+    """Which class it is in; empty if none."""
     kernel: KernelDetail | None
     time: str
     gone_after: NotRequired[int]
-    """Of a record that a pass took away: the last state of the program that has it."""
+    """For a record that a pass removed: the last state that contains it."""
 
 
 class PairDetail(TypedDict):

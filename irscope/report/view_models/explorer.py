@@ -1,4 +1,4 @@
-"""The whole explorer, and the parts that it has."""
+"""The view model of the whole explorer and its parts."""
 
 from __future__ import annotations
 
@@ -22,60 +22,60 @@ PaneName = Literal["text", "graph", "inspector", "tables", "timeline", "time", "
 
 
 class ProgramStop(TypedDict):
-    """One of the programs that a history goes through."""
+    """One of the programs of a history."""
 
     label: str
     state: int
-    """How many steps lead to it."""
+    """The number of steps that lead to it."""
     hint: str
 
 
 class ExplorerView(TypedDict):
-    """The whole of `irs.explore`, or of a history."""
+    """The view of `irs.explore`, or of a history."""
 
     version: int
     title: str
     headline: list[Count]
     text: TextView
     source: NotRequired[dict[str, list[str]]]
-    """The user's Python source files, line by line, where they could be read."""
+    """The lines of the user's Python source files that could be read."""
     graph: GraphView
     remarks: TableView
     classes: list[ClassView]
     timing: TimingView | None
     memory: NotRequired[MemoryView]
-    """The memory plan; a live page asks for it."""
+    """The memory plan; a live page requests it."""
     copies: NotRequired[list[CopyView]]
-    """What is copied and nothing else; of a large program a page asks for it."""
+    """Nodes that only copy; for a large program the page requests them."""
     layouts: NotRequired[dict[int, LayoutView]]
-    """Of each tensor, in a page without Python."""
+    """The layout of each tensor, in a page without Python."""
     buffers: NotRequired[dict[int, BufferView]]
-    """The buffers that most views lie in, by their values."""
+    """The buffers with the most views, by value."""
     repeats: NotRequired[dict[int, RepeatView]]
-    """By the id of the box, for a page without Python."""
+    """By box id, for a page without Python."""
     same: NotRequired[SameView]
-    """The ladder of equal pieces; a live page asks for it."""
+    """The ladder of equal pieces; a live page requests it."""
     coarser: NotRequired[list[CoarserStep]]
-    """The steps by which classes may meet, in a page without Python."""
+    """The steps at which classes may merge, in a page without Python."""
     profile: NotRequired[ProfileView]
-    """Where the time goes, if that was measured."""
+    """Where the time goes, if measured."""
     opens: NotRequired[str]
-    """The table that is shown at first."""
+    """The table shown initially."""
     later: NotRequired[list[str]]
-    """What the page asks for once it has drawn the rest: `numbers`, `remarks`; and when somebody wants it: `timeline`, `timing`."""
+    """What the page requests after drawing the rest (`numbers`, `remarks`), or when it is opened (`timeline`, `timing`)."""
     story: NotRequired[StoryView]
     """A walk through the program, in a page without a kernel."""
     timeline: NotRequired[TimelineView]
-    """What the passes did, step by step; missing where none did anything."""
+    """What the passes did, step by step; missing if none changed anything."""
     programs: NotRequired[list[ProgramStop]]
-    """Which programs there are to look at, the one as it was written first; the last is the one of text and graph."""
+    """The programs of the history, from the one as written to that of text and graph."""
     only_history: NotRequired[bool]
-    """Whether the steps are the subject: the tables below are left out."""
+    """Whether only the steps are shown, without the tables below."""
     kernels: NotRequired[dict[str, str]]
     """Kernel sources by name, for precomputed details."""
     kernel_texts: NotRequired[dict[str, list[KernelText]]]
-    """Machine code and facts by the kernel's name, for pages without a kernel: of those that most groups run."""
+    """Machine code and facts by kernel name, for pages without Python: only of the kernels that most groups run."""
     alias_sets: NotRequired[list[list[int]]]
     """Alias sets by number, for precomputed details."""
     details: dict[int, Detail]
-    """Precomputed details, for pages without a kernel; empty in a live widget, which asks for each."""
+    """Precomputed details, for pages without Python; empty in a live widget, which requests each."""

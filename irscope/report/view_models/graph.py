@@ -11,12 +11,12 @@ BoxKind = Literal["op", "group", "block", "module", "repeat", "stretch", "input"
 
 
 class Box(TypedDict):
-    """A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, modules that are alike, or a
-    stretch of a long program."""
+    """A rectangle of the graph view: a node, a fusion group, a block, a module of the user's model, a run of repeated modules, or
+    a stretch of a long program."""
 
     id: int
     parent: int
-    """The box around it; 0 at the top."""
+    """The enclosing box; 0 at the top."""
     kind: BoxKind
     label: str
     detail: str
@@ -24,7 +24,7 @@ class Box(TypedDict):
     category: str
     """Op category, for the colour."""
     values: list[int]
-    """Ids of the values that the box makes."""
+    """Ids of the values that the box produces."""
     writes: bool
     """Whether it writes memory in place."""
     equivalence_class: int
@@ -32,16 +32,16 @@ class Box(TypedDict):
     size: int
     """Number of ops inside, 1 for an op."""
     copies: NotRequired[int]
-    """Of a box for modules that are alike, how many they are."""
+    """For a box of repeated modules, their number."""
     holds: NotRequired[bool]
-    """Whether there is something in it that may be asked for."""
+    """Whether it has contents that can be requested."""
     crosses: NotRequired[int]
-    """1 if it reads what is made outside of the box around it, 2 if it makes what is read there, 3 for both; only where the
-    edges of a view are those of single levels."""
+    """1 if it uses a value from outside its parent, 2 if it produces a value used there, 3 for both; only if the view is sent
+    level by level."""
 
 
 class Edge(TypedDict):
-    """A value on its way from one innermost box to another."""
+    """The values that flow from one innermost box to another."""
 
     source: int
     target: int
@@ -53,16 +53,16 @@ class GraphView(TypedDict):
     """Each after its parent, siblings in program order."""
     edges: list[Edge]
     closed: list[int]
-    """Boxes that are drawn closed at first."""
+    """Boxes that are initially closed."""
     levels: NotRequired[list[int]]
-    """Of a graph that is given level by level, the boxes whose inside is given, 0 for the outermost level. Its edges join
-    boxes of one level."""
+    """For a graph sent level by level: the boxes whose contents are included; 0 is the outermost level. Edges connect boxes of
+    one level."""
     kinds: NotRequired[list[str]]
-    """Of such a graph, the op categories that it has, and `in-place` if something writes in place."""
+    """For such a graph, the op categories it has, and `in-place` if a node writes in place."""
 
 
 class Level(TypedDict):
-    """What is directly in one box."""
+    """The direct contents of one box."""
 
     around: int
     boxes: list[Box]

@@ -1,4 +1,4 @@
-"""Lines of text, rows of a table, numbers of the head line, and the places where something was found."""
+"""Lines of text, table rows, numbers of the head line, and the results of a search."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class Count(TypedDict):
 
 
 class TextView(TypedDict):
-    """IR text, one entry a line; names in it (`%41`) are looked up in `names`."""
+    """IR text, one entry per line; names in it (`%41`) are resolved by `names`."""
 
     lines: list[str]
     nodes: list[int]
-    """The node that each line prints; 0 where a line prints none."""
+    """The node that each line prints; 0 for none."""
     names: dict[str, int]
     """Printed name without `%` to value id."""
     locations: dict[int, str]
     """Node id to `file:line:column`."""
     first: NotRequired[int]
-    """Where `lines` begin, of a text that is given page by page."""
+    """The first of `lines`, for a text sent page by page."""
     total: NotRequired[int]
-    """How many lines that text has."""
+    """The number of lines of that text."""
     paths: NotRequired[dict[int, list[int]]]
-    """The boxes around each node on such a page and its own, by their ids, the outermost first: a click on a line is seen at once."""
+    """For each node on such a page, the ids of its enclosing boxes and its own, outermost first; makes a click on a line instant."""
 
 
 class Place(TypedDict):
@@ -41,25 +41,25 @@ class Place(TypedDict):
     line: int
     """The line that prints or declares it; -1 for none."""
     path: list[int]
-    """The boxes around it, the outermost first, and the one that stands for it."""
+    """Its enclosing boxes, outermost first, and its own."""
     title: str
     values: list[int]
-    """What a node makes."""
+    """The results of a node."""
 
 
 class Found(TypedDict):
-    """What a query found."""
+    """The results of a query."""
 
     count: int
     ids: list[int]
-    """The first thousands, in program order, or all of it for who asks for all."""
+    """The first few thousand in program order, or all if requested."""
     shown: list[int]
     """The first few."""
     titles: list[str]
     lines: list[str]
     """Their lines of text."""
     trouble: str
-    """Why the query means nothing; empty if it does."""
+    """Why the query is invalid; empty if it is valid."""
 
 
 class Column(TypedDict):
@@ -72,6 +72,6 @@ class TableView(TypedDict):
     columns: list[Column]
     rows: list[list[str | float | None]]
     selects: list[list[int]]
-    """What a click on each row selects."""
+    """The selection of a click on each row."""
     total: NotRequired[int]
-    """How many rows there would be, where only the first are here."""
+    """The total number of rows, if only the first are included."""

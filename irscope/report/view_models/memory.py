@@ -1,4 +1,4 @@
-"""The memory plan, the layout of a value, the views of one buffer, and what is copied."""
+"""The memory plan, the layout of a value, the views of one buffer, and the copies."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = [
 
 
 class MemoryBar(TypedDict):
-    """One memory of a plan: a rectangle of addresses by moments."""
+    """One allocation of a plan: a rectangle of addresses over time."""
 
     id: int
-    """Of its value."""
+    """The id of its value."""
     label: str
     title: str
-    """What there is to say of it, in one sentence."""
+    """Its description, in one sentence."""
     category: str
-    """Of the op that makes it."""
+    """The category of its producer."""
     start: int
-    """The moment at which it is made."""
+    """The moment at which it is allocated."""
     end: int
     """The last moment at which it is needed."""
     low: int
@@ -36,11 +36,11 @@ class MemoryBar(TypedDict):
     bytes: int
     at_peak: bool
     line: str
-    """`file:line`, empty where it is not known."""
+    """`file:line`; empty if unknown."""
 
 
 class MemorySection(TypedDict):
-    """A stretch of addresses: the arenas, the results, or what has memory of its own."""
+    """A range of addresses: the arenas, the results, or separate allocations."""
 
     label: str
     low: int
@@ -48,7 +48,7 @@ class MemorySection(TypedDict):
 
 
 class MemoryView(TypedDict):
-    """A memory plan: where each memory lies, and when."""
+    """A memory plan: the address and live range of each allocation."""
 
     title: str
     caption: str
@@ -60,36 +60,36 @@ class MemoryView(TypedDict):
     """Bytes."""
     lower_bound: int
     needed: list[list[int]]
-    """Moment and bytes wherever what is needed changes."""
+    """The pairs (moment, live bytes) where the live bytes change."""
     allocated: list[list[int]]
 
 
 class BufferRow(TypedDict):
-    """One value that lies in the buffer."""
+    """One value in the buffer."""
 
     id: int
     name: str
     depth: int
-    """How many views lead to it from the root."""
+    """The number of views between it and the root."""
     op: str
     told: str
     """Its layout in words."""
     runs: list[list[float]]
-    """Where its bytes are, as parts of the buffer's length."""
+    """The ranges of its bytes, as fractions of the buffer's length."""
     shared: list[list[float]]
-    """Where it meets a value that it is no view of, nor the other way round."""
+    """The ranges where it overlaps a value such that neither is a view of the other."""
 
 
 class BufferView(TypedDict):
-    """A buffer with the values that lie in it, each after the one that it is a view of."""
+    """A buffer with the values in it, each after its base."""
 
     root: str
     bytes: int
     window: int
-    """How many of them are drawn: all, or the first of equal parts in each of which the same lies."""
+    """How many of them are drawn: all, or one period if the contents repeat."""
     rows: list[BufferRow]
     left_out: int
-    """How many further views there are."""
+    """The number of views not listed."""
 
 
 class AxisView(TypedDict):
@@ -102,41 +102,41 @@ class AxisView(TypedDict):
 
 
 class LayoutView(TypedDict):
-    """Where a tensor lies, and how."""
+    """The memory layout of a tensor."""
 
     id: int
     kind: Literal["view", "copy", "input"]
     decided: bool
-    """Whether every run agrees."""
+    """Whether the layout is the same in every run."""
     because: str
     layout: str
-    """In words; empty where not even the number of axes is known."""
+    """The layout in words; empty if not even the rank is known."""
     axes: list[AxisView]
     root: int
-    """The value whose buffer it lies in; 0 where that is known only at run time."""
+    """The value whose buffer it is in; 0 if known only at run time."""
     buffer: BufferView | None
-    """The map of that buffer, if views lie in it; a stored layout has it in `buffers` of the view."""
+    """The map of that buffer, if it has views; for a stored layout, see `buffers` of the view."""
     others: list[str]
-    """Of an argument, the layouts that it might have instead."""
+    """For an argument, the layouts it could have instead."""
 
 
 class CopyView(TypedDict):
-    """A node that moves a tensor to other memory and computes nothing."""
+    """A node that copies a tensor to other memory and computes nothing."""
 
     id: int
     value: int
     label: str
     bytes: int
-    """-1 where they are known only at run time."""
+    """-1 if known only at run time."""
     because: str
-    """Which step failed, and what would make it a view."""
+    """The view step that failed, and what would make it succeed."""
 
 
 class AssumedLayout(TypedDict):
-    """What would be if an argument lay otherwise."""
+    """The effect of another layout of an argument."""
 
     told: str
     views: list[CopyView]
-    """Nodes that copy now and would not then."""
+    """Nodes that copy now but would not then."""
     copies: list[CopyView]
-    """Nodes that would copy then and do not now."""
+    """Nodes that would copy then but do not now."""

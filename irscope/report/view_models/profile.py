@@ -1,4 +1,4 @@
-"""Where the time goes: bars of ways to run, heat, icicle, timeline, roofline."""
+"""Where the time goes: timing bars, heat, icicle, timeline, roofline."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class TimedNode(TypedDict):
     low: float
     high: float
     share: float
-    """Of all nodes."""
+    """The share of all nodes' time."""
     of_copy: float | None
-    """Of the speed of a copy of as many bytes."""
+    """Relative to the speed of a copy of as many bytes."""
     of_peak: float | None
-    """Of the processor's arithmetic."""
+    """Relative to the processor's peak arithmetic."""
     megabytes: float
     live_megabytes: float
     group: int
-    """The fusion group that it is, or is part of; 0 for none."""
+    """The fusion group that it is, or belongs to; 0 for none."""
 
 
 class IcicleBox(TypedDict):
@@ -67,7 +67,7 @@ class IcicleBox(TypedDict):
     label: str
     depth: int
     start: float
-    """Of the whole, from 0."""
+    """Its offset, as a fraction of the whole."""
     share: float
     selects: list[int]
 
@@ -78,8 +78,8 @@ class TimedSpan(TypedDict):
     id: int
     label: str
     lane: str
-    """`host`: what the processor does alone; `kernels`: ops and kernels; `thread 2` and so on: further threads of a kernel of ours, from
-    its start until the last of them is done; `stream`: what a stream of a GPU does."""
+    """`host`: host code; `kernels`: ops and kernels; `thread 2` and so on: further threads of a generated kernel, from its start until
+    the last of them is done; `stream`: work of a GPU stream."""
     start: float
     duration: float
 
@@ -88,29 +88,29 @@ class RoofMark(TypedDict):
     id: int
     label: str
     intensity: float
-    """Arithmetic for a byte."""
+    """Operations per byte."""
     gflops: float
     share: float
 
 
 class TimedWay(TypedDict):
-    """A program as it ran one way."""
+    """The profile of a program run one way."""
 
     label: str
     ms: float
     low: float
     high: float
     nodes: list[TimedNode]
-    """The slowest first."""
+    """Slowest first."""
     icicle: list[IcicleBox]
     spans: list[TimedSpan]
     memory: list[list[float]]
-    """Milliseconds and bytes: what is alive from then on."""
+    """Pairs (milliseconds, bytes live from then on)."""
     marks: list[RoofMark]
 
 
 class HeatLine(TypedDict):
-    """A line of the user's source with what it takes."""
+    """A line of the user's source with its cost."""
 
     file: str
     line: int
@@ -131,7 +131,7 @@ class TimedGroup(TypedDict):
 
 
 class HelpView(TypedDict):
-    """What would help."""
+    """One piece of advice."""
 
     text: str
     rule: str
@@ -141,24 +141,24 @@ class HelpView(TypedDict):
 
 
 class ProfileView(TypedDict):
-    """Where the time goes. What is selected are records of the program that is shown."""
+    """Where the time goes. Selections are records of the program shown."""
 
     title: str
     verdict: str
     caption: str
     ways: list[TimedWay]
-    """The last one is shown first."""
+    """The last is shown initially."""
     groups: list[TimedGroup]
     lines: list[HeatLine]
     helps: list[HelpView]
     bandwidth: float
-    """GB/s of a copy of 64 MiB; 0 where it is not known."""
+    """GB/s of a copy of 64 MiB; 0 if unknown."""
     peak: float
-    """10^9 additions and multiplications a second; 0 where it is not known."""
+    """10^9 additions and multiplications per second; 0 if unknown."""
     heat: NotRequired[dict[int, list[float]]]
-    """What records and boxes take, for colours: the share of the time, bytes moved, bytes alive, and the share of what memory and
-    arithmetic allow, -1 where that is not known. A page that holds a part of a program asks for it."""
+    """The cost of records and boxes, for colours: share of the time, bytes moved, bytes live, and the share of the roofline (-1 if
+    unknown). A page that has only part of a program requests it."""
     most: NotRequired[list[float]]
-    """The largest of each, of records."""
+    """The maximum of each over all records."""
     source_heat: NotRequired[dict[str, dict[int, list[float]]]]
-    """The same of the lines of source files."""
+    """The same for lines of source files."""

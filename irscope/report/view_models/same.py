@@ -33,18 +33,18 @@ class ClassView(TypedDict):
     text: list[str]
     """IR of the representative."""
     coarser: NotRequired[list[int]]
-    """For each of the `coarser` steps of the view, the number of the class that it is in by that step."""
+    """For each of the view's `coarser` steps, the number of its class at that step."""
 
 
 class CoarserStep(TypedDict):
-    """A step of the ladder after the one that the classes are of."""
+    """A step of the ladder coarser than that of the classes."""
 
     step: str
     gives_up: str
 
 
 class LadderStep(TypedDict):
-    """What one body for each class of a relation saves, and gives up."""
+    """One step of the ladder: what one body per class saves and gives up."""
 
     step: str
     pieces: int
@@ -53,16 +53,16 @@ class LadderStep(TypedDict):
     """Members of the largest class."""
     ops: int
     bytes: int
-    """Of text."""
+    """Bytes of text."""
     seconds: float
-    """Of compiling."""
+    """Seconds of compilation."""
     measured: bool
     """Whether the seconds are measured; estimated otherwise."""
     gives_up: str
 
 
 class CostView(TypedDict):
-    """What one body for a class saves and costs, before anything is applied."""
+    """The estimated savings and cost of one body for a class."""
 
     bodies: int
     ops: int
@@ -71,59 +71,59 @@ class CostView(TypedDict):
     parameters: int
     lost: list[str]
     slowdown: float
-    """At most, estimated, as a part of the pieces' run time."""
+    """Estimated upper bound, as a fraction of the pieces' run time."""
 
 
 class SameCard(TypedDict):
-    """A class by one step."""
+    """A class at one step."""
 
     label: str
     detail: str
-    """What its first member gives, and where it is."""
+    """The results and the location of its first member."""
     count: int
     ops: int
-    """Of one member."""
+    """The number of ops of one member."""
     members: list[str]
-    """The first ones."""
+    """The first few members."""
     selects: list[list[int]]
-    """What each of them selects."""
+    """The selection for each of them."""
     cost: CostView | None
-    """None where it is told when the class is asked for."""
+    """None if it is computed when the class is opened."""
 
 
 class SameStep(TypedDict):
-    """The classes of one step, the largest first."""
+    """The classes of one step, largest first."""
 
     cards: list[SameCard]
     left_out: int
-    """Further classes."""
+    """The number of classes not listed."""
 
 
 class HoleLine(TypedDict):
-    """One place in which members of a class may differ."""
+    """One position at which members of a class may differ."""
 
     place: str
     kind: str
     told: str
-    """The parameter that says it, or what it follows from; `equal everywhere`."""
+    """The parameter that determines it, or what it follows from, or `equal everywhere`."""
     varies: bool
     values: list[str]
-    """What stands there in each member that the table shows."""
+    """Its value in each member shown."""
     node: int
 
 
 class Word(TypedDict):
-    """A piece of a line."""
+    """A token of a line."""
 
     text: str
     value: int
     """The value that it names; 0 for none."""
     hole: int
-    """The line of the hole table that says what else may stand there; -1 for none."""
+    """The row of the hole table with the values it may have; -1 for none."""
 
 
 class BesideLine(TypedDict):
-    """A line of one piece and the line of the other that corresponds to it; empty where there is none."""
+    """A line of one piece and the corresponding line of the other; empty if there is none."""
 
     left: list[Word]
     right: list[Word]
@@ -137,7 +137,7 @@ class BesideView(TypedDict):
     left: str
     right: str
     because: str
-    """What they differ in, or why they are the same."""
+    """How they differ, or why they are the same."""
     lines: list[BesideLine]
     left_out: int
 
@@ -146,62 +146,62 @@ class SameClass(TypedDict):
     """A class in full."""
 
     members: list[str]
-    """Those of the hole table."""
+    """The members in the hole table."""
     holes: list[HoleLine]
-    """Those that vary first."""
+    """Varying holes first."""
     holes_left_out: int
     cost: CostView | None
-    """None for a class of one."""
+    """None for a class with one member."""
     advice: str
-    """The step that is recommended for it, and why."""
+    """The step recommended for it, and why."""
     beside: BesideView | None
     """The first member and the second."""
 
 
 class SameView(TypedDict):
-    """Which pieces are the same, step by step; a page without Python holds the largest classes."""
+    """Which pieces are the same at each step; a page without Python has only the largest classes."""
 
     step: str
-    """The step that is shown first."""
+    """The step shown initially."""
     note: str
-    """What the pieces are."""
+    """A description of the pieces."""
     ladder: list[LadderStep]
     steps: dict[str, SameStep]
-    """By the step's name; a live page asks for them."""
+    """By the name of the step; a live page requests them."""
     classes: dict[str, SameClass]
-    """By the step's name and the place in it, `constants 3`; a live page asks for them."""
+    """By the name of the step and the position in it, as `constants 3`; a live page requests them."""
 
 
 class VaryingView(TypedDict):
-    """One thing that differs between modules that are alike."""
+    """One difference between repeated modules."""
 
     kind: str
-    """`constant`, `type`, `value` (from outside), or `chain`: what the one before makes."""
+    """`constant`, `type`, `value` (from outside), or `chain` (a result of the previous module)."""
     where: str
-    """The op and its operand or result, and how many places vary with it."""
+    """The op and its operand or result, and how many positions vary with it."""
     name: str
-    """What a value is called behind the name of its module, `query.weight`; empty if it has no such name."""
+    """The name of a value after that of its module, as `query.weight`; empty if it has none."""
     values: list[str]
-    """What each of them has there, in their order."""
+    """Its value in each module, in order."""
 
 
 class PlaceView(TypedDict):
-    """One of several modules that are alike, and its box."""
+    """One of several repeated modules, and its box."""
 
     label: str
     box: int
 
 
 class RepeatView(TypedDict):
-    """Modules that are alike, which are drawn as one box."""
+    """Repeated modules drawn as one box."""
 
     label: str
     """`29 nodes ×12`."""
     sentence: str
-    """What differs between them."""
+    """The differences between them."""
     places: list[PlaceView]
     """In program order."""
     places_left_out: int
     varying: list[VaryingView]
-    """Constants first, then types, then what they are handed."""
+    """Constants first, then types, then values passed in."""
     left_out: int

@@ -8,16 +8,16 @@ __all__ = ["CardJudgement", "CardOption", "CardRemark", "CardView", "StoryStep",
 
 
 class CardOption(TypedDict):
-    """What may be picked of a question."""
+    """One option of a question."""
 
     name: str
     text: str
     record: int
-    """The value or node that it is; 0 for none."""
+    """The value or node it represents; 0 for none."""
 
 
 class CardRemark(TypedDict):
-    """What is said of an option after an answer."""
+    """The comment on an option after an answer."""
 
     name: str
     mark: Literal["right", "wrong", "missed"]
@@ -26,7 +26,7 @@ class CardRemark(TypedDict):
 
 
 class CardJudgement(TypedDict):
-    """What an answer is worth."""
+    """The judgement of an answer."""
 
     right: bool
     points: float
@@ -35,39 +35,39 @@ class CardJudgement(TypedDict):
 
 
 class CardView(TypedDict):
-    """A question of a quiz, beside the views of its program; without its right answer until one was given."""
+    """A question of a quiz, shown beside its program; the right answer is absent until the user has answered."""
 
     title: str
     kind: str
     number: int
     """Counted from 0."""
     done: list[Literal["", "right", "wrong"]]
-    """How each question of the quiz was answered."""
+    """The result of each question of the quiz."""
     summary: str
     prompt: str
     note: str
     how: str
     several: bool
-    """Whether more than one option may be picked."""
+    """Whether several options may be chosen."""
     subject: int
-    """The value or node that is asked about; 0 for none."""
+    """The value or node the question is about; 0 for none."""
     options: list[CardOption]
     judged: CardJudgement | None
 
 
 class StoryStep(TypedDict):
-    """One view of a story: what is selected, which state, what is open, what colour means, and a sentence about it."""
+    """One view of a story: selection, state, open boxes, colour, and a sentence about it."""
 
     text: str
-    """In Markdown."""
+    """Markdown."""
     selection: list[int]
     step: int | None
     """The state of the history; None leaves it as it is."""
     open: list[int] | None
-    """Boxes that are open; None leaves them as they are."""
+    """The open boxes; None leaves them as they are."""
     colour: str
     pane: str
-    """The one pane that is shown; empty for all."""
+    """The only pane shown; empty for all."""
 
 
 class StoryView(TypedDict):
@@ -76,6 +76,6 @@ class StoryView(TypedDict):
     title: str
     steps: list[StoryStep]
     problems: list[str]
-    """What steps name that the program does not have."""
+    """Names in steps that the program does not have."""
     at: int
-    """The step that is shown; -1 before the first."""
+    """The step shown; -1 before the first."""

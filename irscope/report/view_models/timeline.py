@@ -1,4 +1,4 @@
-"""What the passes did, step by step, and what was there before."""
+"""What the passes did, step by step, and the earlier states."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["EarlierAlias", "EarlierLine", "GoneLine", "MadeGroup", "PassView", "
 
 
 class PassView(TypedDict):
-    """One pass of a history, as a stretch of steps."""
+    """One pass of a history, as a range of steps."""
 
     name: str
     first: int
-    """How many steps came before it."""
+    """The number of steps before it."""
     steps: int
     seconds: float
 
@@ -24,85 +24,85 @@ class StepView(TypedDict):
     """One thing that a pass did. Step 1 leads from state 0, the program as it was loaded, to state 1."""
 
     did: str
-    """What was done, as a sentence without a full stop: `merged %a and %b`."""
+    """The change, as a sentence without a full stop: `merged %a and %b`."""
     because: str
-    """The reason, or empty where a whole pass is one step."""
+    """The reason; empty if a whole pass is one step."""
     rule: str
     nodes: list[int]
-    """The nodes that it is about."""
+    """The nodes involved."""
     saved: int
-    """Bytes of memory traffic that it avoids, 0 where that is not known."""
+    """Bytes of memory traffic avoided; 0 if unknown."""
     group: int
-    """The fusion group whose parts it joined, 0 for none."""
+    """The fusion group whose parts it merged; 0 for none."""
 
 
 class MadeGroup(TypedDict):
-    """A fusion group that the steps of a history made."""
+    """A fusion group created by the steps of a history."""
 
     id: int
     nodes: list[int]
-    """What steps put into it; the copies of constants that came along are left out."""
+    """The nodes merged into it, without copies of constants."""
     inside: list[int]
-    """The values that only it has, which stand for others: its inputs, its results and copied constants."""
+    """The values inside it that correspond to outside values: its inputs, results and copied constants."""
     outside: list[int]
-    """Those others, in the same order."""
+    """The corresponding outside values, in the same order."""
 
 
 class GoneLine(TypedDict):
-    """A line that the text had in earlier states: a node that a pass removed."""
+    """A line of earlier states, for a node that a pass removed."""
 
     node: int
     text: str
     values: list[int]
     """What the names in it stand for, in order."""
     above: int
-    """The line of the text that it stood above."""
+    """The line of the text that it was above."""
     since: int
-    """The first state that has it."""
+    """The first state that contains it."""
     until: int
-    """The first state that has it no more."""
+    """The first state without it."""
     became: int
-    """The value that is read instead of its first result, 0 for none."""
+    """The value that replaced its first result; 0 for none."""
 
 
 class EarlierLine(TypedDict):
-    """What a line of the text said before a pass rewrote its node."""
+    """The earlier form of a line whose node a pass rewrote."""
 
     node: int
-    """0 for the line with which the program returns."""
+    """0 for the return line."""
     text: str
     values: list[int]
     """What the names in it stand for, in order."""
     until: int
-    """The first state that does not say so any more."""
+    """The first state in which the line differs."""
 
 
 class EarlierAlias(TypedDict):
-    """What was known of a value's memory before a pass changed that; for a page without a kernel."""
+    """The alias detail of a value before a pass changed it, for a page without Python."""
 
     value: int
     alias: AliasDetail
     until: int
-    """The first state for which this does not hold any more."""
+    """The first state in which it no longer holds."""
 
 
 class TimelineView(TypedDict):
-    """What happened to a program step by step, told on its last state: there every node has its final place, and what
-    a state has not yet joined or made is drawn as such. So nothing moves between steps."""
+    """The steps of a program, in terms of its last state, where every node has its final place. Nodes that a state has not
+    yet created or merged are drawn as such, so nothing moves between steps."""
 
     passes: list[PassView]
     steps: list[StepView]
     groups: list[MadeGroup]
-    """In program order, which numbers them."""
+    """In program order, which defines their numbers."""
     since: dict[int, int]
-    """For a node that some step made, the first state that has it."""
+    """The first state of each node that a step created."""
     gone: list[GoneLine]
     """In the order of the text."""
     earlier: list[EarlierLine]
     """By node, the earliest first."""
     names: dict[int, str]
-    """What values were called that are not in the text any more, but that a name inside a group stands for."""
+    """The names of values that are no longer in the text but correspond to values inside groups."""
     earlier_aliases: NotRequired[list[EarlierAlias]]
-    """By value, the earliest first; what merges leave as it is, is told by the details of the last state."""
+    """By value, earliest first; what merges do not change is in the details of the last state."""
     kept: dict[int, int]
-    """For a value that needs no memory any more because only its group reads it, the first state where this is so."""
+    """For a value used only inside its group, which so needs no memory: the first state where that is so."""

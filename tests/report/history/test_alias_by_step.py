@@ -70,7 +70,7 @@ def test_a_page_tells_the_alias_sets_of_every_state(seed: int) -> None:
             stored = told[0] if told else view["details"][value.id]["alias"]
             assert stored is not None
             page = stored | {"alias_set": view["alias_sets"][stored["shared_set"]]}
-            assert asked.told(page) == asked.told(live)
+            assert asked.visible(page) == asked.visible(live)
 
 
 def test_a_value_is_asked_about_by_its_last_name_and_answered_in_the_state_s_own() -> None:

@@ -1,1 +1,1 @@
-"""Where does each tensor lie, and when?"""
+"""Where is each tensor in memory, and when?"""

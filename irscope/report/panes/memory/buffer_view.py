@@ -1,4 +1,4 @@
-"""One buffer and the views of it as a map of its bytes: which value covers which, and where two meet that are no views of each other."""
+"""A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["buffer_view", "buffers_with_views", "layout_view"]
 _CELLS: Final = 560
 _MOST_ROWS: Final = 40
 _FINE: Final = 16
-"""Parts of the map in which what is repeated is not told apart any more."""
+"""Cells of the map that one repetition needs to be distinguishable."""
 _MOST_RUNS: Final = 50_000
-"""Sets of more runs than this are drawn as the interval that they lie in."""
+"""Sets with more runs than this are drawn as the interval around them."""
 
 
 def layout_view(layout: Layout) -> list[AxisView]:
-    """The axes of a tensor in memory order, the slowest first, with what is known of each."""
+    """The axes of a tensor in memory order, slowest first, with the known facts of each."""
     strides = layout.strides or ("?",) * len(layout.shape)
     flags = layout.flags or ("gap",) * len(layout.shape)
     return [
@@ -32,7 +32,7 @@ def layout_view(layout: Layout) -> list[AxisView]:
 
 
 def buffers_with_views(views: ViewAliases, most: int = 6) -> list[Value]:
-    """The roots of the buffers that most values are views of, in textual order."""
+    """The roots of the buffers with the most views, in textual order."""
     counts: dict[Value, int] = {}
     for value in views.tensors():
         root = views.root(value)
@@ -43,13 +43,13 @@ def buffers_with_views(views: ViewAliases, most: int = 6) -> list[Value]:
 
 
 def _extent(views: ViewAliases, root: Value) -> int:
-    """The bytes of the buffer up to the last one that some view covers."""
+    """The bytes of the buffer up to the last byte covered by a view."""
     covered = views.bytes(root)
     return covered.stop if isinstance(covered, ByteSet) else 0
 
 
 def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
-    """The map of one buffer; values whose bytes are known only at run time are left out."""
+    """The map of one buffer, without values whose bytes are known only at run time."""
     root = views.graph.value(root)
     names = views.graph.names
     sets = {
@@ -78,7 +78,7 @@ def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
 
 
 def _window(sets: Sequence[ByteSet], length: int) -> int:
-    """How many bytes are drawn: where all sets repeat after so many, to the end, and too often to be seen, those of the first part."""
+    """The number of bytes to draw: only the first period if all sets repeat periodically, too often to be visible."""
     steps = {covered.steps[0] for covered in sets if covered.counts}
     step = steps.pop() if len(steps) == 1 else 0
     if not step or length % step or length // step * _FINE < _CELLS:
@@ -99,7 +99,7 @@ def _first_part(covered: ByteSet, window: int, length: int) -> ByteSet:
 
 
 def _cells(covered: ByteSet, length: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which of equal parts of the buffer have a byte of the set."""
+    """The cells of the map that contain a byte of the set."""
     found = np.zeros(_CELLS, bool)
     if covered.is_empty or not length:
         return found

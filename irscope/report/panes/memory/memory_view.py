@@ -1,4 +1,4 @@
-"""A memory plan as rectangles of addresses by moments, with the peak marked and what is needed at each moment."""
+"""A memory plan as rectangles of addresses over time, with the peak and the bytes live at each moment."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["memory_view"]
 
 _MOST_BARS: Final = 1500
-"""The largest ones are drawn; of more nobody could tell one from another."""
+"""The most rectangles drawn, largest first; more would be indistinguishable."""
 
 
 def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> MemoryView:
-    """The view of a plan. Arenas lie at the bottom, each from the same address; then results; then what has memory of its own,
-    as a memory allocator might put it. Values that are not among `known` ids get the id 0."""
+    """The view of a plan. Arenas are at the bottom, each from the same address; above them results, then separate allocations,
+    as an allocator might place them. Values that are not among `known` ids get the id 0."""
     low_of, sections = _addresses(plan)
     peak = set(plan.at_peak)
     drawn = sorted(plan.lifetimes.buffers, key=lambda buffer: -buffer.bytes)[:_MOST_BARS]
@@ -47,14 +47,14 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
     node = plan.peak_node
     when = node.op if node is not None else "the end"
     line = f", {node.location}" if node is not None and node.location is not None else ""
-    told = (
+    caption = (
         f"The plan peaks at {byte_count(plan.peak)}, {f'{byte_count(plan.gap)} more than' if plan.gap else 'no more than'} the program "
         f"needs at its widest moment: {when}{line}, with {plural(len(plan.at_peak), 'value')} alive."
     )
     saved = plan.lower_bound - plan.in_place_peak
-    told += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
-    told += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
-    return told + (f" Not counted: {plural(len(plan.unknown), 'value')} of unknown size." if plan.unknown else "")
+    caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
+    caption += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
+    return caption + (f" Not counted: {plural(len(plan.unknown), 'value')} of unknown size." if plan.unknown else "")
 
 
 def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar:
@@ -77,13 +77,13 @@ def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar
 
 
 def _category(maker: Node) -> str:
-    """The kind of work that made it; of a kernel, of its last op."""
+    """The op category of the producer; for a kernel, that of its last op."""
     inside = maker.blocks[0].nodes if has_kernel(maker) else ()
     return category_of(inside[-1] if inside else maker)
 
 
 def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[MemorySection]]:
-    """Where each memory begins in the picture, and the stretches of it."""
+    """The address of each memory in the picture, and the sections of the picture."""
     base: dict[Block, int] = {}
     arenas = [block for block in plan.blocks if block.result is None]
     results = [block for block in plan.blocks if block.result is not None]
@@ -106,6 +106,6 @@ def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[MemorySection]
 
 
 def _changes(sums: Any) -> list[list[int]]:
-    """Moment and bytes, where they are others than at the moment before."""
+    """The pairs (moment, bytes) at which the bytes change."""
     values: Sequence[int] = sums.tolist()
     return [[at, value] for at, value in enumerate(values) if at == 0 or value != values[at - 1]]

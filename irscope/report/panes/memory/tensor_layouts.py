@@ -1,4 +1,4 @@
-"""Where each tensor lies, in which layout, in whose buffer, and which nodes copy one and do nothing else."""
+"""The layout and buffer of each tensor, and the nodes that only copy one."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from irscope.report.words import byte_count
 __all__ = ["LayoutViews"]
 
 _COPYING: Final = ("aten::contiguous", "aten::clone", "aten::to", "aten::_to_copy", "aten::reshape", "aten::flatten", "aten::unflatten")
-"""Ops that give their operand, in memory of its own if need be."""
+"""Ops that return their operand, in new memory if needed."""
 _FORMATS: Final = {"rows": range(2, 64), "columns": range(2, 4), "channels_last": (4, 5)}
-"""Layouts that an argument may be asked about, and of how many axes."""
+"""Layouts to ask about for an argument, with the ranks they apply to."""
 _FORMAT_WORDS: Final = {"rows": "row by row", "columns": "column by column", "channels_last": "channels last"}
 _MOST_BUFFERS: Final = 12
 _MOST_COPIES: Final = 500
 
 
 class LayoutViews:
-    """The layouts of one graph; where the tensors lie is worked out at the first question.
+    """The layouts of one graph, computed at the first request.
 
     >>> import irscope as irs
     >>> g = irs.parse('''graph(%x : Float(2, 3, strides=[3, 1], device=cpu)):
@@ -60,7 +60,7 @@ class LayoutViews:
         return frozenset(root for root in found if root is not None)
 
     def layout(self, value: Value) -> LayoutView:
-        """Where a tensor lies. Raises UnknownName for what is not a tensor."""
+        """The layout of a tensor. Raises UnknownName for other values."""
         views = self._views
         if value.id not in self._tensors:
             raise UnknownName(f"%{self._graph.names.get(value, value.name)} is not a tensor", hint="tensors have layouts")
@@ -72,7 +72,7 @@ class LayoutViews:
         )  # fmt: skip
 
     def _others(self, value: Value) -> list[str]:
-        """The layouts that an argument might have and has not."""
+        """The other layouts that an argument could have."""
         layout = self._views.layout(value)
         if value not in self._graph.free_inputs or layout is None:
             return []
@@ -80,7 +80,7 @@ class LayoutViews:
         return [name for name, ranks in _FORMATS.items() if rank in ranks and not as_demand(name, rank).is_met(layout)]
 
     def assumed(self, value: Value, layout: str) -> AssumedLayout:
-        """What would be if an argument lay `rows`, `columns` or `channels_last`: which nodes copy then, and the peak by plan."""
+        """The effect of an argument in the layout `rows`, `columns` or `channels_last`: the nodes that copy then, and the planned peak."""
         graph, name = self._graph, f"%{self._graph.names[value]}"
         then = ViewAliases(graph, layouts={value: layout})
         now_copied = {copy["value"]: copy for copy in self._copies(graph, self._views)}
@@ -90,11 +90,12 @@ class LayoutViews:
         copies = [copy for id, copy in then_copied.items() if id not in now_copied]
         open_ = sum(id not in then_copied and not is_view.get(id) for id in now_copied)
         would, do = _amount(then_copied.values(), "would copy"), _amount(now_copied.values(), "copying")
-        told = (
-            f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){f', and of {open_} it is known only at run time' if open_ else ''}; "
+        undecided = f", and whether {open_} more would copy is known only at run time" if open_ else ""
+        sentence = (
+            f"with {name} {_FORMAT_WORDS[layout]}, {would} (now {do}){undecided}; "
             f"the peak by plan would be {byte_count(memory_plan(then.graph).peak)} (now {byte_count(memory_plan(graph).peak)})"
         )
-        return AssumedLayout(told=told, views=views[:_MOST_COPIES], copies=copies[:_MOST_COPIES])
+        return AssumedLayout(told=sentence, views=views[:_MOST_COPIES], copies=copies[:_MOST_COPIES])
 
     def _buffer(self, root: Value | None) -> BufferView | None:
         if root is None or root not in self._holding:
@@ -105,13 +106,13 @@ class LayoutViews:
         return self._buffers[root]
 
     def stored(self) -> tuple[dict[int, LayoutView], dict[int, BufferView]]:
-        """Every layout, without its buffer, and the buffers that most views lie in."""
+        """Every layout, without its buffer, and the buffers with the most views."""
         largest = {root.id: buffer_view(self._views, root) for root in buffers_with_views(self._views, _MOST_BUFFERS)}
         self._buffers.update(dict.fromkeys(self._holding))
         return {id: self.layout(value) for id, value in self._tensors.items()}, largest
 
     def copies(self) -> list[CopyView]:
-        """The nodes that copy a tensor in every run, what moves most first; kernels copy on the way and are left out."""
+        """The nodes that copy a tensor in every run, most bytes first; kernels copy as part of other work and are left out."""
         found = sorted(self._copies(self._graph, self._views), key=lambda copy: -copy["bytes"])
         return found[:_MOST_COPIES]
 
@@ -133,6 +134,6 @@ class LayoutViews:
 
 
 def _amount(copies: Collection[CopyView], verb: str) -> str:
-    """How many nodes copy how much."""
+    """A sentence with the number of copying nodes and their bytes."""
     size = sum(max(copy["bytes"], 0) for copy in copies)
     return f"{len(copies) or 'no'} node{'s' * (len(copies) != 1)} {verb}{f' {byte_count(size)}' if copies else ''}"

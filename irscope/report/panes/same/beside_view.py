@@ -1,4 +1,4 @@
-"""Two pieces side by side: lines that correspond in one row, and in each line the places that are holes."""
+"""Two pieces side by side: corresponding lines share a row, with the holes marked in each line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Pair = tuple[Node | None, Node | None]
 
 
 def beside_view(left: Piece, right: Piece, found: Match | None, rows: Sequence[SlotPair], because: str) -> BesideView:
-    """Two pieces, matched or not. `rows` are the holes in the order of the table that stands beside; without a match lines
-    correspond where their ops do."""
+    """The view of two pieces, matched or not. `rows` are the holes in the order of the hole table; without a match, lines
+    correspond by their ops."""
     holes: dict[Spot, int] = {}
     others: dict[Spot, int] = {}
     for number, pair in enumerate(rows):
@@ -47,14 +47,14 @@ def beside_view(left: Piece, right: Piece, found: Match | None, rows: Sequence[S
 
 
 def _matched(left: Piece, right: Piece, found: Match) -> list[Pair]:
-    """In the left piece's order; what the results of the right one do not need comes last."""
+    """The pairs in the order of the left piece; nodes of the right one that its results do not need come last."""
     pairs: list[Pair] = [(node, found.nodes.get(node)) for node in left.nodes]
     met = {node for _, node in pairs}
     return pairs + [(None, node) for node in right.nodes if node not in met]
 
 
 def _alike(left: Piece, right: Piece) -> list[Pair]:
-    """The longest runs of equal ops; at most a few hundred lines are compared, for that is quadratic."""
+    """The longest runs of equal ops. Quadratic, so at most a few hundred lines are compared."""
     one, other = left.nodes[: 2 * _MOST_LINES], right.nodes[: 2 * _MOST_LINES]
     pairs: list[Pair] = []
     at, to = 0, 0
@@ -83,7 +83,7 @@ def _constants(piece: Piece) -> Mapping[Value, Any]:
 
 
 class _Printer:
-    """Prints the lines of one piece, constants in the place where they are used."""
+    """Prints the lines of one piece, with constants inline."""
 
     def __init__(self, piece: Piece, holes: Mapping[Spot, int]) -> None:
         self._piece = piece
@@ -95,11 +95,11 @@ class _Printer:
                 self._names.update(body.graph.names)
 
     def head(self) -> list[Word]:
-        """What the piece takes."""
+        """The parameters of the piece."""
         return [_plain("("), *_listed([self._declared(value) for value in self._piece.block.params]), _plain(")")]
 
     def line(self, node: Node | None) -> list[Word]:
-        """A node; nothing for none."""
+        """The line of a node; empty for None."""
         if node is None:
             return []
         results = _listed([self._declared(value) for value in node.outputs])

@@ -17,7 +17,7 @@ _MOST_LINES = 60
 
 
 def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
-    """One view per class of groups; a program without groups has none."""
+    """One view per class of groups; empty for a program without groups."""
     table = dedup.table()
     views = []
     for cls in dedup.classes:
@@ -37,7 +37,7 @@ def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
 
 
 def with_coarser_steps(views: Sequence[ClassView], dedup: Dedup) -> list[CoarserStep]:
-    """Note in each view which class it is in by each further step; gives these steps."""
+    """Record in each view its class at each coarser step, and return these steps."""
     steps = RELATIONS[RANK[dedup.relation] + 1 :]
     numbers = [{member: k for k, members in enumerate(dedup.members(step)) for member in members} for step in steps]
     for view in views:
@@ -47,18 +47,18 @@ def with_coarser_steps(views: Sequence[ClassView], dedup: Dedup) -> list[Coarser
 
 
 def _results(group: Node) -> str:
-    """What tells classes of the same ops apart."""
+    """The result types of a group, which distinguish classes with the same ops."""
     return ", ".join(short_type(value.type) for value in group.outputs[:3])
 
 
 def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
-    """Which class a group is in, and at which step of the ladder it meets more."""
+    """The class of a group, and the step of the ladder at which it merges with others."""
     if len(cls) == 1:
-        told = f"class {cls.index}: no other group is the same by relation {dedup.relation!r}"
+        sentence = f"class {cls.index}: no other group is the same by relation {dedup.relation!r}"
     else:
-        told = f"class {cls.index}: {plural(len(cls), 'group')} are the same by relation {dedup.relation!r}, matched value by value"
+        sentence = f"class {cls.index}: {plural(len(cls), 'group')} are the same by relation {dedup.relation!r}, matched value by value"
     for step in RELATIONS[RANK[dedup.relation] + 1 : RANK["layout"]]:
         members = next(members for members in dedup.members(step) if cls.representative in members)
         if len(members) > len(cls):
-            return f"{told}; from step {step!r} on it is one of {len(members)}, which may share a kernel and gives up {GIVES_UP[step]}"
-    return told
+            return f"{sentence}; from step {step!r} on it is one of {len(members)}, which may share a kernel and gives up {GIVES_UP[step]}"
+    return sentence

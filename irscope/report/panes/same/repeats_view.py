@@ -1,7 +1,7 @@
-"""What differs between modules that stand in one box because they are alike: constants, types, and what each is handed.
+"""The differences between modules folded into one box: constants, types, and the values each is passed.
 
-Nodes correspond as `ModuleText` says, so a row is one place in the code of a layer, and a column one layer. Places that differ in the
-same way in all of them are one row: whatever says one says the others.
+Nodes correspond as defined by `ModuleText`, so a row is one position in the code of a layer, and a column is one layer. Positions
+that vary in the same way share a row: one determines the others.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _MOST_PLACES: Final = 48
 _LONGEST: Final = 60
 _ORDER: Final = {"constant": 0, "type": 1, "value": 2, "chain": 3}
 _Row = tuple[str, tuple[str, ...]]
-"""What kind of thing differs, and what each place has there."""
+"""The kind of difference, and its value in each module."""
 
 
 def repeat_view(tree: BoxTree, number: int) -> RepeatView:
-    """The table of one box of modules that repeat each other.
+    """The table of one box of repeated modules.
 
     >>> import irscope as irs
     >>> lines = "".join(f"  %t{k} : Float(4) = aten::tanh(%x{k})\\n  %k{k} : float = prim::Constant[value=0.{k + 1}]()\\n"
@@ -58,7 +58,7 @@ def repeat_view(tree: BoxTree, number: int) -> RepeatView:
 
 
 def _differing(tree: BoxTree, text: ModuleText, places: Sequence[Sequence[Node]]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Everything that is not the same in all places: its kind, where it is, and what each has there."""
+    """Each difference between the modules: its kind, its position, and its value in each module."""
     graph = tree.graph
     own = [{value: (column, k) for column, node in enumerate(nodes) for k, value in enumerate(node.outputs)} for nodes in places]
     asked: set[tuple[Value, ...]] = set()
@@ -93,14 +93,14 @@ def _payload(constant: Node) -> str:
 
 
 def _is_chain(values: Sequence[Value], own: Sequence[dict[Value, Any]]) -> bool:
-    """Whether each place but the first reads one and the same result of the place before."""
+    """Whether each module but the first uses the same result of the previous one."""
     return len({own[place - 1].get(values[place]) for place in range(1, len(values))} | {None}) == 2 and all(
         values[place] in own[place - 1] for place in range(1, len(values))
     )
 
 
 def _sentence(count: int, kinds: Sequence[str]) -> str:
-    """What differs between the places, in a sentence."""
+    """A sentence that names the differences."""
     counts = Counter(kinds)
     nouns = {"constant": ("constant", "constants"), "type": ("type", "types"), "value": ("value that they use", "values that they use")}
     parts = [f"one {one}" if counts[kind] == 1 else f"{counts[kind]} {many}" for kind, (one, many) in nouns.items() if counts[kind]]
@@ -117,7 +117,7 @@ def _varying(kind: str, values: Sequence[str], where: Sequence[str]) -> VaryingV
 
 
 def _shared_name(values: Sequence[str]) -> str:
-    """What the values are called in every place, behind the name of the place: `query.weight` of twelve layers' weights."""
+    """The common suffix of the values' names after the name of the module: `query.weight` for the weights of twelve layers."""
     reversed_parts = [value.removeprefix("%").split(".")[::-1] for value in values]
     shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*reversed_parts, strict=False))]
     return ".".join(reversed(shared))

@@ -1,5 +1,5 @@
-"""Which pieces are the same: the ladder, the classes of each step as cards, and of one class its holes, its cost and two members
-side by side. Each answer costs what it holds; the classes of a step are made when somebody asks."""
+"""Which pieces are the same: the ladder, the classes of each step as cards, and for one class its holes, its cost and two members
+side by side. The cost of an answer is proportional to its size; the classes of a step are computed on request."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ __all__ = ["SameViews"]
 
 _MOST_CARDS: Final = 300
 _MOST_COSTS: Final = 24
-"""Cards whose cost is told at once; of the others when they are asked for."""
+"""The most cards whose cost is computed at once; others on request."""
 _MOST_MEMBERS: Final = 200
 _MOST_COLUMNS: Final = 24
 _MOST_HOLES: Final = 80
 _STORED: Final = 6
-"""Classes of a step that a page without Python holds."""
+"""The most classes per step stored in a page without Python."""
 _Members = tuple[Node | str, ...]
 
 
 class SameViews:
-    """The views of one `Dedup`; `known` are the ids of the program that is shown.
+    """The views of one `Dedup`; `known` are the ids of the program shown.
 
     >>> import irscope as irs
     >>> text = '''graph(%a : Float(4)):
@@ -61,7 +61,7 @@ class SameViews:
         self._sorted: dict[Relation, list[_Members]] = {}
 
     def view(self) -> SameView:
-        """The ladder; steps and classes are asked for."""
+        """The ladder; steps and classes are sent on request."""
         ladder = [
             LadderStep(
                 step=str(step), pieces=int(row["pieces"]), classes=int(row["classes"]), largest=int(row["largest"]),
@@ -73,7 +73,7 @@ class SameViews:
         return SameView(step=self._of.relation, note=self._of.note, ladder=ladder, steps={}, classes={})
 
     def stored(self) -> SameView:
-        """The same with the classes of every step, and the largest ones in full, for a page without Python."""
+        """The same with the classes of every step, the largest in full, for a page without Python."""
         view = self.view()
         for relation in RELATIONS:
             step = view["steps"][relation] = self.step(relation)
@@ -96,8 +96,8 @@ class SameViews:
     def _card(self, step: Relation, members: _Members, place: int) -> SameCard:
         leader = self._of.piece(members[0])
         ops = Counter(node.op.partition("::")[2] or node.op for node in leader.nodes)
-        told_ops = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
-        label = " · ".join(told_ops) + (" …" if len(ops) > 6 else "")
+        listed = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
+        label = " · ".join(listed) + (" …" if len(ops) > 6 else "")
         shown = members[:_MOST_MEMBERS]
         with_cost = len(members) > 1 and place < _MOST_COSTS
         return SameCard(
@@ -116,18 +116,18 @@ class SameViews:
 
     @cached_property
     def _kind(self) -> Mapping[Node | str, int]:
-        """A number for each member, the same for those that are the same but for names, and so have the same in every hole."""
+        """A number per member, equal for members that are equal up to names and so have the same value in every hole."""
         return {member: kind for kind, members in enumerate(self._of.members("alpha")) for member in members}
 
     def _holes(self, step: Relation, members: _Members) -> ClassHoles:
-        """The holes of those members that differ in more than names: a thousand copies are looked at once."""
+        """The holes of the members that differ in more than names: a thousand copies are examined once."""
         first: dict[int, Node | str] = {}
         for member in members:
             first.setdefault(self._kind[member], member)
         return class_holes([self._of.piece(member) for member in first.values()], step)
 
     def _columns(self, found: ClassHoles, members: _Members) -> list[int]:
-        """The column of each member; one of which it cannot be shown again that it corresponds has none and is left out."""
+        """The column of each member; a member whose correspondence cannot be proven again is left out."""
         column = {self._kind[piece.member]: place for place, piece in enumerate(found.members)}
         kinds = [self._kind[member] for member in members]
         return [column[kind] for kind in kinds if kind in column]
@@ -163,7 +163,7 @@ class SameViews:
         )  # fmt: skip
 
     def beside(self, step: Relation, place: int, left: int, right: int) -> BesideView:
-        """Two members of a class side by side, by their places in it. Raises UnknownNumber."""
+        """Two members of a class side by side, given by position. Raises UnknownNumber."""
         members = self._members(step, place)
         for number in (left, right):
             if not 0 <= number < len(members):

@@ -15,7 +15,7 @@ written out.
 | sign | NaN and zeros give 0 |
 | round | halves to even; floor ceil trunc round are for floats only |
 | pow | C's `pow`, floats only |
-| exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal | floats only |
+| exp log sqrt sin tanh erf, and the other functions of `PRIMITIVES` | floats only |
 | eq ne lt le gt ge | IEEE: a NaN is only `ne` |
 | and or xor not | bitwise on integers |
 | cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |

@@ -1,8 +1,8 @@
 """What is known of each op of an expression: one row, from which NumPy, the error bounds, the cost models and the code
 generators take what they need.
 
-A new primitive is a row here, a line of LLVM text (`irscope.codegen.simd.instruction_text`), and one of CUDA
-(`irscope.codegen.cuda.instruction_text`); `tests/ops/expr/test_primitives.py` says which of them lacks it. Where NumPy has no
+A new primitive is a row here, LLVM text (`irscope.codegen.simd.math_functions`, or a line of `instruction_text` beside it), and
+CUDA text (`irscope.codegen.cuda.instruction_text`); `tests/ops/expr/test_primitives.py` says which of them lacks it. Where NumPy has no
 such function, `irscope.ops.expr.numpy_eval` says what it means. No NumPy is imported here: a kernel that is on the disk must
 not wait for it.
 """

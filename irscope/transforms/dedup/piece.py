@@ -206,5 +206,5 @@ def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
 
 
 def without_symbols(text: str) -> str:
-    """The text with one name for all of its symbols."""
+    """Returns the text with the same name for every symbol."""
     return renamed_symbols(text, dict.fromkeys(symbols_in(text), "#"))

@@ -1,6 +1,6 @@
-"""The passes that a pipeline knows by name: what each does, in a line, and which function it is, whose options are its own.
+"""The passes that a pipeline knows by name: for each, a line of help and the function, whose keywords are its options.
 
-What a pass is and owes, `irscope.transforms.base` says.
+`irscope.transforms.base` documents the contract of a pass.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Pass:
 
     name: str
     doc: str
-    """What it does, in a line."""
+    """One line of help."""
     home: str
-    """Module and function, loaded when the pass first runs."""
+    """Module and function, imported when the pass is first loaded."""
 
     def load(self) -> Callable[..., Any]:
         """The function itself."""
@@ -33,8 +33,8 @@ class Pass:
 
     @property
     def options(self) -> Mapping[str, type]:
-        """The options that a pipeline's text can give, with their types: the function's arguments beside the graph that
-        take a word or a number.
+        """The options that a pipeline's text can set, with their types: the function's arguments, other than the graph,
+        that take a word or a number.
 
         >>> PASSES["autodiff-subgraphs"].options
         {'threshold': <class 'int'>}
@@ -46,7 +46,7 @@ class Pass:
 
 
 def _written_type(hint: Any) -> type | None:
-    """Of what a keyword takes, what can be written in a text."""
+    """The first type of a keyword's annotation that can be written in a text; None if there is none."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kinds = tuple(type(get_args(kind)[0]) if get_origin(kind) is Literal else kind for kind in kinds)
     return next((kind for kind in kinds if kind in (bool, int, float, str)), None)
@@ -58,14 +58,14 @@ _ALL: Final = (
         "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
         "functionalize:functionalize",
     ),
-    Pass("fold-tensors", "computes small tensors that are the same at every run", "cleanup.fold_tensors:fold_tensors"),
+    Pass("fold-tensors", "replaces small tensors that are the same at every run by constants", "cleanup.fold_tensors:fold_tensors"),
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops that never run", "cleanup.canonicalize:canonicalize"),
     Pass(
         "recommend-layouts", "makes results of convolutions channels last where that turns copies into views",
         "cleanup.recommend_layouts:recommend_layouts",
     ),
     Pass(
-        "channels-last", "lays out what convolutions read and write channels last, where they would copy it",
+        "channels-last", "lays out operands and results of convolutions channels last, where they would be copied",
         "cleanup.channels_last:channels_last",
     ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),

@@ -115,3 +115,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which CuPy is not installed."""
+    from irscope.errors import MissingExtra
+    from irscope.runtime.cuda import nvrtc
+
+    def missing() -> None:
+        raise MissingExtra("cupy", extra="cuda13", purpose="to run kernels on a GPU")
+
+    monkeypatch.setattr(nvrtc, "imported_cupy", missing)

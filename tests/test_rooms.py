@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,15 @@ def test_no_room_holds_more_than_fourteen_modules() -> None:
     modules = {room: [path for path in room.glob("*.py") if not path.name.startswith("__")] for room in rooms}
     assert len(rooms) > 40
     assert {str(room.relative_to(PACKAGE)): len(found) for room, found in modules.items() if len(found) > 14} == {}
+
+
+def test_the_beginning_of_a_room_is_its_question_and_no_code() -> None:
+    entry = "import lazy_loader\n\n__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)"
+    for path in {*PACKAGE.rglob("__init__.py")} - {PACKAGE / "__init__.py"}:
+        text = path.read_text()
+        question = ast.parse(text).body[0]
+        code = "\n".join(text.splitlines()[question.end_lineno :]).strip()
+        assert ast.get_docstring(ast.parse(text)) and code in ("", entry), path
 
 
 def test_the_entry_of_a_room_lists_only_what_others_use() -> None:

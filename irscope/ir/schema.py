@@ -27,6 +27,11 @@ class AliasAnnotation:
     element: AliasAnnotation | None = None
     """The annotation of what a list holds, from `Tensor(a!)[]`."""
 
+    @property
+    def has_write(self) -> bool:
+        """Whether the op writes this memory, or that of what it holds."""
+        return self.is_write or (self.element is not None and self.element.has_write)
+
     def __str__(self) -> str:
         mark = "!" if self.is_write else ""
         text = "|".join(sorted(self.before)) + mark
@@ -80,8 +85,4 @@ class OpSchema:
     @property
     def is_mutable(self) -> bool:
         """Whether any argument is written."""
-        return any(_writes(argument.alias) for argument in self.arguments)
-
-
-def _writes(alias: AliasAnnotation | None) -> bool:
-    return alias is not None and (alias.is_write or _writes(alias.element))
+        return any(argument.alias is not None and argument.alias.has_write for argument in self.arguments)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import irscope as irs
 from irscope.transforms.dedup.regions import find_regions
 from tests.benchmarks.fusion_models import FirstResult, Model, lstm, yolov3
+from tests.benchmarks.inductor import planned
 
 STEPS: Final = ("alpha", "order", "constants", "extents", "free")
 
@@ -105,34 +105,9 @@ MODELS: Final[Mapping[str, Callable[[], Model]]] = {
 }  # fmt: skip
 
 
-class _GeneratedError(Exception):
-    """Inductor has generated its kernels; nothing needs to be compiled."""
-
-
 def inductor_kernels(model: nn.Module, arguments: tuple[torch.Tensor, ...], *, dynamic: bool) -> int:
     """How many distinct kernels Inductor would compile."""
-    from torch._inductor import config, graph
-
-    found: list[int] = []
-
-    def stop(self: Any) -> None:
-        self.codegen()
-        found.append(len(self.wrapper_code.src_to_kernel))
-        raise _GeneratedError
-
-    kept, config.force_disable_caches = graph.GraphLowering.compile_to_module, True
-    graph.GraphLowering.compile_to_module = stop
-    torch._dynamo.reset()
-    try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.compile(model, fullgraph=True, dynamic=dynamic)(*arguments)
-    except Exception as error:
-        if "_GeneratedError" not in repr(error):
-            raise
-    finally:
-        graph.GraphLowering.compile_to_module = kept
-    return found[0]
+    return planned(model, arguments, lambda lowering: len(lowering.wrapper_code.src_to_kernel), dynamic=dynamic)
 
 
 def row(name: str, *, ours_only: bool) -> tuple[list[Any], bool]:

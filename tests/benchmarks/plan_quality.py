@@ -43,6 +43,7 @@ from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.cleanup.recommend_layouts import recommend_layouts
 from irscope.transforms.fusion.policy.registry import POLICIES
 from tests.benchmarks.fusion_models import MODELS
+from tests.benchmarks.inductor import planned
 
 LIBRARY = frozenset(
     "embedding gather index index_select sort topk nonzero scatter cumsum cumprod diff upsample_nearest2d".split()
@@ -164,34 +165,9 @@ def plan_of_torch(model: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -
     return plan_of(irs.parse(str(graph)), kernels=lambda group, shapes: 1)
 
 
-class _Planned(Exception):
-    """Inductor has planned; nothing needs to be compiled."""
-
-
 def plan_of_inductor(model: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> Plan:
     """The scheduler's nodes after fusion."""
-    from torch._inductor import config, graph
-
-    found: list[Plan] = []
-
-    def stop(self: Any) -> None:
-        self.codegen()
-        found.append(_inductors(self.scheduler.nodes))
-        raise _Planned
-
-    kept, config.force_disable_caches = graph.GraphLowering.compile_to_module, True
-    graph.GraphLowering.compile_to_module = stop
-    torch._dynamo.reset()
-    try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.compile(model, fullgraph=True)(*arguments)
-    except Exception as error:
-        if "_Planned" not in repr(error):
-            raise
-    finally:
-        graph.GraphLowering.compile_to_module = kept
-    return found[0]
+    return planned(model, arguments, lambda lowering: _inductors(lowering.scheduler.nodes))
 
 
 def _inductors(nodes: list[Any]) -> Plan:

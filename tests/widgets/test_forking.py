@@ -55,7 +55,7 @@ def test_the_page_asks_by_ids_and_is_told_why_not() -> None:
     assert asked(e, kind="branch_diff", first=0, second=1)["diff"]["lines"]
     assert asked(e, kind="what_if", change={"policy": "nonsense"})["kind"] == "error"
     assert asked(e, kind="branch", index=0)["kind"] == "branch" and e.branch == 0
-    assert "has no arguments" in asked(e, kind="measure_branches")["message"]
+    assert "no arguments are known" in asked(e, kind="measure_branches")["message"]
 
 
 def test_an_edit_follows_and_a_wrong_text_changes_nothing() -> None:

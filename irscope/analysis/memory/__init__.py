@@ -1,5 +1,5 @@
 """How much memory does a program need at once, what makes the peak, and what may lie in memory that something else had?"""
 
-import lazy_loader as lazy
+import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

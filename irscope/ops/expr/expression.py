@@ -14,7 +14,7 @@ and return bool, `where` takes a bool first, and `cast` changes the type. Halves
 | sign | 0 for NaN and zeros |
 | round | halves to even; floor ceil trunc round are for floats only |
 | pow | C's `pow`, floats only |
-| exp expm1 log log1p log2 sqrt rsqrt sin cos tan tanh sigmoid erf reciprocal | floats only |
+| exp log sqrt sin tanh erf, and the other functions of `PRIMITIVES` | floats only |
 | eq ne lt le gt ge | IEEE: a NaN is only `ne` |
 | and or xor not | bitwise on integers |
 | cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |

@@ -1,9 +1,9 @@
 """The table of primitives: one row per op of an expression, used by the NumPy evaluator, the error bounds, the cost models and the
 code generators.
 
-A new primitive is a row here, a line of LLVM text (`irscope.codegen.simd.instruction_text`), and one of CUDA
-(`irscope.codegen.cuda.instruction_text`); `tests/ops/expr/test_primitives.py` says which of them lacks it. Where NumPy has no
-such function, `irscope.ops.expr.numpy_eval` defines it. NumPy is not imported here: a kernel from the disk cache must
+A new primitive is a row here, LLVM text (`irscope.codegen.simd.math_functions`, or a line of `instruction_text` beside it), and
+CUDA text (`irscope.codegen.cuda.instruction_text`); `tests/ops/expr/test_primitives.py` says which of them lacks it. Where NumPy
+has no such function, `irscope.ops.expr.numpy_eval` defines it. NumPy is not imported here: a kernel from the disk cache must
 not wait for it.
 """
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from irscope._base.leaves import leaves
 from irscope._base.storages import address_range, by_storage
-from irscope.analysis.alias import AliasDb
+from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Value
 from irscope.runtime.executor.gradients import may_write
@@ -27,7 +27,7 @@ def storage_check(graph: Graph) -> StorageCheck | None:
     """What looks at the addresses of a program's arguments and parameters; None where they make no difference."""
     if not graph.storages or not may_write(graph):
         return None
-    db = AliasDb(graph)
+    db = alias_db_of(graph)
     written = frozenset(value for value in graph.inputs if db.has_writers(value))
     return StorageCheck(graph, written) if written else None
 

@@ -35,7 +35,15 @@ from irscope.transforms.dedup.encoding import (
     type_slots,
 )
 from irscope.transforms.dedup.flow import Flow, Leaf, Operand, Term, flow_of, head_of, types_of
-from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks, renamed_symbols, symbols_in
+from irscope.transforms.dedup.piece import (
+    Body,
+    Piece,
+    attrs_of,
+    inner_blocks,
+    renamed_symbols,
+    symbols_in,
+    without_symbols,
+)
 from irscope.transforms.dedup.steps import HOLED, RANK, Relation
 
 __all__ = ["Colors", "Piece", "canonical_form", "colors_of", "fingerprint", "inner_blocks", "is_told_by_form", "may_permute"]
@@ -105,12 +113,8 @@ def _spelling(piece: Piece, relation: Relation) -> Symbols:
 def _meaning(bodies: tuple[Body, ...], relation: Relation) -> str:
     """A digest of what a name means, without looking at the names in that: a selection, like every digest."""
     if RANK[relation] < RANK["order"]:
-        return digest(*(token for body in bodies for token in _tokens(body, relation, _blank))).hex()
-    return digest(*(Colors(body, relation, False, _blank).form for body in bodies)).hex()
-
-
-def _blank(text: str) -> str:
-    return renamed_symbols(text, dict.fromkeys(symbols_in(text), "#"))
+        return digest(*(token for body in bodies for token in _tokens(body, relation, without_symbols))).hex()
+    return digest(*(Colors(body, relation, False, without_symbols).form for body in bodies)).hex()
 
 
 def _root_tokens(piece: Piece, name: str, relation: Relation, symbols: Symbols) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from irscope.transforms.dedup.encoding import (
     type_slots,
 )
 from irscope.transforms.dedup.flow import Leaf
-from irscope.transforms.dedup.piece import NO_BLOCK, Body, Piece, renamed_symbols, symbols_in
+from irscope.transforms.dedup.piece import NO_BLOCK, Body, Piece, symbols_in, without_symbols
 from irscope.transforms.dedup.steps import RANK, Relation
 
 __all__ = ["SymbolMap", "pair_attributes", "pair_leaves", "pair_types", "same_payload"]
@@ -52,7 +52,7 @@ class SymbolMap:
     def same(self, ours: str, theirs: str) -> bool:
         """Whether two texts are the same but for names that may stand for each other."""
         x, y = symbols_in(ours), symbols_in(theirs)
-        if len(x) != len(y) or _blank(ours) != _blank(theirs):
+        if len(x) != len(y) or without_symbols(ours) != without_symbols(theirs):
             return False
         return all(self._pair(one, other, exact=self._exact) for one, other in zip(x, y, strict=True))
 
@@ -74,10 +74,6 @@ class SymbolMap:
     def _closed(self, name: str) -> bool:
         """Whether what a name means, the same thing on both sides, refers to no further name."""
         return not any(body.called for body in self.left.named[name])
-
-
-def _blank(text: str) -> str:
-    return renamed_symbols(text, dict.fromkeys(symbols_in(text), "#"))
 
 
 def pair_types(x: Type, y: Type, relation: Relation) -> Pairs | None:

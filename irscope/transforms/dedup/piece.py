@@ -203,3 +203,8 @@ def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
     '@ex_0::@G'
     """
     return _SYMBOL.sub(lambda found: "@" + renamed.get(found.group(1).strip('"'), found.group(1)), text)
+
+
+def without_symbols(text: str) -> str:
+    """The text with one name for all of its symbols."""
+    return renamed_symbols(text, dict.fromkeys(symbols_in(text), "#"))

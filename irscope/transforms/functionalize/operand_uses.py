@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from irscope.analysis.effects import is_fully_opaque
 from irscope.analysis.per_graph import alias_db_of
-from irscope.ir import AliasAnnotation, Graph, ListType, Node, OpSchema, OptionalType, TensorType, Type, Value
+from irscope.ir import Graph, ListType, Node, OpSchema, OptionalType, TensorType, Type, Value
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.traits import SHAPE_READERS
 
 __all__ = ["Operands", "is_steady", "written_operands"]
-
-
-def _writes(alias: AliasAnnotation | None) -> bool:
-    return alias is not None and (alias.is_write or _writes(alias.element))
 
 
 def _writes_first_only(schema: OpSchema) -> bool:
@@ -26,7 +22,8 @@ def _writes_first_only(schema: OpSchema) -> bool:
 def written_operands(node: Node, schema: OpSchema | None) -> list[Value]:
     if schema is None:
         return []
-    return [v for argument, v in zip(schema.arguments, node.inputs, strict=False) if _writes(argument.alias)]
+    pairs = zip(schema.arguments, node.inputs, strict=False)
+    return [value for argument, value in pairs if argument.alias is not None and argument.alias.has_write]
 
 
 class Operands:

@@ -59,9 +59,9 @@ _ALL: Final = (
         "functionalize:functionalize",
     ),
     Pass("fold-tensors", "computes small tensors that are the same at every run", "cleanup.fold_tensors:fold_tensors"),
-    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops without a round", "cleanup.canonicalize:canonicalize"),
+    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops that never run", "cleanup.canonicalize:canonicalize"),
     Pass(
-        "recommend-layouts", "lets convolutions give channels-last results where copies become views then",
+        "recommend-layouts", "makes results of convolutions channels last where that turns copies into views",
         "cleanup.recommend_layouts:recommend_layouts",
     ),
     Pass(
@@ -71,20 +71,20 @@ _ALL: Final = (
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
     Pass("pool-constants", "merges equal constants that dominate their users", "cleanup.pool_constants:pool_constants"),
     Pass(
-        "dedup-constants", "merges equal tensors that nobody can tell apart, and ties what is one memory",
+        "dedup-constants", "merges equal constant tensors where no run can tell them apart, and parameters that share memory",
         "dedup.constants:merge_constants",
     ),
     Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(
-        "prepare-fusion", "does what fuse begins with: fold-constants, functionalize, dce and fold-tensors",
+        "prepare-fusion", "the first part of fuse: fold-constants, functionalize, dce and fold-tensors",
         "fusion:prepare_fusion",
     ),
     Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),
     Pass("group-views", "groups views that follow one another", "fusion:group_views"),
-    Pass("group-pools", "gives each max pooling a kernel of its own, which writes no places of the maxima", "fusion:group_pools"),
+    Pass("group-pools", "gives each max pooling a kernel of its own, which leaves out the indices of the maxima", "fusion:group_pools"),
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
-    Pass("dedup", "gives fusion groups of one class one body, with numbers for parameters", "dedup.rewrite:merge_groups"),
-    Pass("normal-form", "brings nodes, operands and constants into the one order of their program", "dedup.rewrite:normal_form"),
+    Pass("dedup", "gives fusion groups of one class one body, with the numbers that differ as parameters", "dedup.rewrite:merge_groups"),
+    Pass("normal-form", "puts nodes, operands and constants into a canonical order", "dedup.rewrite:normal_form"),
     Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
 )  # fmt: skip
 

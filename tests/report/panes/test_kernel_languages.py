@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 import irscope as irs
 from irscope.codegen.kernel.source_text import NO_LINE
-from irscope.errors import MissingExtra, UnknownName
+from irscope.errors import UnknownName
 from irscope.ir.core import Node
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.explorer_view import explorer_view
 from irscope.report.panes.kernel_languages import LANGUAGES
-from irscope.runtime.cuda import nvrtc as cuda_compiler
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
 
@@ -24,16 +22,6 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '
 def group(exploration: Exploration) -> Node:
     """The group of a sigmoid and a product."""
     return exploration.fusion.groups[0]
-
-
-@pytest.fixture
-def without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which CuPy is not installed."""
-
-    def missing() -> Any:
-        raise MissingExtra("cupy", extra="cuda13", purpose="to run kernels on a GPU")
-
-    monkeypatch.setattr(cuda_compiler, "imported_cupy", missing)
 
 
 def test_facts_come_with_the_kernel_s_own_text(exploration: Exploration, group: Node) -> None:

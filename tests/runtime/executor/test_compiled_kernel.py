@@ -13,7 +13,6 @@ import irscope as irs
 from irscope.errors import DeviceUnavailable, MissingExtra, UnknownName
 from irscope.ir.core import Graph
 from irscope.runtime.cuda import nvdisasm as disassembler
-from irscope.runtime.cuda import nvrtc as cuda_compiler
 from irscope.runtime.cuda.kernel import CudaKernel
 from irscope.runtime.cuda.nvrtc import Compiled
 from irscope.runtime.device.protocol import device as device_named
@@ -47,16 +46,6 @@ def cpu() -> CompiledKernel:
     """A kernel of this processor."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
     return kernel_for("cpu")
-
-
-@pytest.fixture
-def without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which CuPy is not installed."""
-
-    def missing() -> Any:
-        raise MissingExtra("cupy", extra="cuda13", purpose="to run kernels on a GPU")
-
-    monkeypatch.setattr(cuda_compiler, "imported_cupy", missing)
 
 
 def test_lines_and_nodes_lead_to_each_other(cpu: CompiledKernel) -> None:

@@ -146,7 +146,7 @@ def test_what_is_advised_can_be_tried_and_computes_the_same(name: str) -> None:
 
 
 def test_what_only_the_author_can_do_is_said() -> None:
-    with pytest.raises(ArgumentError, match="author of the source"):
+    with pytest.raises(ArgumentError, match="asks for a change of the source"):
         planted("broadcast").try_(0)
 
 

@@ -218,8 +218,8 @@ class NodeRules(SchemaRules):
             apply(self.builder, summary, node, operands_of(node))
         return summary is not None
 
-    def closure(self, node: Node) -> None:
-        """Code that does not run yet; whoever runs it later is unseen code, and has what it was made with."""
+    def hand_out(self, node: Node) -> None:
+        """Code that unseen code runs, later or in another process: it has what it was given, and what comes back may be anything."""
         for value in node.inputs:
             self.escape(value, node)
         for value in node.outputs:
@@ -234,13 +234,6 @@ class NodeRules(SchemaRules):
             self.builder.write(node, self.outside.of("input", MIXED), to_shape=True)
         for value in node.outputs:
             self.bind_inside(value, [self.elements.element(node.inputs[0])], node)
-
-    def remote_call(self, node: Node) -> None:
-        """Another process gets copies, so nothing is written; what comes back is of unknown origin."""
-        for value in node.inputs:
-            self.escape(value, node)
-        for value in node.outputs:
-            self.bind_unknown(value)
 
 
 Rule = Callable[[NodeRules, Node], None]
@@ -263,15 +256,15 @@ RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
     "prim::GetAttr": NodeRules.get_attr,
     "prim::SetAttr": NodeRules.set_attr,
     **dict.fromkeys(CALLS, NodeRules.call),
-    "prim::Closure": NodeRules.closure,
+    "prim::Closure": NodeRules.hand_out,
     "prim::BailOut": NodeRules.pass_on_second,
     "prim::AutogradAdd": NodeRules.pass_on_any,
     "prim::BroadcastingChunk": NodeRules.broadcasting_chunk,
     "aten::wait": NodeRules.wait,
     "prim::awaitable_wait": NodeRules.wait,
-    "prim::rpc_async": NodeRules.remote_call,
-    "prim::rpc_sync": NodeRules.remote_call,
-    "prim::rpc_remote": NodeRules.remote_call,
+    "prim::rpc_async": NodeRules.hand_out,
+    "prim::rpc_sync": NodeRules.hand_out,
+    "prim::rpc_remote": NodeRules.hand_out,
     "prim::ModuleContainerIndex": NodeRules.list_unpack,
     **dict.fromkeys(_PASS_ON, NodeRules.pass_on),
     **dict.fromkeys(_PAIRWISE, NodeRules.pass_on_pairwise),

@@ -187,7 +187,7 @@ class Walk:
         elif is_inlined(node):
             self.leave_group(node)
         else:
-            rules.closure(node) if node.op == "prim::Closure" else rules.opaque(node)
+            rules.hand_out(node) if node.op == "prim::Closure" else rules.opaque(node)
             for value in _in_reach(node):
                 rules.escape(value, node)
 

@@ -40,7 +40,7 @@ def group_pools(graph: Graph) -> PassRecord:
     ...   return (%y)''')
     >>> record = group_pools(g)
     >>> print(record.told(record.remarks[0]))
-    passed [pool-kernel] %y: a kernel of its own writes no places of the maxima: 8,192 bytes
+    passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
     """
     started = perf_counter()
     shapes, remarks = shapes_of(graph), list[Remark]()
@@ -120,4 +120,4 @@ def _kinds(extent: int, count: int, size: int, step: int, margin: int, gap: int)
 def _saved(node: Node, shapes: Shapes) -> str:
     made = shapes.type(node.output)
     count = made.numel if isinstance(made, TensorType) else None
-    return f"a kernel of its own writes no places of the maxima: {8 * (count or 0):,} bytes"
+    return f"a kernel of its own leaves out the indices of the maxima: {8 * (count or 0):,} bytes"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import irscope
 import irscope as irs
@@ -25,21 +26,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(irscope, "no_such_name")
 
 
-def test_importing_irscope_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, irscope; "
-        "heavy = {'torch', 'pandas', 'llvmlite', 'cupy', 'jax', 'onnx', 'IPython', 'matplotlib', 'anywidget'} & set(sys.modules); "
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_importing_the_compiler_for_the_processor_waits_for_neither_numpy_nor_llvm() -> None:
-    code = (
-        "import sys, irscope.runtime.cpu; "
-        "heavy = {'numpy', 'llvmlite', 'torch', 'irscope.ops.registry', 'irscope.session'} & set(sys.modules); "
-        "assert not heavy, heavy"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("irscope", "torch pandas llvmlite cupy jax onnx IPython matplotlib anywidget"),
+        ("irscope.runtime.cpu", "numpy llvmlite torch irscope.ops.registry irscope.session"),
+    ],
+)
+def test_an_import_waits_for_nothing_heavy(module: str, heavy: str) -> None:
+    code = f"import sys, {module}; found = set({heavy!r}.split()) & set(sys.modules); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

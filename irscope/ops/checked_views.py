@@ -14,9 +14,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from irscope.ops.schema import Op
+from irscope.ops.schema.define import define
 from irscope.ops.typing import Array, array_type, mismatch
 
-__all__ = ["Unbounded", "judged", "memory_of", "strided_view"]
+__all__ = ["Unbounded", "judged_view", "memory_of", "strided_view"]
 
 
 class Unbounded(np.ndarray[Any, Any]):
@@ -83,14 +85,14 @@ def memory_of(array: Array) -> tuple[Array, int, int]:
     return whole, first + sum(min(0, r) for r in reach), first + sum(max(0, r) for r in reach) + whole.itemsize
 
 
-def judged(rule: Callable[..., Any], reference: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the reference of an op with a check that the op's type rule accepts the actual arguments."""
+def judged_view(*texts: str, rule: Callable[..., Any], array: Callable[..., Any]) -> Op:
+    """A view op whose reference first checks that the op's type rule accepts the actual arguments."""
 
     def checked(*given: Any, **arguments: Any) -> Any:
         rule(*map(_typed, given), **{name: _typed(argument) for name, argument in arguments.items()})
-        return reference(*given, **arguments)
+        return array(*given, **arguments)
 
-    return checked
+    return define(*texts, category="view", type_rule=rule, reference=checked)
 
 
 def _typed(argument: Any) -> Any:

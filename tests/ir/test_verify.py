@@ -48,8 +48,8 @@ def a_loop(body: Block, inputs: tuple[Value, ...], outputs: tuple[Value, ...] = 
     return node("prim::Loop", inputs, outputs, blocks=(body,))
 
 
-def a_group(*blocks: Block, inputs: tuple[Value, ...] = (X,), outputs: tuple[Value, ...] = (Y,)) -> Node:
-    return node("prim::FusionGroup", inputs, outputs, blocks=blocks)
+def a_group(*blocks: Block, outputs: tuple[Value, ...] = (Y,)) -> Node:
+    return node("prim::FusionGroup", (X,), outputs, blocks=blocks)
 
 
 P, Q, COUNT = value("p"), value("q"), value("i", INT)

@@ -55,17 +55,6 @@ class TorchProgram:
             text = text.replace(short, "torch.float64")
         return TorchProgram(text.replace(".float()", ".double()"), widened(self.arguments))
 
-    def shaken(self) -> tuple[Any, ...]:
-        """New arguments whose numbers differ from the originals in the last places."""
-        arguments = self.fresh()
-        make = torch.Generator().manual_seed(0)
-        for x in {x.untyped_storage().data_ptr(): x for x in arguments if isinstance(x, torch.Tensor)}.values():
-            if x.is_floating_point():
-                whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())
-                noise = torch.rand(whole.shape, generator=make, dtype=torch.float64) * 20 - 10
-                whole.copy_(whole.double() * (1 + noise * torch.finfo(x.dtype).eps))
-        return arguments
-
 
 def widened(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Copies of arguments with doubles in place of shorter floats; those that share memory still do."""

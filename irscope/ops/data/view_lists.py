@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, ListType, TensorType
-from irscope.ops.checked_views import judged, strided_view
+from irscope.ops.checked_views import judged_view, strided_view
 from irscope.ops.data.view_parts import narrowed
 from irscope.ops.schema.define import define
 from irscope.ops.typing import Abstract, Array, Unknown, at, broadcast, known_ints, mismatch, wrap_dim
@@ -132,40 +132,25 @@ def _broadcast_arrays(tensors: Sequence[Array]) -> list[Array]:
 
 
 OPS = (
-    define(
+    judged_view(
         "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-        category="view",
-        type_rule=_chunk,
-        reference=judged(
-            _chunk, lambda self, chunks, dim=0: _cut_array(self, dim, _chunk_sizes(self.shape[dim], chunks))
-        ),
+        rule=_chunk, array=lambda self, chunks, dim=0: _cut_array(self, dim, _chunk_sizes(self.shape[dim], chunks)),
     ),
-    define(
+    judged_view(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
         "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
         "aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
-        category="view",
-        type_rule=_split_named,
-        reference=judged(_split_named, _split_array),
+        rule=_split_named, array=_split_array,
     ),
-    define(
+    judged_view(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-        category="view",
-        type_rule=_split_sizes,
-        reference=judged(_split_sizes, _split_array),
+        rule=_split_sizes, array=_split_array,
     ),
-    define(
-        "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-        category="view",
-        type_rule=_unbind,
-        reference=judged(_unbind, _unbind_array),
-    ),
-    define(
+    judged_view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", rule=_unbind, array=_unbind_array),
+    judged_view(
         "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
         "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-        category="view",
-        type_rule=_tensor_split,
-        reference=judged(_tensor_split, _tensor_split_array),
+        rule=_tensor_split, array=_tensor_split_array,
     ),
     define(
         "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",

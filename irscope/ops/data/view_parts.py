@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.checked_views import judged, strided_view
+from irscope.ops.checked_views import judged_view, strided_view
 from irscope.ops.data.views import dims_of
-from irscope.ops.schema.define import define
 from irscope.ops.typing import Abstract, Array, Unknown, as_dims, known_ints, mismatch, refined, wrap_dim
 
 __all__ = ["OPS", "narrowed"]
@@ -155,42 +154,27 @@ def _unfold_array(self: Array, dimension: int, size: int, step: int) -> Array:
 
 
 OPS = (
-    define(
-        "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-        category="view",
-        type_rule=_select,
-        reference=judged(_select, _select_array),
-    ),
-    define(
+    judged_view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", rule=_select, array=_select_array),
+    judged_view(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor(a)",
-        category="view",
-        type_rule=_slice,
-        reference=judged(_slice, _slice_array),
+        rule=_slice, array=_slice_array,
     ),
-    define(
+    judged_view(
         "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
         "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-        category="view",
-        type_rule=_narrow,
-        reference=judged(_narrow, _narrow_array),
+        rule=_narrow, array=_narrow_array,
     ),
-    define(
+    judged_view(
         "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-        category="view",
-        type_rule=_diagonal,
-        reference=judged(_diagonal, _diagonal_array),
+        rule=_diagonal, array=_diagonal_array,
     ),
-    define(
+    judged_view(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-        category="view",
-        type_rule=_as_strided,
-        reference=judged(_as_strided, _as_strided_array),
+        rule=_as_strided, array=_as_strided_array,
     ),
-    define(
+    judged_view(
         "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-        category="view",
-        type_rule=_unfold,
-        reference=judged(_unfold, _unfold_array),
+        rule=_unfold, array=_unfold_array,
     ),
 )

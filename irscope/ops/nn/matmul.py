@@ -7,13 +7,14 @@ because torch chooses between several implementations.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from irscope._base.concurrency.restored import quietly
 from irscope.ir import TENSOR, Dim, TensorType
+from irscope.ops.schema import Op
 from irscope.ops.schema.define import define
 from irscope.ops.typing import Abstract, Array, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim
 
@@ -216,82 +217,41 @@ def _attention_arrays(
     return np.matmul(weights, wide(value)).astype(query.dtype, copy=False), logsumexp
 
 
+def _product_op(text: str, rule: Callable[..., Any], array: Callable[..., Any]) -> Op:
+    return define(text, category="matmul", type_rule=rule, reference=array)
+
+
 _QKV = "Tensor query, Tensor key, Tensor value"
 
 OPS = (
-    define(
-        "aten::mm(Tensor self, Tensor mat2) -> Tensor",
-        category="matmul",
-        type_rule=_mm,
-        reference=lambda self, mat2: _matmul_array(self, mat2),
-    ),
-    define(
-        "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
-        category="matmul",
-        type_rule=_bmm,
-        reference=lambda self, mat2: _matmul_array(self, mat2),
-    ),
-    define(
+    _product_op("aten::mm(Tensor self, Tensor mat2) -> Tensor", rule=_mm, array=lambda self, mat2: _matmul_array(self, mat2)),
+    _product_op("aten::bmm(Tensor self, Tensor mat2) -> Tensor", rule=_bmm, array=lambda self, mat2: _matmul_array(self, mat2)),
+    _product_op(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        category="matmul",
-        type_rule=_addmm,
-        reference=lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
+        rule=_addmm, array=lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
     ),
-    define(
+    _product_op(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        category="matmul",
-        type_rule=_baddbmm,
-        reference=lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
+        rule=_baddbmm, array=lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
     ),
-    define(
-        "aten::matmul(Tensor self, Tensor other) -> Tensor",
-        category="matmul",
-        type_rule=_matmul,
-        reference=_matmul_array,
-    ),
-    define(
-        "aten::mv(Tensor self, Tensor vec) -> Tensor",
-        category="matmul",
-        type_rule=_mv,
-        reference=lambda self, vec: _matmul_array(self, vec),
-    ),
-    define(
+    _product_op("aten::matmul(Tensor self, Tensor other) -> Tensor", rule=_matmul, array=_matmul_array),
+    _product_op("aten::mv(Tensor self, Tensor vec) -> Tensor", rule=_mv, array=lambda self, vec: _matmul_array(self, vec)),
+    _product_op(
         "aten::dot(Tensor self, Tensor tensor) -> Tensor",
-        category="matmul",
-        type_rule=_dot,
-        reference=lambda self, tensor: _matmul_array(self, tensor),
+        rule=_dot, array=lambda self, tensor: _matmul_array(self, tensor),
     ),
-    define(
-        "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-        category="matmul",
-        type_rule=_linear,
-        reference=_linear_array,
-    ),
-    define(
-        "aten::outer(Tensor self, Tensor vec2) -> Tensor",
-        category="matmul",
-        type_rule=_outer,
-        reference=lambda self, vec2: np.outer(self, vec2),
-    ),
-    define(
-        "aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-        category="matmul",
-        type_rule=_einsum,
-        reference=_einsum_array,
-    ),
-    define(
+    _product_op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rule=_linear, array=_linear_array),
+    _product_op("aten::outer(Tensor self, Tensor vec2) -> Tensor", rule=_outer, array=lambda self, vec2: np.outer(self, vec2)),
+    _product_op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", rule=_einsum, array=_einsum_array),
+    _product_op(
         f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., "
         "bool is_causal=False, *, "
         "float? scale=None, bool enable_gqa=False) -> Tensor",
-        category="matmul",
-        type_rule=_attention,
-        reference=lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
+        rule=_attention, array=lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
     ),
-    define(
+    _product_op(
         f"aten::_scaled_dot_product_flash_attention_for_cpu({_QKV}, float dropout_p=0., bool is_causal=False, *, "
         "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-        category="matmul",
-        type_rule=_flash_attention,
-        reference=_attention_arrays,
+        rule=_flash_attention, array=_attention_arrays,
     ),
 )

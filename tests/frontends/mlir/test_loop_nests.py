@@ -133,8 +133,8 @@ func.func @f({declared}) -> ({made}) {{
     return irs.compile(graph)
 
 
-def _yield(value: str, type: str = "f32") -> str:
-    return f'"linalg.yield"({value}) : ({type}) -> ()'
+def _yield(value: str) -> str:
+    return f'"linalg.yield"({value}) : (f32) -> ()'
 
 
 WIDE = np.random.default_rng(7).normal(size=(3, 9)).astype(np.float32)

@@ -223,8 +223,8 @@ def gate(x: Any, y: Any) -> Any:
     return torch.tanh(x) * torch.sigmoid(y) + x
 
 
-def compiled_gate(size: int = 1 << 20) -> tuple[Any, tuple[Any, Any]]:
-    args = (torch.randn(size, device="cuda"), torch.randn(size, device="cuda"))
+def compiled_gate() -> tuple[Any, tuple[Any, Any]]:
+    args = (torch.randn(1 << 20, device="cuda"), torch.randn(1 << 20, device="cuda"))
     return irs.compile(irs.fuse(irs.load(gate, *args)), device="cuda"), args
 
 

@@ -303,3 +303,35 @@ def test_a_number_that_a_type_calls_a_matrix_has_no_parts(call: str, result: str
 )
 def test_types_that_no_run_gives_end_in_no_exception_of_ours(text: str) -> None:
     assert trouble(text, compiled=True) == ""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "unbind(%h, %zero)", "split(%h, %one, %zero)", "chunk(%h, %many, %zero)", "unsafe_chunk(%x, %zero, %zero)",
+        "unsafe_split(%h, %one, %zero)", "tensor_split(%h, %many, %zero)", "tensor_split(%x, %zero, %zero)",
+        "vsplit(%x, %many)", "vsplit(%x, %zero)", "dsplit(%x, %places)", "dsplit(%x, %one)",
+    ],
+)  # fmt: skip
+def test_a_line_that_cuts_into_very_many_pieces_or_none_is_shown(call: str) -> None:
+    text = f"""graph(%x : Float(4, 4, strides=[4, 1]), %h : Float(1099511627776, strides=[1])):
+  %many : int = prim::Constant[value=1000000000000]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %places : int[] = prim::Constant[value=[4, -1]]()
+  %r : Tensor[] = aten::{call}
+  return (%r)"""
+    assert trouble(text) == ""
+
+
+@pytest.mark.parametrize(
+    "call", ["_reshape_alias(%x, %four, %three)", "as_strided(%x, %four, %four, %zero)", "unfold(%x, %zero, %zero, %zero)"]
+)
+def test_a_view_that_no_tensor_has_is_shown(call: str) -> None:
+    text = f"""graph(%x : Float(4, 4, strides=[4, 1])):
+  %zero : int = prim::Constant[value=0]()
+  %four : int[] = prim::Constant[value=[-3, 0, -100, -1]]()
+  %three : int[] = prim::Constant[value=[1, 9223372036854775807, -1]]()
+  %r : Tensor = aten::{call}
+  return (%r)"""
+    assert trouble(text) == ""

@@ -156,7 +156,7 @@ def placed(result: Result, operand: Placement, source: Value) -> Placement:
 
 def _past(layout: Layout, axis: int, length: int) -> Num | None:
     """Where the element lies that is so many indices along an axis."""
-    if layout.strides is None or layout.offset is None or layout.item_size is None:
+    if not layout.strides or layout.offset is None or layout.item_size is None:
         return None
     return layout.offset + layout.strides[axis] * length * layout.item_size
 

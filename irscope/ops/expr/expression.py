@@ -37,6 +37,7 @@ type tells. All reductions in one expression have the same axes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -163,7 +164,8 @@ def number(index: int, dtype: str) -> Expr:
 
 
 def const(value: Any, dtype: str) -> Expr:
-    """A number that is known now, in the given type; a whole number wraps around into it. Raises NoExpression for a complex one.
+    """A number that is known now, in the given type; a whole number wraps around into it. Raises NoExpression for a complex one,
+    and for one that is not finite where whole numbers are.
 
     >>> const(-1, "uint8").value
     255
@@ -172,6 +174,8 @@ def const(value: Any, dtype: str) -> Expr:
         raise NoExpression(f"{value} is a complex number, and kernels compute real ones")
     if dtype == "bool" or not is_integral(dtype):
         return Expr("const", (), dtype, bool(value) if dtype == "bool" else float(value), NUMBER_STRENGTH)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NoExpression(f"{value} is no number of {dtype}")
     return Expr("const", (), dtype, _wrapped(int(value), dtype), NUMBER_STRENGTH)
 
 

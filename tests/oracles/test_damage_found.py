@@ -325,13 +325,19 @@ def test_a_line_that_cuts_into_very_many_pieces_or_none_is_shown(call: str) -> N
 
 
 @pytest.mark.parametrize(
-    "call", ["_reshape_alias(%x, %four, %three)", "as_strided(%x, %four, %four, %zero)", "unfold(%x, %zero, %zero, %zero)"]
-)
+    "call",
+    [
+        "_reshape_alias(%x, %four, %three)", "as_strided(%x, %four, %four, %zero)", "as_strided(%x, %ones, %two, %zero)",
+        "unfold(%x, %zero, %zero, %zero)", "movedim(%x, %two, %ones)", "movedim(%x, %two, %two)",
+    ],
+)  # fmt: skip
 def test_a_view_that_no_tensor_has_is_shown(call: str) -> None:
     text = f"""graph(%x : Float(4, 4, strides=[4, 1])):
   %zero : int = prim::Constant[value=0]()
   %four : int[] = prim::Constant[value=[-3, 0, -100, -1]]()
   %three : int[] = prim::Constant[value=[1, 9223372036854775807, -1]]()
+  %ones : int[] = prim::Constant[value=[1, 1, 1]]()
+  %two : int[] = prim::Constant[value=[0, 0]]()
   %r : Tensor = aten::{call}
   return (%r)"""
     assert trouble(text) == ""

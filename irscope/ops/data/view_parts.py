@@ -97,7 +97,10 @@ def _diagonal(self: TensorType, offset: Abstract = 0, dim1: Abstract = 0, dim2: 
 
 
 def _as_strided(self: TensorType, size: Abstract, stride: Abstract, storage_offset: Abstract = None) -> TensorType:
-    return refined(self.dtype, as_dims(size), known_ints(stride))
+    sizes, strides = as_dims(size), known_ints(stride)
+    if sizes is not None and strides is not None and len(sizes) != len(strides):
+        raise mismatch(f"{len(sizes)} sizes and {len(strides)} strides make no view", rule="view-bounds")
+    return refined(self.dtype, sizes, strides)
 
 
 def _unfold(self: TensorType, dimension: Abstract, size: Abstract, step: Abstract) -> TensorType:
@@ -183,6 +186,12 @@ OPS = (
     ),
     define(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
+        category="view",
+        type_rule=_as_strided,
+        reference=judged(_as_strided, _as_strided_array),
+    ),
+    define(
+        "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
         category="view",
         type_rule=_as_strided,
         reference=judged(_as_strided, _as_strided_array),

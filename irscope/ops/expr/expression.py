@@ -175,7 +175,7 @@ def const(value: Any, dtype: str) -> Expr:
     if dtype == "bool" or not is_integral(dtype):
         return Expr("const", (), dtype, bool(value) if dtype == "bool" else float(value), NUMBER_STRENGTH)
     if isinstance(value, float) and not math.isfinite(value):
-        raise NoExpression(f"{value} is no number of {dtype}")
+        raise NoExpression(f"{value} is not a number of {dtype}")
     return Expr("const", (), dtype, _wrapped(int(value), dtype), NUMBER_STRENGTH)
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import isfunction, signature
+from io import TextIOWrapper
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if others and options.run is not _lab:
         parser.error(f"unknown arguments: {' '.join(others)}")
     options.lab_options = others
+    _take_any_character()
     try:
         status = int(options.run(options) or 0)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where the shell has closed it
+            sys.stdout.flush()
         return status
     except IrscopeError as error:
         print(printable(f"irscope: {error}"), file=sys.stderr)
@@ -51,10 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _take_any_character() -> None:
+    """What the terminal's alphabet lacks is written as its number, such as `\\xb7`, rather than not at all."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _forget_output() -> None:
     """Discard the output that could not be written, which Python would try again at its end and report with a
     traceback."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

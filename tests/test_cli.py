@@ -230,3 +230,20 @@ def test_opt_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert caught.value.code == 0
     printed = capsys.readouterr().out
     assert all(f"  {name} " in printed for name in PASSES)
+
+
+def test_a_standard_output_that_is_closed_is_no_trouble(program: Path) -> None:
+    command = f'exec "{sys.executable}" -m irscope show "{program}" >&-'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_the_terminal_cannot_write_is_written_as_numbers(program: Path) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    run = [sys.executable, "-m", "irscope", "show", str(program)]
+    done = subprocess.run(run, capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"\\xb7 0 missed fusions" in done.stdout
+    wrong = subprocess.run([*run, "--alias", "é", "nothing"], capture_output=True, env=environment)
+    assert wrong.returncode == 2
+    assert b"Traceback" not in wrong.stderr

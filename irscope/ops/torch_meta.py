@@ -1,28 +1,56 @@
-"""Infers the result types of ops without a type rule by running them in torch on `meta` tensors, which have no elements."""
+"""Infers the result types of ops without a type rule by running them in torch on `meta` tensors, which have no elements.
+
+The program may come from anyone, so running an op must have no effect: no memory is filled, no file opened (`aten::from_file`), no
+random number drawn. An op therefore runs only if its results are on `meta`, either because an operand is a tensor or because
+it takes a device, which is then `meta` whatever the program says. Numbers that encode an object of torch are passed as that object:
+torch trusts such numbers, and an invalid one ends the process. Some kernels, those of `torch.func` and of quantised cells, end
+the process when called out of context, so only ops that are known without torch are run.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from irscope._base.concurrency.restored import without_gradients
-from irscope.ir import Node, TensorType
-from irscope.ops.registry import effect_of, schema_of
-from irscope.ops.typing import Abstract, Unknown, contiguous_strides, refined, static_shape
+from irscope.ir import DEVICE, Argument, Node, OptionalType, TensorType
+from irscope.ops.registry import effect_of, known_names, schema_of
+from irscope.ops.typing import DTYPE_CODES, Abstract, Unknown, contiguous_strides, refined, static_shape
 
 __all__ = ["meta_types"]
+
+
+_NAMES: Final[Mapping[str, Mapping[int, str]]] = {
+    "ScalarType": DTYPE_CODES,
+    "Layout": dict(enumerate("strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split())),
+    "MemoryFormat": dict(enumerate("contiguous_format preserve_format channels_last channels_last_3d".split())),
+}
+"""What torch calls the numbers that stand for its objects, by the word of a schema."""
+
+
+_FATAL: Final = frozenset({"aten::_add_batch_dim", "aten::_remove_batch_dim", "aten::range"})
+"""Ops that look for a level of `torch.func` that is not there, or divide by a step that the element type makes 0 (torch 2.13)."""
 
 
 class _NotStatic(Exception):
     """Raised for an operand that is not known in full."""
 
 
+class _NoMeta(Exception):
+    """The op cannot be run on `meta` with these operands; the message says why."""
+
+
 @lru_cache(maxsize=1)
 def has_torch() -> bool:
     """Whether torch is installed; does not import it."""
     return importlib.util.find_spec("torch") is not None
+
+
+@lru_cache(maxsize=1)
+def _asked_for() -> frozenset[str]:
+    return frozenset(known_names()) - _FATAL
 
 
 def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] | str:
@@ -34,27 +62,31 @@ def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] |
         isinstance(output.type, TensorType) for output in node.outputs
     ):
         return f"{node.op} has no type rule"
+    if node.op not in _asked_for():
+        return f"{node.op} has no type rule, and torch is not asked about it"
     if not has_torch():
         return f"{node.op} has no type rule, and torch, which may know, is not installed"
-    try:
-        arguments = [_meta(operand) for operand in operands]
-    except _NotStatic:
-        return f"{node.op} has no type rule, and its operands are not known in full"
-    return _run(schema.name.removeprefix("aten::"), schema.overload, schema.arguments, arguments, len(node.outputs))
+    return _run(schema.name.removeprefix("aten::"), schema.overload, schema.arguments, operands, len(node.outputs))
 
 
 def _run(
-    name: str, overload: str, declared: Sequence[Any], arguments: list[Any], count: int
+    name: str, overload: str, declared: Sequence[Argument], operands: Sequence[Abstract], count: int
 ) -> Sequence[Abstract] | str:
     import torch
 
-    positional = [value for argument, value in zip(declared, arguments, strict=False) if not argument.keyword_only]
-    keyword = {
-        argument.name: value for argument, value in zip(declared, arguments, strict=False) if argument.keyword_only
-    }
     try:
+        given = _on_meta(torch, declared, operands)
+        keyword = {
+            argument.name: given.pop(argument.name)
+            for argument in declared
+            if argument.keyword_only and argument.name in given
+        }
         packet = getattr(torch.ops.aten, name)
-        result = without_gradients(torch, getattr(packet, overload or "default"), *positional, **keyword)
+        result = without_gradients(torch, getattr(packet, overload or "default"), *given.values(), **keyword)
+    except _NotStatic:
+        return f"{name} has no type rule, and its operands are not known in full"
+    except _NoMeta as error:
+        return f"{name} has no type rule, and {error}"
     except Exception as error:  # torch raises errors of any class for an op without a meta kernel
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         return f"torch cannot infer the type of {name}: {first_line}"
@@ -62,9 +94,31 @@ def _run(
     return [_fact(item) for item in results] if len(results) == count else f"{name} gives {len(results)} results"
 
 
-def _meta(operand: Abstract) -> Any:
-    import torch
+def _on_meta(torch: Any, declared: Sequence[Argument], operands: Sequence[Abstract]) -> dict[str, Any]:
+    """The arguments by name, with `meta` for the device; raises _NoMeta where the op would make its results elsewhere."""
+    given = {a.name: _object(torch, a, operand) for a, operand in zip(declared, operands, strict=False)}
+    devices = [argument.name for argument in declared if argument.type in (DEVICE, OptionalType(DEVICE))]
+    if not devices and not any(map(_has_tensor, given.values())):
+        raise _NoMeta("it takes neither a tensor nor a device, so that it would have to run")
+    return given | dict.fromkeys(devices, torch.device("meta"))
 
+
+def _object(torch: Any, argument: Argument, operand: Abstract) -> Any:
+    """An operand as torch takes it: a tensor on `meta`, and an object for a number that stands for one."""
+    names = _NAMES.get(argument.word)
+    if names is None or not isinstance(operand, int):
+        return _meta(torch, operand)
+    found = getattr(torch, names.get(operand, ""), None)
+    if found is None:
+        raise _NoMeta(f"{argument.name}={operand} stands for nothing that torch has")
+    return found
+
+
+def _has_tensor(given: Any) -> bool:
+    return any(map(_has_tensor, given)) if isinstance(given, list) else hasattr(given, "is_meta")
+
+
+def _meta(torch: Any, operand: Abstract) -> Any:
     if isinstance(operand, TensorType):
         shape = static_shape(operand)
         if shape is None or operand.dtype is None:
@@ -75,7 +129,7 @@ def _meta(operand: Abstract) -> Any:
     if isinstance(operand, Unknown):
         raise _NotStatic
     if isinstance(operand, list | tuple):
-        return [_meta(item) for item in operand]
+        return [_meta(torch, item) for item in operand]
     return operand
 
 

@@ -583,7 +583,7 @@ def test_what_cannot_be_pickled_says_so_and_copies_are_the_thing_itself() -> Non
 
     fusion = irs.fuse(irs.parse(PROGRAM))
     run = irs.compile(fusion)
-    for thing in (fusion, run):
+    for thing in (fusion, run, irs.autodiff_subgraphs(fusion.original), irs.Pipeline("fuse,dce")(fusion.original)):
         assert copy.deepcopy(thing) is thing
         shown = refused(ArgumentError, lambda thing=thing: pickle.dumps(thing), "graph")  # type: ignore[misc]
         assert "pickled" in shown

@@ -303,3 +303,76 @@ def test_a_number_that_a_type_calls_a_matrix_has_no_parts(call: str, result: str
 )
 def test_types_that_no_run_gives_end_in_no_exception_of_ours(text: str) -> None:
     assert trouble(text, compiled=True) == ""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "unbind(%h, %zero)", "split(%h, %one, %zero)", "chunk(%h, %many, %zero)", "unsafe_chunk(%x, %zero, %zero)",
+        "unsafe_split(%h, %one, %zero)", "tensor_split(%h, %many, %zero)", "tensor_split(%x, %zero, %zero)",
+        "vsplit(%x, %many)", "vsplit(%x, %zero)", "dsplit(%x, %places)", "dsplit(%x, %one)",
+    ],
+)  # fmt: skip
+def test_a_line_that_cuts_into_very_many_pieces_or_none_is_shown(call: str) -> None:
+    text = f"""graph(%x : Float(4, 4, strides=[4, 1]), %h : Float(1099511627776, strides=[1])):
+  %many : int = prim::Constant[value=1000000000000]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %places : int[] = prim::Constant[value=[4, -1]]()
+  %r : Tensor[] = aten::{call}
+  return (%r)"""
+    assert trouble(text) == ""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "_reshape_alias(%x, %four, %three)", "as_strided(%x, %four, %four, %zero)", "as_strided(%x, %ones, %two, %zero)",
+        "unfold(%x, %zero, %zero, %zero)", "movedim(%x, %two, %ones)", "movedim(%x, %two, %two)",
+    ],
+)  # fmt: skip
+def test_a_view_that_no_tensor_has_is_shown(call: str) -> None:
+    text = f"""graph(%x : Float(4, 4, strides=[4, 1])):
+  %zero : int = prim::Constant[value=0]()
+  %four : int[] = prim::Constant[value=[-3, 0, -100, -1]]()
+  %three : int[] = prim::Constant[value=[1, 9223372036854775807, -1]]()
+  %ones : int[] = prim::Constant[value=[1, 1, 1]]()
+  %two : int[] = prim::Constant[value=[0, 0]]()
+  %r : Tensor = aten::{call}
+  return (%r)"""
+    assert trouble(text) == ""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ones(%sizes, %none, %none, %none, %none)", "zeros(%sizes, %none, %none, %none, %none)",
+        "full(%sizes, %one, %none, %none, %none, %none)",
+        "new_full(%x, %sizes, %one, %none, %none, %none, %none)", "new_ones(%x, %large, %none, %none, %none, %none)",
+        "eye(%minus, %none, %none, %none, %none)", "full_like(%b, %minus, %none, %none, %none, %none, %none)",
+        "avg_pool2d(%x, %two, %no_steps, %none_at_all, %yes, %yes, %none)", "max_pool2d(%x, %two, %no_steps, %none_at_all, %two, %yes)",
+        "group_norm(%x, %zero, %none, %none, %half, %yes)", "threshold(%i, %inf, %one)",
+        "instance_norm(%e, %none, %none, %none, %none, %yes, %half, %half, %yes)", "cat(%l, %one)",
+    ],
+)  # fmt: skip
+def test_numbers_that_no_tensor_and_no_window_has_are_shown(call: str) -> None:
+    text = f"""graph(%x : Float(2, 4, 3, 3), %b : Byte(2), %i : Int(2, 3), %e : Float(2, 0, 3), %s : Half()):
+  %none : NoneType = prim::Constant()
+  %yes : bool = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %minus : int = prim::Constant[value=-1]()
+  %half : float = prim::Constant[value=0.5]()
+  %inf : float = prim::Constant[value=inf]()
+  %sizes : int[] = prim::Constant[value=[5, 1, -3]]()
+  %large : int[] = prim::Constant[value=[100, 5, -1, 9223372036854775807]]()
+  %two : int[] = prim::Constant[value=[2, 2]]()
+  %no_steps : int[] = prim::Constant[value=[0, 0]]()
+  %none_at_all : int[] = prim::Constant[value=[0, 0]]()
+  %l : Tensor[] = prim::ListConstruct(%s)
+  %y : Tensor = aten::exp(%e)
+  %r : Tensor = aten::{call}
+  %q : Tensor = aten::neg(%r)
+  %t : Tensor = aten::square(%q)
+  return (%t, %y)"""
+    assert trouble(text) == ""

@@ -19,19 +19,17 @@ from irscope.analysis.shapes.tracked_lists import KnownLists
 from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, ListType, Node, OptionalType, TensorType, Type, Value, constant_value
 from irscope.ir.text.excerpt import excerpt
+from irscope.ops.check import wrong_extents
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.schema import Op
 from irscope.ops.traits import UNPACKS
-from irscope.ops.typing import Unknown
+from irscope.ops.typing import SLIPS, Unknown, mismatch
 
 __all__ = ["NO_LISTS", "AbstractNodes", "NodeSignature"]
 
 Run = TypeVar("Run", bound="AbstractNodes")
 
 NO_LISTS: Final[frozenset[Type]] = frozenset()
-
-_SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
-"""Exceptions of a type rule whose arguments are less known than it can handle; the result is then unknown."""
 
 
 class Token:
@@ -238,9 +236,10 @@ class AbstractNodes:
                 named[argument.name] = operands[index] if index < len(operands) else argument.default
         try:
             result = op.type_rule(**named) if named else op.type_rule(*operands)
+            _check_extents(result)
         except ArgumentError as error:
             result = self._failed(node, error)
-        except _SLIPS as error:
+        except SLIPS as error:
             result = _NoAnswer(f"the type rule of {node.op} does not cover this call ({type(error).__name__}: {error})")
         if writes is None or writes:
             applied = not isinstance(result, Unknown | _NoAnswer) and not self._outgrown(operands)
@@ -321,6 +320,14 @@ class AbstractNodes:
         raise ArgumentError(
             f"{node.op} cannot run: {error.what}", where=excerpt(self.graph, {node: "here"}), rule=error.rule, hint=hint
         ) from None
+
+
+def _check_extents(result: Fact) -> None:
+    """Raises ArgumentError for a result that no tensor is: numbers of a program may say anything."""
+    for fact in result if type(result) is tuple else (result,):
+        wrong = wrong_extents(fact) if isinstance(fact, TensorType) else ""
+        if wrong:
+            raise mismatch(f"it would make {fact}, and {wrong}", rule="extent")
 
 
 class _NoAnswer:

@@ -19,7 +19,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import NOT_CONSTANT, Node, TensorType, Value
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.traits import ROW_MAJOR_FROM_ROWS, ROW_MAJOR_RESULT
-from irscope.ops.typing import Unknown, like_strides, static_shape
+from irscope.ops.typing import SLIPS, Unknown, like_strides, static_shape
 from irscope.ops.view_steps import Extent, Num
 
 __all__ = ["FreshLayouts"]
@@ -85,7 +85,7 @@ class FreshLayouts:
         named = {a.name: given[i] if i < len(given) else a.default for i, a in enumerate(schema.arguments)}
         try:
             found = op.type_rule(**named)
-        except (ArgumentError, TypeError, ValueError, AttributeError, LookupError):
+        except (*SLIPS, ArgumentError):
             return None
         return found if isinstance(found, TensorType) and static_shape(found) is not None and found.strides is not None else None
 

@@ -155,7 +155,7 @@ def placed(result: Result, operand: Placement, source: Value) -> Placement:
 
 def _past(layout: Layout, axis: int, length: int) -> Num | None:
     """The offset of the element that is `length` indices along an axis."""
-    if layout.strides is None or layout.offset is None or layout.item_size is None:
+    if not layout.strides or layout.offset is None or layout.item_size is None:
         return None
     return layout.offset + layout.strides[axis] * length * layout.item_size
 

@@ -10,7 +10,7 @@ from irscope.errors import VerifyError
 from irscope.ir import Block, Graph, Node, TensorType, Type, Value, walk
 from irscope.ir.text.excerpt import excerpt
 
-__all__ = ["check_extents"]
+__all__ = ["check_extents", "wrong_extents"]
 
 _MOST: Final = 2**63 - 1
 
@@ -18,13 +18,13 @@ _MOST: Final = 2**63 - 1
 def check_extents(graph: Graph, types: Iterable[Type]) -> None:
     """Raises VerifyError (`extent`) for the first of a graph's types that contains an impossible tensor."""
     for type in types:
-        wrong = _wrong_extents(type)
+        wrong = wrong_extents(type)
         if wrong:
             raise _extent_error(graph, type, wrong)
 
 
 @lru_cache(maxsize=1 << 12)
-def _wrong_extents(type: Type) -> str:
+def wrong_extents(type: Type) -> str:
     """Return what is wrong with the extents of the tensors in a type; empty if nothing is."""
     for inside in walk(type):
         if not isinstance(inside, TensorType):

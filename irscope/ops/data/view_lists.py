@@ -10,24 +10,19 @@ import numpy as np
 from irscope.ir import TENSOR, ListType, TensorType
 from irscope.ops.checked_views import judged_view, strided_view
 from irscope.ops.data.view_parts import narrowed
+from irscope.ops.pieces import MOST_PIECES, chunks_of, pieces_at, pieces_of, sections_of
 from irscope.ops.schema.define import define
 from irscope.ops.typing import Abstract, Array, Unknown, at, broadcast, known_ints, mismatch, wrap_dim
 
 __all__ = ["OPS"]
 
 _SOME = Unknown(ListType(TENSOR), "how many pieces there are is not known")
+_MANY = Unknown(ListType(TENSOR), f"there are more than {MOST_PIECES:,} pieces")
 
 
-def _pieces(extent: int, size: int) -> list[int]:
-    return [min(size, extent - start) for start in range(0, extent, size)] if size and extent else [extent]
-
-
-def _chunk_sizes(extent: int, chunks: int) -> list[int]:
-    size = -(-extent // chunks)
-    return _pieces(extent, size) if size else [0] * chunks
-
-
-def _cut(self: TensorType, dim: int, sizes: Sequence[int]) -> list[TensorType]:
+def _cut(self: TensorType, dim: int, sizes: Sequence[int] | None) -> Abstract:
+    if sizes is None:
+        return _MANY
     assert self.shape is not None
     axis = wrap_dim(dim, len(self.shape), op="split")
     return [narrowed(self, axis, size) for size in sizes]
@@ -48,7 +43,7 @@ def _chunk(self: TensorType, chunks: Abstract, dim: Abstract = 0) -> Abstract:
         return _SOME
     if chunks < 1:
         raise mismatch(f"chunk takes at least 1 chunk, not {chunks}", rule="split-sizes")
-    return _cut(self, dim, _chunk_sizes(extent, chunks))
+    return _cut(self, dim, chunks_of(extent, chunks))
 
 
 def _split(self: TensorType, split_size: Abstract, dim: Abstract = 0) -> Abstract:
@@ -59,7 +54,7 @@ def _split(self: TensorType, split_size: Abstract, dim: Abstract = 0) -> Abstrac
         return _SOME
     if split_size < 0 or (split_size == 0 and extent):
         raise mismatch(f"split cannot cut {extent} elements into pieces of {split_size}", rule="split-sizes")
-    return _cut(self, dim, _pieces(extent, split_size))
+    return _cut(self, dim, pieces_of(extent, split_size))
 
 
 def _split_sizes(self: TensorType, split_sizes: Abstract, dim: Abstract = 0) -> Abstract:
@@ -82,6 +77,8 @@ def _unbind(self: TensorType, dim: Abstract = 0) -> Abstract:
     extent = _extent(self, dim)
     if extent is None:
         return _SOME
+    if extent > MOST_PIECES:
+        return _MANY
     assert self.shape is not None
     axis = wrap_dim(dim, len(self.shape), op="unbind")
     strides = None if self.strides is None else (*self.strides[:axis], *self.strides[axis + 1 :])
@@ -93,7 +90,11 @@ def _tensor_split(self: TensorType, sections: Abstract = None, dim: Abstract = 0
     given = sections if indices is None else known_ints(indices)
     if extent is None or given is None or isinstance(given, Unknown):
         return _SOME
-    return _cut(self, dim, [len(piece) for piece in np.array_split(np.empty(extent, np.bool_), given)])
+    if not isinstance(given, int):
+        return _cut(self, dim, pieces_at(extent, given))
+    if given < 1:
+        raise mismatch(f"tensor_split takes at least 1 section, not {given}", rule="split-sizes")
+    return _cut(self, dim, sections_of(extent, given))
 
 
 def _broadcast_tensors(tensors: Abstract) -> Abstract:
@@ -111,7 +112,7 @@ def _cut_array(self: Array, dim: int, sizes: Sequence[int]) -> list[Array]:
 
 def _split_array(self: Array, split_size: Any = None, dim: int = 0, split_sizes: Any = None) -> list[Array]:
     sizes = split_size if split_sizes is None else split_sizes
-    return _cut_array(self, dim, _pieces(self.shape[dim], sizes) if isinstance(sizes, int) else sizes)
+    return _cut_array(self, dim, (pieces_of(self.shape[dim], sizes, None) or ()) if isinstance(sizes, int) else sizes)
 
 
 def _unbind_array(self: Array, dim: int = 0) -> list[Array]:
@@ -134,7 +135,7 @@ def _broadcast_arrays(tensors: Sequence[Array]) -> list[Array]:
 OPS = (
     judged_view(
         "aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-        rule=_chunk, array=lambda self, chunks, dim=0: _cut_array(self, dim, _chunk_sizes(self.shape[dim], chunks)),
+        rule=_chunk, array=lambda self, chunks, dim=0: _cut_array(self, dim, chunks_of(self.shape[dim], chunks, None) or ()),
     ),
     judged_view(
         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",

@@ -96,7 +96,10 @@ def _diagonal(self: TensorType, offset: Abstract = 0, dim1: Abstract = 0, dim2: 
 
 
 def _as_strided(self: TensorType, size: Abstract, stride: Abstract, storage_offset: Abstract = None) -> TensorType:
-    return refined(self.dtype, as_dims(size), known_ints(stride))
+    sizes, strides = as_dims(size), known_ints(stride)
+    if sizes is not None and strides is not None and len(sizes) != len(strides):
+        raise mismatch(f"{len(sizes)} sizes and {len(strides)} strides make no view", rule="view-bounds")
+    return refined(self.dtype, sizes, strides)
 
 
 def _unfold(self: TensorType, dimension: Abstract, size: Abstract, step: Abstract) -> TensorType:
@@ -172,6 +175,9 @@ OPS = (
     judged_view(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         rule=_as_strided, array=_as_strided_array,
+    ),
+    judged_view(
+        "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", rule=_as_strided, array=_as_strided_array
     ),
     judged_view(
         "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",

@@ -36,6 +36,7 @@ has them. All reductions in one expression have the same axes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -162,7 +163,8 @@ def number(index: int, dtype: str) -> Expr:
 
 
 def const(value: Any, dtype: str) -> Expr:
-    """Return a constant of the given type; a whole number wraps around into it. Raises NoExpression for a complex number.
+    """Return a constant of the given type; a whole number wraps around into it. Raises NoExpression for a complex number, and
+    for a number that is not finite if the type is integral.
 
     >>> const(-1, "uint8").value
     255
@@ -171,6 +173,8 @@ def const(value: Any, dtype: str) -> Expr:
         raise NoExpression(f"{value} is a complex number, and kernels compute real ones")
     if dtype == "bool" or not is_integral(dtype):
         return Expr("const", (), dtype, bool(value) if dtype == "bool" else float(value), NUMBER_STRENGTH)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NoExpression(f"{value} is not a number of {dtype}")
     return Expr("const", (), dtype, _wrapped(int(value), dtype), NUMBER_STRENGTH)
 
 

@@ -94,6 +94,8 @@ def _rms_norm(input: TensorType, normalized_shape: Abstract, **rest: Abstract) -
 def _group_norm(input: TensorType, num_groups: Abstract, **rest: Abstract) -> TensorType:
     if input.shape is not None and isinstance(num_groups, int) and len(input.shape) > 1:
         channels = input.shape[1]
+        if num_groups < 1:
+            raise mismatch(f"group_norm takes at least 1 group, not {num_groups}", rule="group-norm")
         if isinstance(channels, int) and channels % num_groups:
             raise mismatch(f"{channels} channels of {input} cannot be divided into {num_groups} groups", rule="group-norm")
     last, shape = type_suggests_channels_last(input), static_shape(input)
@@ -226,6 +228,8 @@ def _every_channel(
 ) -> int:
     if use_input_stats is not True or running_mean is not None or running_var is not None:
         raise NoExpression("it has running statistics, which stay with the library")
+    if not channels:
+        raise NoExpression("there is no channel to gather")
     return channels
 
 

@@ -89,6 +89,8 @@ def _pooled_sizes(
 def _pooled_size(size: Dim, kernel: int, step: int, margin: int, gap: int, ceil_mode: bool) -> Dim:
     if not isinstance(size, int):
         return None
+    if step < 1:
+        raise mismatch(f"a window moves by at least 1, not by {step}", rule="pool-window")
     free = size + 2 * margin - gap * (kernel - 1) - 1
     count = (-(-free // step) if ceil_mode else free // step) + 1
     if ceil_mode and (count - 1) * step >= size + margin:

@@ -1,19 +1,30 @@
 """Arithmetic, comparisons and conversions of Python numbers, bools and strings.
 
-TorchScript has an overload for each pair of operand types; Python's own operators do the same for all of them. The type
+TorchScript has an overload for each pair of operand types; one function does the same for all of them. The type
 rule computes the value where the operands are known.
 """
 
 from __future__ import annotations
 
-import cmath
 import math
 import operator
 from collections.abc import Callable
 from typing import Any, Final
 
 from irscope.ir import ANY, NONE, NUMBER, OptionalType, PrimitiveType, UnionType
+from irscope.ops.python.numbers import (
+    divided,
+    floor_divided,
+    modulo,
+    of_64_bits,
+    power,
+    real_function,
+    shifted,
+    whole,
+    wrapped,
+)
 from irscope.ops.python.result_size import RESULT_SIZES, too_much
+from irscope.ops.python.texts import ends_with, find, formatted, percent_formatted, shown, starts_with
 from irscope.ops.schema import Op, define_positional
 from irscope.ops.typing import Abstract, Unknown, is_known
 
@@ -44,47 +55,12 @@ def _too_wide(value: Any) -> bool:
     return type(value) is int and not -(2**63) <= value < 2**63
 
 
-def _floordiv(a: Any, b: Any) -> Any:
-    return a // b
-
-
-def _divide(a: Any, b: Any) -> Any:
-    return a / b
-
-
-def _power(a: Any, b: Any) -> Any:
-    """Compute TorchScript's `**`, which is a float for two ints; only traced code has `pow.int_to_int`, which is not."""
-    return float(a) ** b if isinstance(a, int) and isinstance(b, int) else a**b
-
-
-def _math(name: str) -> Callable[..., Any]:
-    real, complex_ = getattr(math, name), getattr(cmath, name, None)
-
-    def function(*operands: Any) -> Any:
-        return complex_(*operands) if complex_ is not None and isinstance(operands[0], complex) else real(*operands)
-
-    return function
-
-
-def _int(a: Any) -> int:
-    return int(a)
-
-
 def _range_length(low: int, high: int, step: int) -> int:
     return len(range(low, high, step))
 
 
 def _derive_index(index: int, start: int, step: int) -> int:
-    return start + index * step
-
-
-def _format(text: str, *operands: Any) -> str:
-    return text.format(*map(_shown, operands))
-
-
-def _shown(value: Any) -> Any:
-    """Return a value as TorchScript formats it: a bool as a number, anything else as Python does."""
-    return int(value) if isinstance(value, bool) else value
+    return int(wrapped(start + index * step))
 
 
 def _is(a: Any, b: Any) -> bool:
@@ -138,18 +114,18 @@ def _of_lists(choose: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
 
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "aten::add": operator.add,
-    "aten::sub": operator.sub,
-    "aten::mul": operator.mul,
-    "aten::div": _divide,
-    "aten::floordiv": _floordiv,
-    "aten::remainder": operator.mod,
-    "aten::fmod": math.fmod,
-    "aten::mathremainder": math.remainder,
-    "aten::pow": _power,
-    "aten::neg": operator.neg,
+    "aten::add": of_64_bits(operator.add),
+    "aten::sub": of_64_bits(operator.sub),
+    "aten::mul": of_64_bits(operator.mul),
+    "aten::div": divided,
+    "aten::floordiv": floor_divided,
+    "aten::remainder": modulo,
+    "aten::fmod": real_function("fmod"),
+    "aten::mathremainder": real_function("remainder"),
+    "aten::pow": power,
+    "aten::neg": of_64_bits(operator.neg),
     "aten::divmod": divmod,
-    "prim::abs": abs,
+    "prim::abs": of_64_bits(abs),
     "aten::gcd": math.gcd,
     "aten::eq": _equal,
     "aten::ne": operator.ne,
@@ -161,14 +137,14 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "aten::__or__": operator.or_,
     "aten::__xor__": operator.xor,
     "aten::__not__": operator.not_,
-    "aten::__lshift__": operator.lshift,
-    "aten::__rshift__": operator.rshift,
-    "aten::Int": _int,
+    "aten::__lshift__": shifted(operator.lshift),
+    "aten::__rshift__": shifted(operator.rshift),
+    "aten::Int": whole(int),
     "aten::Float": float,
     "aten::Bool": bool,
     "aten::Complex": complex,
-    "aten::ceil": math.ceil,
-    "aten::floor": math.floor,
+    "aten::ceil": whole(math.ceil),
+    "aten::floor": whole(math.floor),
     "aten::round": lambda a: float(round(a)),
     "prim::min": _smallest,
     "prim::max": _largest,
@@ -179,22 +155,21 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "aten::isfinite": math.isfinite,
     "aten::__range_length": _range_length,
     "aten::__derive_index": _derive_index,
-    "aten::str": str,
-    "aten::format": _format,
-    "aten::percentFormat": lambda text, *operands: text % operands,
+    "aten::str": shown,
+    "aten::format": formatted,
+    "aten::percentFormat": percent_formatted,
     "aten::upper": str.upper,
     "aten::lower": str.lower,
-    "aten::startswith": lambda text, part, *_: text.startswith(part),
-    "aten::endswith": lambda text, part, *_: text.endswith(part),
+    "aten::startswith": starts_with,
+    "aten::endswith": ends_with,
     "aten::join": lambda text, parts: text.join(parts),
     "aten::strip": lambda text, *chars: text.strip(*chars),
     "aten::replace": lambda text, *rest: text.replace(*rest),
-    "aten::find": lambda text, part, *_: text.find(part),
+    "aten::find": find,
     "aten::ord": ord,
     "aten::chr": chr,
     "aten::bin": bin,
     "aten::isdigit": str.isdigit,
-    "aten::hash": hash,
     "aten::device": lambda kind, *index: ":".join(map(str, (kind, *index))),
 }
 
@@ -237,7 +212,7 @@ def _scalar(name: str, function: Callable[..., Any]) -> Op:
 
 OPS = (
     *(_scalar(name, function) for name, function in _FUNCTIONS.items()),
-    *(_scalar(f"aten::{name}", _math(name)) for name in _MATH),
+    *(_scalar(f"aten::{name}", real_function(name)) for name in _MATH),
     _is_none_op("aten::__is__", _is_rule, _is),
     _is_none_op("aten::__isnot__", _isnot_rule, lambda a, b: not _is(a, b)),
 )

@@ -32,6 +32,7 @@ from .strides import (
 from .type_rules import (
     DTYPE_CODES,
     FLOAT_DTYPES,
+    SLIPS,
     Abstract,
     Unknown,
     as_dims,
@@ -54,6 +55,7 @@ __all__ = [
     "DTYPE_CODES",
     "FLOAT_DTYPES",
     "NUMBER_STRENGTH",
+    "SLIPS",
     "Unknown",
     "ZERO_DIM",
     "array_type",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from irscope.errors import ArgumentError
 from irscope.ir import DTYPES, INT, Dim, TensorType, Type
@@ -38,6 +38,9 @@ __all__ = [
     "static_shape",
     "wrap_dim",
 ]
+
+SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
+"""What a type rule raises when it is given what it does not cover, and what a reference raises when its op fails."""
 
 Abstract = Any
 """An abstract value, as described above; Python's type system has no more precise type for it."""

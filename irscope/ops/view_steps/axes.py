@@ -59,6 +59,8 @@ def _movedim(self: Operand) -> Steps:
     if not self.rank:  # a 0-d tensor has one nominal axis, and stays as it is
         return (Permute(()),)
     sources, targets = self.axes("source"), self.axes("destination")
+    if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise NotKnown
     axes = [axis for axis in range(self.rank) if axis not in sources]
     for target, source in sorted(zip(targets, sources, strict=True)):
         axes.insert(target, source)

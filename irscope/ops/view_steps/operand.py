@@ -53,6 +53,13 @@ class Operand:
     def whole(self, name: str) -> int:
         return whole(self.given[name])
 
+    def positive(self, name: str) -> int:
+        """A number that divides something; torch refuses others, and nothing is known of what they would do."""
+        found = self.whole(name)
+        if found < 1:
+            raise NotKnown
+        return found
+
     def axes(self, name: str) -> tuple[int, ...]:
         given = self.given[name]
         return tuple(wrap_dim(whole(item), self.rank) for item in (given if isinstance(given, list | tuple) else [given]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from irscope.ops.pieces import MOST_PIECES, chunks_of, pieces_of, sections_of
 from irscope.ops.view_steps.axes import same_if_real
 from irscope.ops.view_steps.extents import Extent, Num, is_at_least, quotient
 from irscope.ops.view_steps.operand import NotKnown, Operand, Rules, Steps, aten, whole
@@ -88,7 +89,7 @@ def _diagonal(self: Operand) -> Steps:
 
 
 def _unfold(self: Operand) -> Steps:
-    size, step = self.whole("size"), self.whole("step")
+    size, step = self.whole("size"), self.positive("step")
     if not self.rank:
         return (Place((size,), (1,), None),)
     axis = self.own_axis("dimension")
@@ -99,14 +100,23 @@ def _unfold(self: Operand) -> Steps:
 
 def _as_strided(self: Operand) -> Steps:
     offset = self.given["storage_offset"]
-    return (Place(self.nums("size"), self.nums("stride"), None if offset is None else self.nums("storage_offset")[0]),)
+    return _placed(self, None if offset is None else self.nums("storage_offset")[0])
 
 
 def _reshape_alias(self: Operand) -> Steps:
-    return (Place(self.nums("size"), self.nums("stride"), None),)
+    return _placed(self, None)
 
 
-def _pieces(self: Operand, axis: int, sizes: Sequence[Num]) -> list[Steps]:
+def _placed(self: Operand, offset: Num | None) -> Steps:
+    sizes, strides = self.nums("size"), self.nums("stride")
+    if len(sizes) != len(strides) or any(isinstance(size, int) and size < 0 for size in sizes):
+        raise NotKnown
+    return (Place(sizes, strides, offset),)
+
+
+def _pieces(axis: int, sizes: Sequence[Num] | None) -> list[Steps]:
+    if sizes is None:
+        raise NotKnown
     found: list[Steps] = []
     start: Num = 0
     for size in sizes:
@@ -116,22 +126,19 @@ def _pieces(self: Operand, axis: int, sizes: Sequence[Num]) -> list[Steps]:
 
 
 def _chunk(self: Operand) -> list[Steps]:
-    axis, chunks = self.own_axis("dim"), self.whole("chunks")
-    extent = self.extent(axis)
-    size = -(-extent // chunks)
-    return _pieces(self, axis, _even(extent, size) if size else [0] * chunks)
-
-
-def _even(extent: int, size: int) -> list[int]:
-    return [min(size, extent - start) for start in range(0, extent, size)] if size and extent else [extent]
+    axis = self.own_axis("dim")
+    return _pieces(axis, chunks_of(self.extent(axis), self.positive("chunks")))
 
 
 def _split(self: Operand) -> list[Steps]:
     name = next(name for name in ("split_size", "split_sizes") if self.given.get(name) is not None)
     axis = self.own_axis("dim")
     if isinstance(self.given[name], list | tuple):
-        return _pieces(self, axis, self.nums(name))
-    return _pieces(self, axis, _even(self.extent(axis), self.whole(name)))
+        return _pieces(axis, self.nums(name))
+    extent, size = self.extent(axis), self.whole(name)
+    if size < 0 or (size == 0 and extent):
+        raise NotKnown
+    return _pieces(axis, pieces_of(extent, size))
 
 
 def _unless_conjugate(rule: Callable[[Operand], list[Steps]]) -> Callable[[Operand], list[Steps]]:
@@ -147,15 +154,17 @@ def _unless_conjugate(rule: Callable[[Operand], list[Steps]]) -> Callable[[Opera
 
 def _unbind(self: Operand) -> list[Steps]:
     axis = self.own_axis("dim")
-    return [(Pick(axis, index),) for index in range(self.extent(axis))]
+    extent = self.extent(axis)
+    if extent > MOST_PIECES:
+        raise NotKnown
+    return [(Pick(axis, index),) for index in range(extent)]
 
 
 def _cut_at(self: Operand, axis: int, name: str, sections: str) -> list[Steps]:
     """Return the steps of `tensor_split`: into a number of parts, the first ones larger by one, or at given indices."""
     extent = self.extent(axis)
     if self.given.get(sections) is not None:
-        count = self.whole(sections)
-        return _pieces(self, axis, [extent // count + (index < extent % count) for index in range(count)])
+        return _pieces(axis, sections_of(extent, self.positive(sections)))
     ends = [whole(_bound(place, extent)) for place in self.nums(name)]
     cuts = zip([0, *ends], [*ends, extent], strict=True)
     return [(Cut(axis, start, max(end - start, 0)),) for start, end in cuts]
@@ -167,7 +176,14 @@ def _tensor_split(self: Operand) -> list[Steps]:
 
 def _cut_along(first: int) -> Callable[[Operand], list[Steps]]:
     """Return the rule of `hsplit`, `vsplit` or `dsplit`, which split along a fixed axis."""
-    return lambda self: _cut_at(self, 0 if first == 1 and self.rank == 1 else first, "indices", "sections")
+
+    def pieces(self: Operand) -> list[Steps]:
+        axis = 0 if first == 1 and self.rank == 1 else first
+        if axis >= self.rank:
+            raise NotKnown
+        return _cut_at(self, axis, "indices", "sections")
+
+    return pieces
 
 
 RULES: Final[Rules] = aten({

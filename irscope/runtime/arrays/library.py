@@ -173,6 +173,8 @@ class TorchLibrary:
             return _size
         if node.op == "aten::dim":
             return lambda x: x.dim()
+        if node.op == "aten::_reshape_alias":
+            return _reshape_alias
         if node.op == "prim::NumToTensor":
             return self.torch.tensor  # type: ignore[no-any-return]
         if node.op in ("aten::tensor", "aten::as_tensor") and not isinstance(node.inputs[0].type, TensorType):
@@ -225,6 +227,11 @@ class TorchLibrary:
 
 def _size(tensor: Any, dim: int | None = None) -> Any:
     return list(tensor.shape) if dim is None else tensor.shape[dim]
+
+
+def _reshape_alias(tensor: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
+    """Torch's own looks beyond the memory without asking; `as_strided` refuses."""
+    return tensor.as_strided(size, stride, tensor.storage_offset())
 
 
 def _constant(node: Node, tensor: Callable[[TensorData], Any]) -> Any:

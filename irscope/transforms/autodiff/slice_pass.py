@@ -48,6 +48,13 @@ class AutodiffSubgraphs:
     _plans: dict[Block, BlockSlices] = field(repr=False)
     _sliced: Sliced = field(repr=False)
 
+    def __deepcopy__(self, memo: object) -> AutodiffSubgraphs:
+        return self  # it is frozen, as is all that it holds
+
+    def __reduce__(self) -> str:
+        what = "AutodiffSubgraphs cannot be pickled: they answer questions from what is known of the ops in this process"
+        raise ArgumentError(what, hint="pickle subgraphs.original and find them again, or subgraphs.graph, which is the result")
+
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """The subgraphs built (`passed`), and the nodes with formulas that had to stay out (`missed`)."""

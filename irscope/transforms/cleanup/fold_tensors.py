@@ -38,7 +38,7 @@ from irscope.ir import (
 from irscope.ops.default_dtype import remembering_default
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
-from irscope.ops.typing import contiguous_strides
+from irscope.ops.typing import SLIPS, contiguous_strides
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import remove_dead_nodes
 from irscope.transforms.cleanup.fold import constant_node
@@ -167,7 +167,10 @@ def _computed(node: Node, known: dict[Value, np.ndarray[Any, Any]], shapes: Shap
             return None
     if node.op in _WHOLE_ONLY and any(_is_float(value) for value in arguments.values()):
         return None
-    array = np.asarray(quietly(op.reference, **arguments))
+    try:
+        array = np.asarray(quietly(op.reference, **arguments))
+    except (*SLIPS, MemoryError):  # what fails when it is computed fails when the program runs
+        return None
     return array if array.shape == shape and str(array.dtype) == found.dtype else None
 
 

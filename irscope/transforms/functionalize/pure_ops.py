@@ -38,14 +38,12 @@ from irscope.ir import (
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers
 from irscope.ops.traits import OBJECT_WRITERS
-from irscope.ops.typing import Unknown, kind_of, static_shape
+from irscope.ops.typing import SLIPS, Unknown, kind_of, static_shape
 
 __all__ = ["NoTwin", "Twin", "Twins"]
 
 _TRANSPOSED: Final = TensorType("float32", (3, 2), (1, 3), "cpu")
 _ROWS: Final = TensorType("float64", (3, 2), (2, 1), "cpu")
-_SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
-"""The exceptions that a type rule raises when it gets incomplete arguments."""
 
 _COPY: Final = "aten::copy"
 _LIKE_FIRST: Final = ("aten::fill", "aten::zero")
@@ -172,6 +170,6 @@ def _inferred(op: Op, given: dict[str, Any]) -> TensorType:
         return TensorType()
     try:
         result = op.type_rule(**given)
-    except (*_SLIPS, ArgumentError):
+    except (*SLIPS, ArgumentError):
         return TensorType()
     return result if isinstance(result, TensorType) else TensorType()

@@ -50,6 +50,13 @@ class Pipelined:
     stage_of: tuple[str, ...] = field(repr=False)
     """The name of the stage that each record belongs to."""
 
+    def __deepcopy__(self, memo: object) -> Pipelined:
+        return self  # it is frozen, as is all that it holds
+
+    def __reduce__(self) -> str:
+        what = "what a Pipeline made cannot be pickled: it answers questions from what is known of the ops in this process"
+        raise ArgumentError(what, hint="pickle result.graph, or the graph that it was made of, and run the pipeline again")
+
     @property
     def graph(self) -> Graph:
         """The graph after the last pass."""

@@ -31,12 +31,10 @@ from irscope.ir import (
 )
 from irscope.ir.builder import BlockBuilder
 from irscope.ops.registry import op_of, schema_of
-from irscope.ops.typing import Unknown
+from irscope.ops.typing import SLIPS, Unknown
 
 __all__ = ["Emitter", "Refused"]
 
-_SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
-"""Errors of a type rule whose operands are too little known; the result's type is then left open."""
 
 
 _SIZES: Final = {"aten::reshape": 1, "aten::expand": 1, "aten::full": 0, "aten::zeros": 0, "aten::ones": 0}
@@ -210,7 +208,7 @@ class Emitter:
             found = op.type_rule(*given) if schema.is_vararg else op.type_rule(**dict(zip(names, given, strict=False)))
         except ArgumentError as error:
             raise Refused(error.what) from None
-        except _SLIPS:
+        except SLIPS:  # less than the rule can handle: the result's type is left open
             return declared, (None,) * count
         facts = found if count != 1 else (found,)
         if isinstance(facts, Unknown) or len(facts) != count:

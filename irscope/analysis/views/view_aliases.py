@@ -440,5 +440,6 @@ class ViewAliases:
 
     def __repr__(self) -> str:
         kinds = [placement.kind for placement in self._placements.of.values()]
-        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("input", "view", "copy"))
+        many = {"input": "inputs", "view": "views", "copy": "copies"}
+        told = ", ".join(f"{(count := kinds.count(kind)):,} {kind if count == 1 else several}" for kind, several in many.items())
         return f"<ViewAliases of {self.graph.name!r}: {told}>"

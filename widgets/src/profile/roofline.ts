@@ -22,6 +22,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
   const y = (gflops: number) => BOTTOM - (BOTTOM - TOP) * Math.max(0, Math.min(1, (Math.log10(gflops) - y0) / (y1 - y0)));
   const left = Math.max(10 ** x0, 10 ** y0 / bandwidth);
   const roof = s("path", { class: "irs-roof", d: `M${x(left)} ${y(left * bandwidth)}L${x(ridge)} ${y(peak)}H${WIDTH - 10}` });
+  const slope = (Math.atan2(y(peak) - y(left * bandwidth), x(ridge) - x(left)) * 180) / Math.PI; // its name goes along the line
   const dots = marks.map((mark) => s("circle", { class: "irs-mark", cx: x(mark.intensity).toFixed(1), cy: y(mark.gflops).toFixed(1), r: (3.5 + 10 * Math.sqrt(mark.share)).toFixed(1) }));
   const brush = s("rect", { class: "irs-brush", visibility: "hidden" });
   const picture = s("svg", { class: "irs-roofline", viewBox: `0 0 ${WIDTH} ${HEIGHT}` },
@@ -30,7 +31,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
     s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, "operations a byte"),
     s("text", { x: 12, y: (TOP + BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TOP + BOTTOM) / 2})` }, "GFLOP/s"),
     s("text", { x: WIDTH - 12, y: y(peak) - 5, "text-anchor": "end" }, `arithmetic ${peak.toFixed(0)} GFLOP/s`),
-    s("text", { x: x(left) + 12, y: y(left * bandwidth) - 14 }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, brush);
+    s("text", { x: 12, y: -6, transform: `translate(${x(left)} ${y(left * bandwidth)}) rotate(${slope})` }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, brush);
   const items = marks.map((mark, k) => {
     const allowed = Math.min(peak, mark.intensity * bandwidth);
     return {

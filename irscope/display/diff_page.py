@@ -45,7 +45,9 @@ def diff_html(diff: ProgramDiff) -> str:
     return (
         f'<p>{counts} <span style="opacity:.7">(matched by {diff.matched_by})</span></p>'
         '<div style="overflow-x:auto" tabindex="0" role="region" aria-label="both programs">'
-        '<table style="border-collapse:collapse;font-family:monospace;font-size:12px;text-align:left">'
+        '<table style="border-collapse:collapse;font-family:monospace;font-size:12px;text-align:left;'
+        'table-layout:fixed;width:100%;min-width:640px">'
+        '<colgroup><col style="width:26px"><col><col><col style="width:20%"></colgroup>'
         f"{''.join(drawn)}</table></div>{_pictures(diff)}"
     )
 
@@ -78,16 +80,17 @@ def _picture(graph: Graph, marked: Iterable[Node], words: str) -> str:
             number = int(tree.parent[number])
         if number >= 0:
             outlined.add(tree.ids[number])
-    return embedded_svg(graph_svg(view, selected=outlined), words)
+    return embedded_svg(graph_svg(view, selected=outlined, themed=True), words)
 
 
 def _row(kind: str, before: str, after: str, how: str) -> str:
     tint = _TINTS.get(kind, "")
-    look = "white-space:pre;text-align:left;padding:1px 10px"
+    # Both sides are in sight, however long the lines.
+    look = "white-space:pre-wrap;overflow-wrap:anywhere;text-align:left;vertical-align:top;padding:1px 10px"
     sides = [
         f'<td style="{look};background:{tint if text else ""}">{in_markup(shortened(text, 240))}</td>' for text in (before, after)
     ]
-    why = f'<td style="text-align:left;min-width:16em"><i>{in_markup(how)}</i></td>'
+    why = f'<td style="text-align:left;vertical-align:top;overflow-wrap:anywhere"><i>{in_markup(how)}</i></td>'
     return f'<tr><td title="{kind}" style="text-align:center">{_SIGNS[kind]}</td>{"".join(sides)}{why}</tr>'
 
 

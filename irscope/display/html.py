@@ -72,6 +72,6 @@ def page_html(view: ExplorerView) -> str:
 
 def static_html(view: ExplorerView) -> str:
     """The picture and the overview in plain HTML, for readers without scripts, a kernel, or trust."""
-    picture = embedded_svg(graph_svg(view["graph"]), f"the graph of {view['title']}")
+    picture = embedded_svg(graph_svg(view["graph"], themed=True), f"the graph of {view['title']}")
     times = profile_body(view["profile"]) if "profile" in view else ""
     return f"{times}{picture}<pre>{in_markup(overview(view))}</pre>"

@@ -63,7 +63,7 @@ def _graph(graph: Any) -> str:
     from irscope.display.svg import graph_svg
     from irscope.report.pages import ProgramIndex
 
-    picture = embedded_svg(graph_svg(ProgramIndex(graph).first_graph()), repr(graph))
+    picture = embedded_svg(graph_svg(ProgramIndex(graph).first_graph(), themed=True), repr(graph))
     lines = str(graph).splitlines()
     rest = len(lines) - _MOST_TEXT_LINES
     more = f"\n… {rest:,} more lines; print(graph) shows all, irs.explore(graph) too" if rest > 0 else ""
@@ -82,7 +82,7 @@ def _fusion(fusion: Any) -> str:
     from irscope.report.pages.explorer_view import explorer_view
 
     view = explorer_view(Exploration.of(fusion), whole=False)
-    return f"{embedded_svg(graph_svg(view['graph']), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
+    return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
 
 
 def _table(thing: Any) -> str:

@@ -16,8 +16,12 @@ MOST_BOXES = 1500
 _MARGIN = 8.0
 _STYLE = (
     "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}"
-    ".d{fill:#667085;font-size:9.5px}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}"
-    ".n{fill:#667085;font-size:9px}.m{fill:#f6f7f9;stroke:#c3cad6}.g{fill:#eef4fb}"
+    ".d{fill:#667085;font-size:10px}.e{fill:none;stroke:#98a2b3;stroke-width:1.1}"
+    ".n{fill:#667085;font-size:10px}.w{fill:#fff}.m{fill:#f6f7f9;stroke:#c3cad6}.g{fill:#eef4fb}"
+)
+_DARK = (
+    "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d,.n{fill:#a3adba}.e{stroke:#7c8798}"
+    ".w{fill:#1e1e1e}.m{fill:#272a30}.g{fill:#1f2d3b}}"
 )
 
 
@@ -25,8 +29,10 @@ _HEAD = "m-3-5l3 5 3-5"
 """The arrow head of an edge, which arrives from above."""
 
 
-def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = ()) -> str:
-    """Draw a graph view; `selected` ids are outlined."""
+def graph_svg(
+    view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False
+) -> str:
+    """Draw a graph view; `selected` ids are outlined. A `themed` one is dark where its reader prefers dark pages; one for paper is not."""
     shut = _closed_until_it_fits(view, closed)
     layout = lay_out(view, shut)
     boxes = {box["id"]: box for box in view["boxes"]}
@@ -34,8 +40,8 @@ def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selecte
     picture = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.0f} {height:.0f}" role="img">',
-        f"<style>{_STYLE}</style>",
-        f'<rect x="{-_MARGIN:.0f}" y="{-_MARGIN:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" fill="#fff"/>',
+        f"<style>{_STYLE}{_DARK if themed else ''}</style>",
+        f'<rect x="{-_MARGIN:.0f}" y="{-_MARGIN:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" class="w"/>',
     ]
     drawn = [(boxes[id], rect) for id, rect in layout.rects.items()]
     inner = {box["parent"] for box, _ in drawn}
@@ -78,7 +84,7 @@ def _box(box: Box, rect: Rect, is_selected: bool) -> str:
     """A closed box or an op."""
     colour = WRITES if box["writes"] else PALETTE.get(box["category"], PALETTE["other"])
     line = 2.5 if is_selected else 1.2
-    fill = "#eef4fb" if box["kind"] == "group" else "#f6f7f9" if box["kind"] in ("module", "block") else "#fff"
+    fill = "g" if box["kind"] == "group" else "m" if box["kind"] in ("module", "block") else "w"
     round_corner = 12 if box["kind"] in ("input", "output") else 4
     middle = rect.x + rect.width / 2
     badge = ""
@@ -90,7 +96,7 @@ def _box(box: Box, rect: Rect, is_selected: bool) -> str:
     return (
         f"<g><title>{in_markup(box['label'])} {in_markup(box['detail'])}</title>"
         f'<rect x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="{round_corner}" '
-        f'fill="{fill}" stroke="{colour}" stroke-width="{line}"/>'
+        f'class="{fill}" style="stroke:{colour};stroke-width:{line}"/>'
         f'<rect x="{rect.x:.1f}" y="{rect.y + 4:.1f}" width="3" height="{rect.height - 8:.1f}" fill="{colour}"/>'
         f'<text x="{middle:.1f}" y="{rect.y + rect.height / 2 - 2:.1f}" text-anchor="middle">{_fit(box["label"], rect.width)}</text>'
         f'<text class="d" x="{middle:.1f}" y="{rect.y + rect.height / 2 + 11:.1f}" text-anchor="middle">'

@@ -173,7 +173,7 @@ class Network:
         group = next((g for g in self.kernel_nodes if record == g or record in self.kernel_nodes[g]), 0)
         kernel = KernelDetail(
             name="fused_norm_leaky_add", language="CUDA C++", source=KERNEL, line_nodes=self.kernel_nodes[group],
-            shared_by=len(self.groups[0]), launched="here over 173,056 points",
+            shared_by=len(self.groups[0]), launched="in this group it runs over 173,056 points",
         ) if group else None  # fmt: skip
         line = next((line for line, node in zip(self.lines, self.nodes, strict=True) if node == record), "")
         return Detail(

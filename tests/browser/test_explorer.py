@@ -310,6 +310,8 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.locator(f"{LIVE} .irs-stage :is(.selected, .holding)").first.wait_for()  # its page of text said where it stands
     page.wait_for_timeout(200)
     assert lab.python("print(len(asked))") == "0"
+    assert page.locator(f"{LIVE} .irs-dock-panel").is_hidden()  # text and graph have its place until somebody asks
+    page.locator(f"{LIVE} .irs-dock [role=tab]", has_text="Remarks").click()
     page.locator(f"{LIVE} .irs-filter input").click()  # nothing covers it
     page.locator(f"{LIVE} .irs-text button", has_text="edit").wait_for()
     page.locator(f"{LIVE} .irs-graph button", has_text="open all").click()
@@ -325,6 +327,7 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.locator(f"{LIVE} .irs-step-offer button", has_text="step by step").click()
     page.locator(f"{LIVE} [role=slider]").wait_for(timeout=30_000)
     page.locator(f"{LIVE} .irs-kind-stretch[aria-expanded=true]").wait_for()  # drawn anew, and open as it was
+    page.locator(f"{LIVE} .irs-filter input").wait_for()  # its table too
     lab.python("e.step = 3")
     page.locator(f"{LIVE} [role=slider][aria-valuenow='3']").wait_for()
     lab.save()

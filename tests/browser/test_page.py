@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.display.diff_page import diff_html
 from irscope.display.front_end import front_end
 from tests.browser.fixtures import network
 
@@ -181,3 +182,61 @@ def test_a_group_marks_the_lines_of_source_that_its_nodes_came_from(page: Any, t
     page.locator(".irs-line.selected").wait_for()
     marked = page.locator(".irs-line.selected, .irs-line.inside").all_inner_texts()
     assert [text.split("\n")[-1] for text in marked] == lines[3:]
+
+
+@pytest.mark.parametrize("width", [1280, 700])
+def test_both_sides_of_a_diff_are_in_sight_however_long_their_lines(page: Any, tmp_path: Path, width: int) -> None:
+    name = "layers.attention.weight_" * 12
+    lines = [f"graph(%x : Float(8), %{name} : Float(8)):", "  %a : Float(8) = aten::relu(%x)", f"  %b : Float(8) = aten::mul(%a, %{name})"]
+    long = "\n".join([*lines, "  return (%b)"])
+    told = diff_html(irs.diff(irs.parse(long), irs.parse(long.replace("relu", "tanh"))))
+    (tmp_path / "diff.html").write_text(f"<!doctype html><meta charset=utf-8>{told}", encoding="utf-8")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto((tmp_path / "diff.html").as_uri())
+    sides = page.locator("tr", has_text="aten::mul").first.locator("td")
+    assert sides.count() == 4
+    assert [side for side in (cell.bounding_box() for cell in sides.all()) if side["x"] + side["width"] > width] == []
+
+
+LETTERS = """() => [...document.querySelectorAll('.irs-stage .irs-label')].map(text =>
+  parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
+SCALE = "() => document.querySelector('.irs-stage .irs-box').getScreenCTM().a"
+
+
+def deep(layers: int) -> str:
+    """An embedding, equal layers of two modules each, a norm and a head, as a language model has them."""
+    T = "Float(4, 8)"
+    lines, last = [f"graph(%x : {T}, %w : {T}):", f"  %e : {T} = aten::mul(%x, %w), scope: model.embedding"], "e"
+    for k in range(layers):
+        for part, op in (("attention", "softplus"), ("mlp", "tanh")):
+            lines += [f"  %{part}{k} : {T} = foreign::{op}(%{last}), scope: model.layers.{k}.{part}"]
+            lines += [f"  %{part}_sum{k} : {T} = aten::add(%{part}{k}, %{last}, %{part}{k}), scope: model.layers.{k}.{part}"]
+            last = f"{part}_sum{k}"
+    lines += [f"  %n : {T} = aten::tanh(%{last}), scope: model.norm", f"  %h : {T} = foreign::head(%n), scope: head"]
+    return "\n".join([*lines, "  return (%h)"])
+
+
+def test_a_deep_model_is_one_screen_with_letters_that_can_be_read(page: Any, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(irs.write_report(irs.parse(deep(24)), output=tmp_path / "page.html").as_uri())
+    page.locator(".irs-box", has_text="×24").wait_for()
+    for name in ("%x", "×24", "head", "result"):  # from first to last, without a move
+        box, stage = page.locator(".irs-box", has_text=name).last.bounding_box(), page.locator(".irs-stage").bounding_box()
+        assert stage["y"] <= box["y"] and box["y"] + box["height"] <= stage["y"] + stage["height"], name
+    assert min(page.evaluate(LETTERS)) >= 9
+    before = page.evaluate(SCALE)
+    page.locator(".irs-graph .irs-whole").click()
+    page.wait_for_function(f"before => ({SCALE})() > before || ({SCALE})() === 1", arg=before)  # a whole in sight grows with the pane
+    page.locator(".irs-graph .irs-whole").click()
+    page.wait_for_function(f"before => Math.abs(({SCALE})() - before) < 0.01", arg=before)
+
+
+def test_of_a_long_program_the_first_look_shows_what_can_be_read(page: Any, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 700, "height": 800})
+    chain = [f"  %v{k + 1} : Float(8) = foreign::op{k % 9}(%v{k})" for k in range(400)]
+    program = irs.parse("\n".join(["graph(%v0 : Float(8)):", *chain, "  return (%v400)"]))
+    page.goto(irs.write_report(program, output=tmp_path / "page.html").as_uri())
+    page.locator(".irs-stage .irs-label").first.wait_for()
+    assert min(page.evaluate(LETTERS)) >= 10
+    map, stage = page.locator(".irs-map").bounding_box(), page.locator(".irs-stage").bounding_box()
+    assert map is None or (stage["y"] <= map["y"] and map["y"] + map["height"] <= stage["y"] + stage["height"])

@@ -50,6 +50,14 @@ def test_an_svg_is_well_formed_and_shows_every_visible_box(exploration: Explorat
         assert box["label"] in shown
 
 
+def test_a_picture_for_a_notebook_is_dark_with_its_reader_s_page_and_one_for_paper_never(exploration: Exploration) -> None:
+    view = graph_view(exploration.graph)
+    on_paper, themed = graph_svg(view), graph_svg(view, themed=True)
+    assert "prefers-color-scheme" in themed and "prefers-color-scheme" not in on_paper + irs.fuse(exploration.graph).to_svg()
+    painted = {rect.get("fill") for rect in ElementTree.fromstring(themed).iter("{http://www.w3.org/2000/svg}rect")} - {None}
+    assert not painted & {"#fff", "#f6f7f9", "#eef4fb"}, "grounds are classes, which the sheet makes dark"
+
+
 def test_dot_closes_what_it_opens_and_names_every_edge_end(exploration: Exploration) -> None:
     text = graph_dot(graph_view(exploration.graph))
     assert text.count("{") == text.count("}")

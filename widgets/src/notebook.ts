@@ -70,7 +70,10 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   const hub = await host.getModel(model.get("hub"));
   el.classList.add("irs-holder");
   if (!explorer || around) el.classList.add("irs-live");
-  const stays = { draft: new Draft(), kept: {} };
+  const life = new AbortController();
+  const draft = new Draft();
+  const { edit } = asker(model, listener(life.signal), draft).branching; // its answer comes when another program is drawn already
+  const stays = { draft, edit, kept: {} };
   let leave = drawViews(shown, model, hub, el, stays, around);
   const renewed = () => {
     const left = arrangement(el);
@@ -82,6 +85,7 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   model.on("change:view", renewed);
   const end = () => {
     model.off("change:view", renewed);
+    life.abort();
     leave();
     leave = () => undefined;
   };
@@ -102,13 +106,20 @@ function arrangement(el: HTMLElement): Arrangement {
   return { root: styleOf(".irs"), main: styleOf(".irs-main"), opens };
 }
 
-/** The views of the program that a model has at the moment. */
-function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { draft, kept }: { draft: Draft; kept: Kept }, around?: { asked: Answering } | { telling: Telling }, left?: Arrangement): () => void {
-  const gone = new AbortController();
-  const listen = (on: Model, event: string, listener: (content: never) => void) => {
-    on.on(event, listener);
-    gone.signal.addEventListener("abort", () => on.off(event, listener));
+type Listen = (on: Model, event: string, heard: (content: never) => void) => void;
+
+/** Listens to models until the signal. */
+function listener(signal: AbortSignal): Listen {
+  return (on, event, heard) => {
+    on.on(event, heard);
+    signal.addEventListener("abort", () => on.off(event, heard));
   };
+}
+
+/** The views of the program that a model has at the moment. */
+function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { draft, edit, kept }: { draft: Draft; edit: Branching["edit"]; kept: Kept }, around?: { asked: Answering } | { telling: Telling }, left?: Arrangement): () => void {
+  const gone = new AbortController();
+  const listen = listener(gone.signal);
   const text = textOf(model.get("view"));
   const shared = {
     get: () => hub.get("selection"),
@@ -137,7 +148,9 @@ function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { dr
   const onPart = (listener: (part: Partial<ExplorerView>) => void) => listen(model, "change:measured", () => listener(measured() ?? ({ profile: undefined, opens: undefined } as object)));
   const panes = around ?? (shown === model ? {} : { only: shown.get("pane") });
   if (left?.opens) view.opens = left.opens;
-  const unmount = mount(el, view, { shared, sharedStep, ...asker(model, listen, draft), onPart, signal: gone.signal, kept, ...panes });
+  const asked = asker(model, listen, draft);
+  asked.branching.edit = edit;
+  const unmount = mount(el, view, { shared, sharedStep, ...asked, onPart, signal: gone.signal, kept, ...panes });
   if (left) {
     el.querySelector<HTMLElement>(".irs")!.style.cssText = left.root;
     for (const main of el.querySelectorAll<HTMLElement>(".irs-main")) main.style.cssText = left.main;
@@ -245,7 +258,7 @@ function tell(hub: Model): void {
 const GONE = "Python does not answer: the kernel that made this view was restarted or ended. Run the cell again to wake it.";
 
 /** Questions get names, since answers may come late or never, and go to every view of the model. */
-function asker(model: Model, listen: (on: Model, event: string, listener: (content: never) => void) => void, draft: Draft): { ask: Ask; askKernel: AskKernel; supply: Supply; branching: Branching } {
+function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKernel: AskKernel; supply: Supply; branching: Branching } {
   const waiting = new Map<string, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>();
   const asker = Math.random().toString(36).slice(2);
   let asked = 0;

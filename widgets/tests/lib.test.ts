@@ -6,7 +6,7 @@ import type { ExplorerView } from "../src/lib/model/schema";
 import { search } from "../src/lib/model/search";
 import { picked, Selection } from "../src/lib/model/selection";
 import { definedNames, tokens, withoutTypes } from "../src/lib/model/tokens";
-import { firstLook, fit, nudge, reveal, windowOf, zoomAt } from "../src/lib/layout/viewport";
+import { firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt } from "../src/lib/layout/viewport";
 import { milliseconds } from "../src/tables/timing";
 import { box, random } from "./programs";
 
@@ -207,7 +207,9 @@ test("fit shows everything; the first look is readable; reveal moves only when i
   const seen = windowOf(fit(tall, frame), frame);
   expect(seen.y).toBeLessThanOrEqual(0);
   expect(seen.y + seen.height).toBeGreaterThanOrEqual(9000);
-  expect(firstLook(tall, frame, 0).scale).toBeGreaterThanOrEqual(0.55);
+  expect(13 * firstLook(tall, frame, 0).scale).toBeGreaterThanOrEqual(10); // pixels of a letter
+  expect(13 * firstLook({ width: 300, height: 400 }, frame, 0).scale).toBeGreaterThanOrEqual(9); // all of it, with letters a little smaller
+  expect([showsAll(fit(tall, frame), tall, frame), showsAll(firstLook(tall, frame, 0), tall, frame)]).toEqual([true, false]);
   const wide = windowOf(firstLook({ width: 9000, height: 9000 }, frame, 4000), frame);
   expect(wide.x + wide.width / 2).toBeCloseTo(4000);
   const view = { x: 0, y: 0, scale: 1 };

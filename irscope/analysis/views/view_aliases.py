@@ -439,6 +439,7 @@ class ViewAliases:
         return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False)}"
 
     def __repr__(self) -> str:
-        kinds = [placement.kind for placement in self._placements.of.values()]
-        counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("input", "view", "copy"))
+        kinds: list[str] = [placement.kind for placement in self._placements.of.values()]
+        many = {"input": "inputs", "view": "views", "copy": "copies"}
+        counts = ", ".join(f"{(count := kinds.count(kind)):,} {kind if count == 1 else several}" for kind, several in many.items())
         return f"<ViewAliases of {self.graph.name!r}: {counts}>"

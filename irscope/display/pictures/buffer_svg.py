@@ -11,11 +11,12 @@ from irscope.report.view_models import AxisView, BufferView
 
 __all__ = ["buffer_svg", "layout_svg"]
 
-_LABEL, _MAP, _ROW, _EDGE = 150, 560, 22, 10
+_LABEL, _MAP, _ROW, _EDGE = 150, 560, 27, 10
 _FLAGS: Final = {"contiguous": "#54a24b", "gap": "#f58518", "broadcast": "#c3cad6", "expanded": "#b279a2"}
 _STYLE: Final = (
-    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.d{fill:#667085;font-size:9.5px}"
-    ".h{fill:url(#met)}.t{fill:#eef1f5}"
+    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.d{fill:#667085;font-size:10px}"
+    ".h{fill:url(#met)}.t{fill:#eef1f5}.w{fill:#fff}.c{fill:#f6f7f9}"
+    "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d{fill:#a3adba}.t{fill:#2f343c}.w{fill:#1e1e1e}.c{fill:#272a30}}"
 )
 
 
@@ -25,7 +26,7 @@ def _open(width: float, height: float, title: str) -> str:
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
         f"<title>{in_markup(title)}</title><style>{_STYLE}</style>"
         '<defs><pattern id="met" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<rect width="2" height="5" fill="{WRITES}"/></pattern></defs><rect width="{width:.0f}" height="{height:.0f}" rx="6" fill="#fff"/>'
+        f'<rect width="2" height="5" fill="{WRITES}"/></pattern></defs><rect width="{width:.0f}" height="{height:.0f}" rx="6" class="w"/>'
     )
 
 
@@ -48,8 +49,8 @@ def buffer_svg(view: BufferView) -> str:
         y = top + index * _ROW
         indent = _EDGE + min(row["depth"], 8) * 10
         parts.append(f'<g data-id="{row["id"]}"><title>{in_markup(row["name"])}: {in_markup(row["told"])}</title>')
-        parts.append(f'<text x="{indent}" y="{y + 12}">{in_markup(_short(row["name"], row["depth"]))}</text>')
-        parts.append(f'<text class="d" x="{indent}" y="{y + 20.5}">{in_markup(row["op"].removeprefix("aten::"))}</text>')
+        parts.append(f'<text x="{indent}" y="{y + 11}">{in_markup(_short(row["name"], row["depth"]))}</text>')
+        parts.append(f'<text class="d" x="{indent}" y="{y + 22}">{in_markup(row["op"].removeprefix("aten::"))}</text>')
         parts.append(f'<rect class="t" x="{left}" y="{y + 3}" width="{_MAP}" height="{_ROW - 8}"/>')
         colour = PALETTE["input"] if not row["depth"] else PALETTE["view"]
         parts += [_bar(left, y, run, f'fill="{colour}"') for run in row["runs"]]
@@ -77,7 +78,7 @@ def layout_svg(name: str, axes: Sequence[AxisView]) -> str:
     parts = [_open(width, 92, f"the layout of {name}"), f'<text x="{_EDGE}" y="18">{in_markup(name)}: axes in memory order</text>']
     for index, axis in enumerate(axes):
         x = _EDGE + index * (box + gap)
-        frame = f'fill="#f6f7f9" stroke="{_FLAGS[axis["flag"]]}" stroke-width="2"'
+        frame = f'class="c" stroke="{_FLAGS[axis["flag"]]}" stroke-width="2"'
         parts.append(f'<rect x="{x}" y="28" width="{box}" height="52" rx="5" {frame}/>')
         lines = (f"axis {axis['axis']}: {axis['extent']}", f"stride {axis['stride']}", axis["flag"])
         for line, text in enumerate(lines):

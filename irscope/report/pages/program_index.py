@@ -220,17 +220,33 @@ class ProgramIndex:
         return path[::-1]
 
     def find(self, query: str, *, all: bool = False) -> Found:
-        """The results of a query, with the ids of the first few thousand or of `all`; for an invalid query, its error."""
-        try:
-            found = self._queries(query)
-        except IrscopeError as error:
-            return Found(count=0, ids=[], shown=[], titles=[], lines=[], trouble=str(error))
+        """The results of a query, with the ids of the first few thousand or of `all`; for an invalid query, its error.
+
+        If the program has no such record, records that passes removed are searched, and marked as written.
+        """
+        found, trouble = self._answer(query)
+        before = self._as_written.find(query, all=all) if not found and self._as_written is not None else None
+        if before is not None and before["count"]:
+            before["titles"] = [f"{title}, as written" for title in before["titles"]]
+            return before
         shown = found[:_MOST_SHOWN]
         return Found(
             count=len(found), ids=[record.id for record in (found if all else found[:_MOST_IDS])], shown=[record.id for record in shown],
             titles=[self._titled(record) for record in shown],
-            lines=[shortened(self._printed(record), 400) for record in shown], trouble="",
+            lines=[shortened(self._printed(record), 400) for record in shown], trouble=trouble,
         )  # fmt: skip
+
+    def _answer(self, query: str) -> tuple[list[Node | Value], str]:
+        """The results of a query, or its error."""
+        try:
+            return self._queries(query), ""
+        except IrscopeError as error:
+            return [], str(error)
+
+    @cached_property
+    def _as_written(self) -> ProgramIndex | None:
+        queries = self._queries.as_written
+        return None if queries is None else ProgramIndex(queries.graph, queries)
 
     def _printed(self, record: Node | Value) -> str:
         """The line that defines a record; for an input or block parameter, its declaration."""

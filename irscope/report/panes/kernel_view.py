@@ -115,4 +115,4 @@ def _launched(plan: LaunchPlan) -> str:
     elif launch.bytes_moved <= _NEAR:
         meaning = ", which fit in a core's own caches. The figures below are for larger tensors"
     first = f", the first of {len(plan.launches)} kernels" if len(plan.launches) > 1 else ""
-    return f"here over {plural(launch.elements, 'point')} and {byte_count(launch.bytes_moved)}{first}{meaning}"
+    return f"in this group it runs over {plural(launch.elements, 'point')} and moves {byte_count(launch.bytes_moved)}{first}{meaning}"

@@ -33,6 +33,8 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 }  # fmt: skip
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _FEW = 500
+_LONG = 20_000
+"""Nodes."""
 _REMARKS = ("passed", "missed", "analysis")
 
 
@@ -72,6 +74,17 @@ class Queries:
             return [node for node in self.index.nodes if node in found]
         lines = self.index.line_of
         return sorted(found, key=lambda record: lines[record.id])
+
+    @cached_property
+    def as_written(self) -> Queries | None:
+        """The queries of the program before the first pass; None where no pass changed it, and for one so long that it takes a second."""
+        initial = self._graph if self._history is None else self._history.initial
+        return None if initial is self._graph or len(self.index.nodes) > _LONG else Queries(initial)
+
+    @property
+    def graph(self) -> Graph:
+        """What is asked about."""
+        return self._graph
 
     def prepare(self) -> None:
         """Build the indexes that the first query of each kind would wait for."""

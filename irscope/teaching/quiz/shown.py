@@ -66,7 +66,7 @@ class Shown:
         parts = []
         for number, question in enumerate(self._quiz.questions):
             graph = ProgramIndex(question.graph).first_graph()
-            parts.append(embedded_svg(graph_svg(graph), f"the graph of question {number + 1}"))
+            parts.append(embedded_svg(graph_svg(graph, themed=True), f"the graph of question {number + 1}"))
         html = f'<div class="irs-static">{"".join(parts)}<pre>{in_markup(self._quiz.text())}</pre></div>'
         return {**self._quiz.kept(), "text/html": html}
 

@@ -35,7 +35,7 @@ def page(exploration: Exploration, story: StoryView) -> str:
 def picture_and_text(exploration: Exploration, text: str) -> str:
     """Returns static HTML for a notebook without a kernel."""
     graph = ProgramIndex(exploration.graph).first_graph()
-    picture = embedded_svg(graph_svg(graph), f"the graph of {exploration.graph.name}")
+    picture = embedded_svg(graph_svg(graph, themed=True), f"the graph of {exploration.graph.name}")
     return f'<div class="irs-static">{picture}<pre>{in_markup(text)}</pre></div>'
 
 

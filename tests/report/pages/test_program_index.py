@@ -116,3 +116,14 @@ def test_a_query_that_means_nothing_is_an_answer(index: ProgramIndex) -> None:
     assert (len(good["shown"]), good["trouble"]) == (40, "")
     assert all("matmul" in line for line in good["lines"])
     assert index.find("is:input")["lines"][0].startswith("%")
+
+
+def test_what_a_pass_took_away_is_found_as_it_was_written(exploration: Exploration, index: ProgramIndex) -> None:
+    written = exploration.fusion.history.initial
+    writes = [node.id for node in written.nodes() if node.op == "aten::add_"]
+    taken = index.find("op:add_", all=True)
+    assert writes and taken["ids"] == writes and not {*writes} & {node.id for node in exploration.graph.nodes()}
+    assert taken["titles"][0].startswith("add_ ") and taken["titles"][0].endswith(", as written"), "the reader is told where it stands"
+    assert [record.id for record in exploration.records_of(taken["ids"])] == writes, "and may select it"
+    assert index.find("op:sort") == {"count": 0, "ids": [], "shown": [], "titles": [], "lines": [], "trouble": ""}
+    assert not any(title.endswith("as written") for title in index.find("op:relu")["titles"])

@@ -112,10 +112,10 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
         kernel = Inspection(Exploration.of(fusion)).detail(fusion.groups[0].id)["kernel"]
         assert kernel is not None
         told[columns] = kernel["launched"]
-    assert told[8].startswith("here over 128 points and ")
+    assert told[8].startswith("in this group it runs over 128 points and moves ")
     assert "to start the kernel takes longer" in told[8]
     assert "fit in a core's own caches" in told[4096]
-    assert told[1 << 20].startswith("here over 16,777,216 points")
+    assert told[1 << 20].startswith("in this group it runs over 16,777,216 points")
     assert ":" not in told[1 << 20]
 
 

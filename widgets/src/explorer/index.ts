@@ -78,6 +78,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     },
     remount: (part) => {
       const { text, graph } = whole;
+      if (part.opens) context.kept.table = part.opens;
       again();
       again = mount(element, { ...view, ...part, text, graph, later: (view.later ?? []).filter((name) => !(name in part)) }, host);
     },
@@ -163,12 +164,13 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   if (steps && strip) steps.append(strip);
   if (strip) root.classList.add("irs-stepped");
   if (context.view.only_history) return head.focusSearch;
-  let tables = dock(context);
-  root.append(splitter(root, "--irs-dock", "bottom", context.view.opens ? 36 : 22), tables);
+  const roomy = root.classList.contains("irs-page") && !telling;
+  let tables = dock(context, roomy);
+  root.append(splitter(root, "--irs-dock", "bottom", context.view.opens ? 36 : roomy ? 22 : 32), tables);
   panels.arrange();
   void later(context, () => {
     head.refresh();
-    const next = dock(context);
+    const next = dock(context, roomy);
     tables.replaceWith(next);
     tables = next;
     panels.arrange();
@@ -229,7 +231,7 @@ function stepOffer(context: Context): HTMLElement {
 
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
-    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context),
+    text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context, true), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context),
     timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
   };
   root.append(makers[name]());

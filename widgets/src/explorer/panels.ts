@@ -71,6 +71,7 @@ export class Panels {
       element?.querySelector(".irs-whole")?.setAttribute("aria-pressed", String(this.#whole === name));
     }
     const [text, graph, inspector, tables] = NAMES.map((name) => this.#isShown(name));
+    if (this.#whole === "tables") root.querySelector<HTMLElement>(".irs-dock:has(> .irs-dock-panel[hidden]) [role=tab]")?.click(); // closed tables fill nothing
     const main = root.querySelector<HTMLElement>(".irs-main");
     if (!main) return;
     const bars = main.querySelectorAll<HTMLElement>(":scope > .irs-splitter");

@@ -4,7 +4,7 @@ import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
 import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
-import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
+import { FITTED, LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
 import { measureOf, type Meaning } from "./colours";
 import { listen } from "./interact";
@@ -329,8 +329,12 @@ export class GraphPane {
     const sizes = new ResizeObserver(() => {
       const { width } = this.#frame;
       const followed = this.#sees(this.#goals());
+      const whole = width > 0 && showsAll(this.viewport, this.layout, this.#frame);
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
-      if (width && this.#frame.width) { // a pane beside it came or went: the middle stays in the middle, and what is selected in sight
+      const all = fit(this.layout, this.#frame);
+      if (whole && all.scale >= Math.min(FITTED, this.viewport.scale)) { // what was in sight as a whole stays so, as large as there is place for
+        this.viewport = all;
+      } else if (width && this.#frame.width) { // a pane beside it came or went: the middle stays in the middle, and what is selected in sight
         this.viewport.x += (width - this.#frame.width) / this.viewport.scale / 2;
         if (followed) this.#follow();
       } else if (this.#frame.width) {

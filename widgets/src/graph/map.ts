@@ -1,11 +1,15 @@
 // The small map in the corner: the whole picture, and where the window is. It shows only when the window shows less than all.
 
 import { h } from "../lib/dom/dom";
-import { windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
+import { showsAll, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
 import { paint, type Painted } from "./paint";
 
 const WIDTH = 110;
 const HEIGHT = 150;
+
+/** Of a low window the map takes no more than this share, and none of one that is lower still. */
+const SHARE = 0.5;
+const LOWEST = 140;
 const MOST_BOXES = 6000;
 
 export class SmallMap {
@@ -14,6 +18,7 @@ export class SmallMap {
   readonly #window = h("div", { class: "irs-map-window" });
   #scale = 1;
   #fresh = false;
+  #most = HEIGHT;
 
   constructor(private readonly goTo: (x: number, y: number) => void) {
     this.element = h("div", { class: "irs-map", "aria-hidden": "true", hidden: true }, this.#canvas, this.#window);
@@ -33,7 +38,8 @@ export class SmallMap {
 
   /** Moves to the corner where it hides the fewest boxes, which are seen through it; to be called when the picture changes, and not while it is moved about. */
   settle(view: Viewport, frame: Extent, hidden: (x: number, y: number, width: number, height: number) => number): void {
-    const [width, height] = [WIDTH / view.scale, HEIGHT / view.scale];
+    this.#limitTo(frame);
+    const [width, height] = [WIDTH / view.scale, this.#most / view.scale];
     const [left, top] = [view.x, view.y];
     const [right, bottom] = [left + frame.width / view.scale - width, top + frame.height / view.scale - height];
     const corners = [["bottom", "right", right, bottom], ["bottom", "left", left, bottom], ["top", "right", right, top], ["top", "left", left, top]] as const;
@@ -43,13 +49,20 @@ export class SmallMap {
     this.element.className = `irs-map ${row} ${side}${least ? " over" : ""}`;
   }
 
+  /** As high as the window has place for. */
+  #limitTo(frame: Extent): void {
+    const most = Math.min(HEIGHT, frame.height * SHARE);
+    if (most === this.#most) return;
+    this.#most = most;
+    this.#fresh = false;
+  }
+
   draw(view: Viewport, frame: Extent, what: Painted): void {
     const { layout } = what;
     const seen = windowOf(view, frame);
-    const all = seen.x <= 12 && seen.y <= 12 && seen.x + seen.width >= layout.width - 12 && seen.y + seen.height >= layout.height - 12;
-    this.element.hidden = all || frame.width < 300;
+    this.element.hidden = showsAll(view, layout, frame) || frame.width < 300 || frame.height < LOWEST;
     if (this.element.hidden) return;
-    this.#scale = Math.min(WIDTH / layout.width, HEIGHT / layout.height);
+    this.#scale = Math.min(WIDTH / layout.width, this.#most / layout.height);
     const [width, height] = [Math.max(10, layout.width * this.#scale), layout.height * this.#scale];
     if (!this.#fresh) {
       this.#canvas.style.width = `${width}px`;

@@ -44,7 +44,7 @@ export class Picture {
   constructor(private readonly context: Context) {
     this.#states = new BoxStates(context);
     this.#crossings = crossingsOf(context.records.hierarchy, context.view.graph.edges);
-    this.#world.append(this.#frames, this.#lines, this.#faces, this.#own);
+    this.#world.append(this.#frames, this.#lines, this.#own, this.#faces); // what goes along edges passes behind the words of boxes
     this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.#world);
   }
 

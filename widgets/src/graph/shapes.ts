@@ -5,8 +5,8 @@ import type { DrawnEdge, Layout } from "../lib/layout/layout";
 import type { Size } from "../lib/layout/layered";
 import type { Box } from "../lib/model/schema";
 
-const LABEL_CHAR = 6.7;
-const DETAIL_CHAR = 5.6;
+const LABEL_CHAR = 7.9;
+const DETAIL_CHAR = 6.3;
 const MOST_LABEL = 32;
 const MOST_DETAIL = 38;
 const OP_HEIGHT = 26;
@@ -16,7 +16,7 @@ export function sizeOf(box: Box, isCluster: boolean, copies: number): Size {
   const label = Math.min(box.label.length, MOST_LABEL) * LABEL_CHAR;
   const detail = Math.min(box.detail.length, MOST_DETAIL) * DETAIL_CHAR;
   const left = isCluster ? 18 : 0;
-  const extras = (copies > 1 ? 16 + 7 * String(copies).length : 0) + (box.writes ? 14 : 0);
+  const extras = (copies > 1 ? 18 + 8 * String(copies).length : 0) + (box.writes ? 14 : 0);
   return { width: Math.max(56, Math.ceil(left + Math.max(label + extras, detail) + 22)), height: box.detail ? TALL_HEIGHT : OP_HEIGHT };
 }
 
@@ -67,10 +67,10 @@ export function place(element: SVGGElement, layout: Layout, index: number): void
 function words(box: Box, w: number, height: number, look: Look): (SVGElement | string)[] {
   const left = look.cluster ? 26 : box.kind === "op" ? 12 : w / 2;
   const anchor = look.cluster || box.kind === "op" ? "start" : "middle";
-  const middle = look.open ? 17 : box.detail ? 16 : height / 2 + 4;
+  const middle = look.open ? 17 : box.detail ? 17 : height / 2 + 4.5;
   const made: (SVGElement | string)[] = [s("text", { class: "irs-label", x: left, y: middle, "text-anchor": anchor }, shortened(box.label, MOST_LABEL))];
   if (box.detail && !look.open) {
-    made.push(" ", s("text", { class: "irs-detail", x: left, y: 31, "text-anchor": anchor }, shortened(box.detail, MOST_DETAIL)));
+    made.push(" ", s("text", { class: "irs-detail", x: left, y: 33, "text-anchor": anchor }, shortened(box.detail, MOST_DETAIL)));
   }
   if (look.cluster) {
     const sign = look.open ? "M-4 0H4" : "M-4 0H4M0 -4V4";
@@ -79,9 +79,9 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
   }
   if (look.copies > 1) {
     const text = `×${look.copies}`;
-    const wide = 9 + 6.4 * text.length;
+    const wide = 10 + 7 * text.length;
     made.push(s("g", { class: "irs-badge", transform: `translate(${w - wide - 4} 4)` },
-      s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 11.5, "text-anchor": "middle" }, text),
+      s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, text),
       s("title", {}, `${look.copies} equal parts; click to select them all`)));
   }
   if (box.writes) {

@@ -9,6 +9,7 @@ import { chips, labelled, note, problem, sentence } from "./words";
 
 const MOST_LISTED = 20;
 const NAMES: Record<string, string> = { rows: "row by row", columns: "column by column", channels_last: "channels last" };
+const SAID: Record<string, string> = { gap: "with gaps", broadcast: "one index: any stride would do", expanded: "each index is the same elements" };
 const FLAGS: Record<string, string> = { contiguous: "#54a24b", gap: "#f58518", broadcast: "#9aa4b2", expanded: "#b279a2" };
 
 export function layoutTab(context: Context, record: number): HTMLElement {
@@ -27,7 +28,7 @@ function told(context: Context, found: LayoutView, buffer: BufferView | null): N
   const lead = sentence(context, `${kind}${found.decided ? "" : ", as far as is known"}: ${found.because}`);
   if (found.kind === "copy" && context.copies.list.some((copy) => copy.value === found.id)) lead.classList.add("irs-copy-note");
   const axes = found.axes.map(({ axis, extent, stride, flag }) => {
-    const element = h("div", { class: "irs-axis", title: flag }, h("strong", {}, `axis ${axis}: ${extent}`), `stride ${stride} · ${flag}`);
+    const element = h("div", { class: "irs-axis", title: flag }, h("strong", {}, `axis ${axis}: ${extent}`), `stride ${stride} · ${SAID[flag] ?? flag}`);
     element.style.setProperty("--c", FLAGS[flag] ?? "var(--irs-line)");
     return element;
   });

@@ -7,7 +7,8 @@ import { percent } from "../lib/model/heat";
 import type { ProfileView, TimedWay } from "../lib/model/schema";
 import { inOrder, pickable } from "./items";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 300, 58, 268, 12];
+/** As wide and low as a table below the panes, so that letters keep their size there. */
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 200, 58, 168, 12];
 const DRAG = 4;
 
 export function roofline(context: Context, { bandwidth, peak }: ProfileView, way: TimedWay, said: HTMLElement): SVGElement | null {
@@ -22,6 +23,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
   const y = (gflops: number) => BOTTOM - (BOTTOM - TOP) * Math.max(0, Math.min(1, (Math.log10(gflops) - y0) / (y1 - y0)));
   const left = Math.max(10 ** x0, 10 ** y0 / bandwidth);
   const roof = s("path", { class: "irs-roof", d: `M${x(left)} ${y(left * bandwidth)}L${x(ridge)} ${y(peak)}H${WIDTH - 10}` });
+  const slope = (Math.atan2(y(peak) - y(left * bandwidth), x(ridge) - x(left)) * 180) / Math.PI; // its name goes along the line
   const dots = marks.map((mark) => s("circle", { class: "irs-mark", cx: x(mark.intensity).toFixed(1), cy: y(mark.gflops).toFixed(1), r: (3.5 + 10 * Math.sqrt(mark.share)).toFixed(1) }));
   const brush = s("rect", { class: "irs-brush", visibility: "hidden" });
   const picture = s("svg", { class: "irs-roofline", viewBox: `0 0 ${WIDTH} ${HEIGHT}` },
@@ -30,7 +32,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
     s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, "operations a byte"),
     s("text", { x: 12, y: (TOP + BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TOP + BOTTOM) / 2})` }, "GFLOP/s"),
     s("text", { x: WIDTH - 12, y: y(peak) - 5, "text-anchor": "end" }, `arithmetic ${peak.toFixed(0)} GFLOP/s`),
-    s("text", { x: x(left) + 12, y: y(left * bandwidth) - 14 }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, brush);
+    s("text", { x: 12, y: -6, transform: `translate(${x(left)} ${y(left * bandwidth)}) rotate(${slope})` }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, brush);
   const items = marks.map((mark, k) => {
     const allowed = Math.min(peak, mark.intensity * bandwidth);
     return {

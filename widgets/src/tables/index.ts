@@ -1,4 +1,5 @@
-// The dock below: remarks, equivalence classes and times, one at a time.
+// The dock below: remarks, equivalence classes and times, one at a time. In a notebook it is closed until somebody asks: text and
+// graph need the place more; a page has place for all.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
@@ -16,8 +17,8 @@ interface Page {
   make(): HTMLElement;
 }
 
-export function dock(context: Context): HTMLElement {
-  const { view } = context;
+export function dock(context: Context, roomy = false): HTMLElement {
+  const { view, kept } = context;
   const pages: Page[] = [
     { name: "Remarks", count: (view.remarks.total ?? view.remarks.rows.length).toLocaleString("en"), make: () => remarkTable(context) },
     { name: "Classes", count: view.classes.length.toLocaleString("en"), make: () => classesPane(context) },
@@ -36,12 +37,14 @@ export function dock(context: Context): HTMLElement {
     label: "tables", look: "irs-tabs", names: pages.map(({ name }) => name), panel, closes: true,
     say: (name) => [name, ...(page.get(name)!.count ? [h("span", { class: "irs-count" }, page.get(name)!.count)] : [])],
     onChoose: (name) => {
+      kept.table = name;
       panel.hidden = name === "";
       if (!name) return;
       if (!made.has(name)) made.set(name, page.get(name)!.make());
       panel.replaceChildren(made.get(name)!);
     },
   });
-  list.choose(view.opens && page.has(view.opens) ? view.opens : timing ? "Timing" : "Remarks");
+  const first = kept.table ?? view.opens ?? (timing ? "Timing" : roomy ? "Remarks" : "");
+  list.choose(page.has(first) ? first : "");
   return h("section", { class: "irs-pane irs-dock", "aria-label": "tables" }, h("div", { class: "irs-dock-bar" }, list.element), panel);
 }

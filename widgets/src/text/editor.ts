@@ -44,13 +44,16 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
     } catch (error) {
       if (text === draft.text) draft.trouble = { message: error instanceof Error ? error.message : String(error), hint: "what you wrote is kept here", line: 0, column: 0 };
     }
-    if (mine !== asked || signal.aborted) return;
+    if (mine === asked) draft.tell();
+  };
+  draft.tell = () => {
+    if (signal.aborted) return;
     draw();
     tell();
   };
   const wait = () => {
     clearTimeout(resting);
-    resting = setTimeout(() => void ask(), RESTING_MS + RESTING_PER_LETTER * draft.text.length);
+    resting = setTimeout(() => void (draft.taken || ask()), RESTING_MS + RESTING_PER_LETTER * draft.text.length);
   };
   const written = () => {
     draft.write(area.value, area.selectionStart, area.selectionEnd);
@@ -105,7 +108,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
     clearTimeout(resting);
   });
   if (!draft.taken) wait(); // written while another program took its place
-  const element = h("div", { class: "irs-editor" }, h("div", { class: "irs-editor-sheet" }, lines, area), said);
+  const element = h("div", { class: "irs-editor" }, said, h("div", { class: "irs-editor-sheet" }, lines, area));
   queueMicrotask(() => {
     if (signal.aborted) return;
     show();
@@ -142,7 +145,7 @@ function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft)
 function told({ trouble }: Draft, go: () => void): (Node | string)[] {
   if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow what you write · Esc leaves, Ctrl+Z undoes")];
   const what = trouble.line ? h("button", { title: "go there", onclick: go }, trouble.message) : h("span", {}, trouble.message);
-  return [what, trouble.hint ? h("span", { class: "irs-quiet" }, ` ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last program that was right")];
+  return [what, trouble.hint ? h("span", { class: "irs-quiet" }, `; ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last program that was right")];
 }
 
 function goTo(area: HTMLTextAreaElement, { trouble }: Draft): void {

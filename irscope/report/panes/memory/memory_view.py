@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.analysis.memory import stacked
-from irscope.ir import Node, has_kernel
+from irscope.ir import Location, Node, has_kernel
 from irscope.ops.registry import category_of
 from irscope.report.view_models import MemoryBar, MemorySection, MemoryView
 from irscope.report.words import byte_count, plural
@@ -46,7 +46,7 @@ def memory_view(plan: MemoryPlan, known: Container[int] | None = None) -> Memory
 def _caption(plan: MemoryPlan, left_out: int) -> str:
     node = plan.peak_node
     when = node.op if node is not None else "the end"
-    line = f", {node.location}" if node is not None and node.location is not None else ""
+    line = f", {_place(node.location)}" if node is not None and node.location is not None else ""
     caption = (
         f"The plan peaks at {byte_count(plan.peak)}, {f'{byte_count(plan.gap)} more than' if plan.gap else 'no more than'} the program "
         f"needs at its widest moment: {when}{line}, with {plural(len(plan.at_peak), 'value')} alive."
@@ -55,6 +55,12 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
     caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
     caption += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
     return caption + (f" Not counted: {plural(len(plan.unknown), 'value')} of unknown size." if plan.unknown else "")
+
+
+def _place(location: Location) -> str:
+    """File and line, without the folders."""
+    *folders, file = location.file.split("/")
+    return f"{'…/' if folders else ''}{file}:{location.line}"
 
 
 def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar:

@@ -60,5 +60,6 @@ def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
     for step in RELATIONS[RANK[dedup.relation] + 1 : RANK["layout"]]:
         members = next(members for members in dedup.members(step) if cls.representative in members)
         if len(members) > len(cls):
-            return f"{sentence}; from step {step!r} on it is one of {len(members)}, which may share a kernel and gives up {GIVES_UP[step]}"
+            many = f"one of {len(members)} that may share a kernel"
+            return f"{sentence}. From step {step!r} on it is {many}; sharing it gives up {GIVES_UP[step]}"
     return sentence

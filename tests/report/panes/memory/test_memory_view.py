@@ -53,3 +53,12 @@ def test_an_empty_plan_and_one_of_unknown_sizes_show_themselves() -> None:
     unknown = irs.memory_plan(irs.parse("graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  return (%a)"))
     assert "Not counted: 1 value of unknown size" in memory_view(unknown)["caption"]
     assert "<img" in _memory_plan(unknown)
+
+
+def test_the_caption_names_the_line_of_the_peak_without_the_folders_of_this_machine() -> None:
+    text = """graph(%x : Float(256)):
+  %a : Float(256) = aten::exp(%x) # /home/somebody/models/net.py:12:3
+  %b : Float(256) = aten::neg(%a) # /home/somebody/models/net.py:13:3
+  return (%a, %b)"""
+    caption = memory_view(irs.memory_plan(irs.parse(text)))["caption"]
+    assert "…/net.py:1" in caption and "somebody" not in caption

@@ -138,7 +138,7 @@ def test_a_group_alone_in_its_class_is_told_where_it_meets_others() -> None:
 
     f = irs.fuse(irs.parse(HAND))
     same = Inspection(Exploration.of(f)).detail(f.groups[0].id)["same"]
-    assert "no other group" in same and "from step 'constants' on it is one of 2" in same
+    assert "no other group" in same and "From step 'constants' on it is one of 2" in same
 
 
 def test_copies_are_told_of_as_if_each_had_been_looked_at() -> None:

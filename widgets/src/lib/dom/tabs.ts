@@ -19,7 +19,7 @@ export interface TabOptions<Name extends string> {
 
 export interface TabList<Name extends string> {
   element: HTMLElement;
-  choose(name: Name): void;
+  choose(name: Name | ""): void;
 }
 
 export function tabs<Name extends string>(options: TabOptions<Name>): TabList<Name> {

@@ -46,7 +46,7 @@ const SWEEPS = 4;
 const ALIGNMENTS = 6;
 const BEND_WIDTH = 6;
 export const GAP_X = 18;
-export const GAP_Y = 28;
+export const GAP_Y = 24;
 export const GAP_COLUMN = 40;
 /** Drawings that are less tall stay in one column. */
 const LEAST_CUT = 560;

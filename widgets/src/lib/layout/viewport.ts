@@ -15,10 +15,12 @@ export interface Extent {
 
 export const MIN_SCALE = 0.01;
 export const MAX_SCALE = 3;
-/** Below this scale text is small: a first look shows a part of the picture rather than that. */
-export const READABLE = 0.7;
+/** Below this scale letters have less than 10 pixels: a first look shows a part of the picture rather than that. */
+export const READABLE = 0.8;
 /** From this scale on, the first look shows the whole rather than larger letters. */
-const FITTED = 0.6;
+export const FITTED = 0.7;
+/** The empty border of a picture. */
+const EDGE = 12;
 /** Below this scale text cannot be read. */
 export const LEGIBLE = 0.5;
 
@@ -36,6 +38,12 @@ export function zoomAt(view: Viewport, factor: number, px: number, py: number): 
 export function fit(picture: Extent, frame: Extent): Viewport {
   const scale = Math.min(frame.width / (picture.width + 24), frame.height / (picture.height + 24), 1);
   return { scale, x: (picture.width - frame.width / scale) / 2, y: (picture.height - frame.height / scale) / 2 };
+}
+
+/** Whether nothing of the picture is outside the window. */
+export function showsAll(view: Viewport, picture: Extent, frame: Extent): boolean {
+  const seen = windowOf(view, frame);
+  return seen.x <= EDGE && seen.y <= EDGE && seen.x + seen.width >= picture.width - EDGE && seen.y + seen.height >= picture.height - EDGE;
 }
 
 /** The whole picture where its text can be read that way; or else its upper part around x, where the program starts. */

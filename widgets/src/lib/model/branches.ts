@@ -53,6 +53,8 @@ export class Draft {
   trouble: EditTrouble | null = null;
   /** Whether the program is that of the text. */
   taken = true;
+  /** Shows what is wrong with the text, wherever it is written by now: the answer may come when another program has taken its place. */
+  tell: () => void = () => undefined;
   #before: Snapshot[] = [];
   #after: Snapshot[] = [];
   #last = 0;

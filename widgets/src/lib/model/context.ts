@@ -23,6 +23,8 @@ export interface Arranged {
 
 export interface Kept {
   graph?: Arranged;
+  /** The table that is open; "" where all are closed. */
+  table?: string;
 }
 
 export interface Context {

@@ -30,8 +30,9 @@ _NAMES: Final[Mapping[str, Mapping[int, str]]] = {
 """What torch calls the numbers that stand for its objects, by the word of a schema."""
 
 
-_FATAL: Final = frozenset({"aten::_add_batch_dim", "aten::_remove_batch_dim", "aten::range"})
-"""Ops that look for a level of `torch.func` that is not there, or divide by a step that the element type makes 0 (torch 2.13)."""
+_FATAL: Final = frozenset({"aten::_add_batch_dim", "aten::_remove_batch_dim", "aten::range", "aten::_ncf_unsqueeze"})
+"""Ops that look for a level of `torch.func` that is not there, that divide by a step that the element type makes 0, or that make
+as many axes as a program says (torch 2.13)."""
 
 
 class _NotStatic(Exception):

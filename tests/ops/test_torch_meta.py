@@ -58,7 +58,7 @@ def test_no_memory_is_filled(device: str) -> None:
     [
         "resize(%x, %sizes, %odd)", "resize(%x, %sizes, %n)", "resize_as(%x, %x, %odd)", "special_softmax(%x, %yes, %odd)",
         "randint_like(%x, %n, %odd, %none, %none, %none, %none)", "randint_like(%x, %n, %none, %odd, %none, %none, %none)",
-        "hann_window(%n, %odd, %none, %none, %none)", "_remove_batch_dim(%x, %n, %n, %n)",
+        "hann_window(%n, %odd, %none, %none, %none)", "_remove_batch_dim(%x, %n, %n, %n)", "_ncf_unsqueeze(%x, %many)",
         "range(%zero, %n, %tiny, %one, %none, %none, %none)", "_nnpack_spatial_convolution(%x, %x, %x, %sizes, %sizes)",
     ],
 )  # fmt: skip

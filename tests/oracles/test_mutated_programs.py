@@ -1,8 +1,9 @@
 """Damaged programs: each is refused by an error of irscope's own, or everything that irscope does with a program works on it.
 
-`tests/oracles/mutations.py` damages, `tests/oracles/everything.py` tries. A slice runs in the suite; the whole:
+`tests/oracles/mutations.py` damages, `tests/oracles/schema_programs.py` calls any op with anything, `tests/oracles/everything.py`
+tries. A slice runs in the suite; the whole:
 
-    .venv/bin/python -m pytest tests/oracles/test_mutated_programs.py -m long -q     # 20,000 programs, ten minutes on one core
+    .venv/bin/python -m pytest tests/oracles/test_mutated_programs.py -m long -q     # 20,000 programs of each, twenty minutes on one core
 
 What these runs found, cut down to what fails, is kept in `tests/oracles/test_damage_found.py`.
 """
@@ -22,6 +23,7 @@ import pytest
 from tests.oracles.counts import Counts
 from tests.oracles.everything import trouble
 from tests.oracles.mutations import mutated
+from tests.oracles.schema_programs import schema_program
 
 SLICE, LONG, CHUNK = 120, 20_000, 500
 MOST_SECONDS = 5.0
@@ -76,18 +78,22 @@ def _told(text: str, *, compiled: bool) -> str:
         return str(late)
 
 
-def _survey(first: int, count: int) -> Counts:
-    found = Counts("damaged programs")
+PROGRAMS = {"damaged programs": mutated, "programs of one op": schema_program}
+
+
+def _survey(name: str, first: int, count: int) -> Counts:
+    found = Counts(name)
     for seed in range(first, first + count):
-        told = _told(mutated(seed), compiled=seed % 10 == 0)
+        told = _told(PROGRAMS[name](seed), compiled=seed % 10 == 0)
         way = "passed" if not told else "hang" if told.startswith(_LATE) else "foreign"
         found.add(way, told, f"seed {seed}")
     return found
 
 
 @pytest.mark.usefixtures("less_memory")
-def test_damaged_programs(tell: Callable[[Counts], None]) -> None:
-    found = _survey(0, SLICE)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_damaged_programs(name: str, tell: Callable[[Counts], None]) -> None:
+    found = _survey(name, 0, SLICE)
     tell(found)
     found.assert_sound()
 
@@ -95,8 +101,9 @@ def test_damaged_programs(tell: Callable[[Counts], None]) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("less_memory")
 @pytest.mark.parametrize("first", range(SLICE, LONG, CHUNK))
-def test_many_damaged_programs(first: int, tell: Callable[[Counts], None]) -> None:
-    found = _survey(first, CHUNK)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_many_damaged_programs(name: str, first: int, tell: Callable[[Counts], None]) -> None:
+    found = _survey(name, first, CHUNK)
     tell(found)
     found.assert_sound()
 

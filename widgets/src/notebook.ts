@@ -255,7 +255,7 @@ function tell(hub: Model): void {
   }
 }
 
-const GONE = "Python does not answer: the kernel that made this view was restarted or ended. Run the cell again to wake it.";
+const GONE = "Python does not answer: the kernel that made this view was restarted or ended. Run the cell again to reconnect.";
 
 /** Questions get names, since answers may come late or never, and go to every view of the model. */
 function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKernel: AskKernel; supply: Supply; branching: Branching } {

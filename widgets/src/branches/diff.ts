@@ -18,8 +18,8 @@ export function diffTable({ selection, records }: Context, diff: BranchDiff, clo
   });
   return h("div", {},
     h("div", { class: "irs-branch-bar" }, h("span", {}, counts), h("span", { class: "irs-quiet" }, `matched by ${diff.matched_by}`), h("span", { class: "irs-spring" }),
-      here.length ? h("button", { class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed`) : null,
+      here.length ? h("button", { class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed nodes`) : null,
       h("button", { class: "irs-switch", onclick: close }, "close")),
-    diff.lines.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows)) : h("p", { class: "irs-quiet" }, "they are the same"),
-    diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) has all`) : null);
+    diff.lines.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows)) : h("p", { class: "irs-quiet" }, "no differences"),
+    diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) lists all`) : null);
 }

@@ -90,7 +90,7 @@ function entries(context: Context, about: readonly number[]): { title: string; e
     now?.distinct ? { says: "inputs that may share memory", change: { distinct: false } } : { says: "inputs that share no memory", change: { distinct: true } },
     ...(now?.inputs ?? []).slice(0, 4).map((name) => ({ says: `%${name} with its channels last`, change: { channels_last: [name] } })),
   ];
-  return [{ title: about.length ? "what if, of this" : "", entries: made }, { title: "what if, of the program", entries: whole }].filter((part) => part.entries.length);
+  return [{ title: about.length ? "what if, for this" : "", entries: made }, { title: "what if, for the program", entries: whole }].filter((part) => part.entries.length);
 }
 
 function show(root: HTMLElement, context: Context, about: readonly number[], x: number, y: number): () => void {
@@ -112,7 +112,7 @@ function show(root: HTMLElement, context: Context, about: readonly number[], x: 
     void askWhatIf(context, from === undefined ? change : { step: from, ...change });
   } }, says);
   const parts = entries(context, about).map(({ title, entries: several }) => h("div", { role: "group", "aria-label": title }, h("div", { class: "irs-quiet", "aria-hidden": "true" }, title), ...several.map(item)));
-  const menu = h("div", { class: "irs-menu", role: "menu", "aria-label": "what if" }, from === undefined ? null : h("div", { class: "irs-quiet" }, `what was merged up to step ${from} stays`), ...parts);
+  const menu = h("div", { class: "irs-menu", role: "menu", "aria-label": "what if" }, from === undefined ? null : h("div", { class: "irs-quiet" }, `merges up to step ${from} are kept`), ...parts);
   root.append(menu);
   const place = root.getBoundingClientRect();
   const size = menu.getBoundingClientRect();

@@ -56,7 +56,7 @@ export interface Host {
 /** Draws an explorer into an element; gives the function that takes it away again. */
 export function mount(element: HTMLElement, view: ExplorerView, host: Host = {}): () => void {
   if (view.version !== READS) {
-    element.append(h("p", { role: "alert" }, `this view has version ${view.version}, and the front end reads version ${READS}: reload the page, or install one version of irscope`));
+    element.append(h("p", { role: "alert" }, `this view has version ${view.version}, but the front end reads version ${READS}: reload the page, or install matching versions of irscope`));
     return () => element.replaceChildren();
   }
   const firstText = view.text;
@@ -223,7 +223,7 @@ function stepOffer(context: Context): HTMLElement {
     button.textContent = "asking Python for the steps…";
     context.supply?.part("timeline").then((part) => !context.signal.aborted && context.remount(part), (error: unknown) => {
       button.disabled = false;
-      button.textContent = `the steps did not come: ${String(error)}`;
+      button.textContent = `the steps could not be loaded: ${String(error)}`;
     });
   } }, "show what the passes did, step by step");
   return h("div", { class: "irs-step-offer" }, button);
@@ -232,7 +232,7 @@ function stepOffer(context: Context): HTMLElement {
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
     text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context, true), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context),
-    timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
+    timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass changed this program")),
   };
   root.append(makers[name]());
   return () => undefined;

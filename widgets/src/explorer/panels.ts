@@ -24,7 +24,7 @@ export class Panels {
     for (const name of NAMES) {
       const bar = this.#find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-dock-bar");
       if (!bar || bar.querySelector(".irs-whole")) continue;
-      const title = `let the ${name} fill the explorer, or give the others their place again`;
+      const title = `maximise the ${name}, or restore the layout`;
       bar.append(h("button", { class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.#fill(name) }, "⤢"));
     }
     this.#show();

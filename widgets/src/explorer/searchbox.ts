@@ -49,7 +49,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   };
   const look = () => {
     const asked = input.value;
-    if (!context.supply || !asked.trim()) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words; a notebook with a kernel answers questions" : "");
+    if (!context.supply || !asked.trim()) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words only; a notebook with a kernel answers questions" : "");
     if (waiting) return;
     waiting = true;
     const answered = () => {

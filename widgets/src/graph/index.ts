@@ -126,7 +126,7 @@ export class GraphPane {
     }
     if (signal.aborted) return;
     this.#openOnly(hierarchy.boxes.flatMap((box, i) => (hierarchy.children[i].length ? [box.id] : [])));
-    this.#said.textContent = left.length ? `${hierarchy.boxes.length.toLocaleString("en")} boxes: ${left.length.toLocaleString("en")} of them stay closed, for all cannot be seen at once` : "";
+    this.#said.textContent = left.length ? `${hierarchy.boxes.length.toLocaleString("en")} boxes: ${left.length.toLocaleString("en")} of them stay closed: too many to show at once` : "";
   }
 
   /** How the graph is at the moment, for the program that may take its place. */

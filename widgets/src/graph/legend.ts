@@ -58,7 +58,7 @@ function degrees({ view, records, heat }: Context, measure: Measure): Entry[] {
   const word = (step: number) => {
     if (measure === "roof") return step ? `below ${Math.round(100 * (1 - from(step)))} % of the roof` : "at the roof";
     const part = `${Math.round(100 * from(step))} %`;
-    return step ? part : measure === "time" ? "0 % of the time" : measure === "bytes" ? "0 % of the most bytes" : "0 % of the most alive";
+    return step ? part : measure === "time" ? "0 % of the time" : measure === "bytes" ? "0 % of the maximum bytes" : "0 % of the maximum alive";
   };
   return HEAT_COLOURS.map((colour, step) => ({ word: word(step), colour, ids: nodes.filter((id) => id && heat.step(id, measure) === step) }));
 }

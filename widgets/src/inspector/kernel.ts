@@ -76,15 +76,15 @@ export class KernelTab {
     if (!text.facts.length) return [];
     const rows = text.facts.map(([label, value]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, value)));
     const room = this.#panel()?.clientHeight ?? 0;
-    const summary = h("summary", { onclick: () => (this.#unfolded = !details.open) }, "all that was counted");
+    const summary = h("summary", { onclick: () => (this.#unfolded = !details.open) }, "all counts");
     const details = h("details", { open: this.#unfolded ?? room > ROOM }, summary, h("table", {}, h("tbody", {}, ...rows)));
-    return [h("p", { class: "irs-sentence", title: "counted in the machine code, at reference figures; not measured" }, text.because), details];
+    return [h("p", { class: "irs-sentence", title: "counted in the machine code, with reference figures; not measured" }, text.because), details];
   }
 
   /** Of a page without Python. */
   #absent(own: boolean): void {
     this.#facts.replaceChildren();
-    if (!own) this.#code.replaceChildren(note("This page holds the assembly of the kernels that most groups run, and no more; a notebook makes the rest."));
+    if (!own) this.#code.replaceChildren(note("This page includes assembly only for the kernels that most groups run; a notebook generates the rest."));
   }
 
   #problem(message: string, own: boolean): void {
@@ -107,7 +107,7 @@ export class KernelTab {
       made.push(this.#line(lines[k], k, nodeOf(k), hot.has(k) && !only));
     }
     const hotSwitch = hot.size ? h("button", {
-      class: "irs-switch", "aria-pressed": String(only), title: "the lines that run for every point",
+      class: "irs-switch", "aria-pressed": String(only), title: "show only the lines that run for every point",
       onclick: () => {
         this.#onlyHot = !this.#onlyHot;
         this.#lines(text, kernel, undefined);

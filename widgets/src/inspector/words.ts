@@ -25,7 +25,7 @@ function linked(context: Context, text: string, coloured = false): (Node | strin
     const record = kind === "value" ? records.names.get(piece.slice(1)) : undefined;
     if (record === undefined) return coloured && kind !== "plain" ? h("span", { class: `irs-t-${kind}` }, piece) : piece;
     return h("button", {
-      class: "irs-name", title: `select ${piece}; Shift asks about the pair`,
+      class: "irs-name", title: `select ${piece}; with Shift, ask about the pair`,
       onclick: (event: MouseEvent) => selection.pick(record, event.shiftKey),
     }, piece);
   });

@@ -26,7 +26,7 @@ export function slowest(context: Context, way: TimedWay, said: HTMLElement): HTM
   const list = h("div", { class: "irs-rows-list" }, ...rows);
   const items = nodes.map((node, k) => ({
     ids: node.id ? [node.id] : [], element: rows[k],
-    told: `${node.label} = ${node.op}: ${milliseconds(node.ms)}, the middle half from ${milliseconds(node.low)} to ${milliseconds(node.high)}, ${percent(node.share)} of the time`,
+    told: `${node.label} = ${node.op}: ${milliseconds(node.ms)}, quartiles from ${milliseconds(node.low)} to ${milliseconds(node.high)}, ${percent(node.share)} of the time`,
   }));
   pickable(context, list, `the slowest nodes, ${way.label}`, items, inOrder(items.length), said);
   return h("div", { class: "irs-bars" }, h("div", { class: "irs-row irs-slow irs-slow-head", "aria-hidden": "true" }, ...heads), list);
@@ -56,7 +56,7 @@ function times(ratio: number): string {
 }
 
 export function helps(context: Context, profile: ProfileView, said: HTMLElement): HTMLElement {
-  if (!profile.helps.length) return h("p", { class: "irs-quiet" }, "nothing that is known would help");
+  if (!profile.helps.length) return h("p", { class: "irs-quiet" }, "no advice for this program");
   const rows = profile.helps.map((help, k) => h("div", { class: "irs-row irs-help" }, h("span", { class: "irs-cell number" }, String(k)), h("span", {}, help.text)));
   const list = h("div", { class: "irs-rows-list" }, ...rows);
   const items = profile.helps.map((help, k) => ({ ids: help.selects, element: rows[k], told: `p.try_(${k}) applies it and measures` }));

@@ -33,11 +33,11 @@ export function timePane(context: Context): HTMLElement {
     picture = name;
     show();
   } });
-  const ways = h("select", { "aria-label": "which way it ran", onchange: () => {
+  const ways = h("select", { "aria-label": "how it ran", onchange: () => {
     way = profile.ways.find(({ label }) => label === ways.value) ?? way;
     show();
   } }, ...[...profile.ways].reverse().map(({ label }) => h("option", { value: label }, label)));
-  const measures = h("select", { "aria-label": "what colours of lines mean", title: "what the colours of lines and boxes mean", onchange: () => context.heat.show(measures.value as Measure) },
+  const measures = h("select", { "aria-label": "what the colours of lines mean", title: "what the colours of lines and boxes mean", onchange: () => context.heat.show(measures.value as Measure) },
     ...MEASURES.map((measure) => h("option", { value: measure }, `lines: ${MEASURE_NAMES[measure]}`)));
   context.heat.subscribe(() => (measures.value = context.heat.measure));
   const head = h("div", { class: "irs-time-head" }, list.element, h("span", { class: "irs-spring" }), profile.ways.length > 1 ? ways : null, measures);
@@ -51,7 +51,7 @@ function drawn(context: Context, profile: ProfileView, way: TimedWay, picture: P
     case "Slowest": return slowest(context, way, said);
     case "Modules and lines": return icicle(context, way, said);
     case "One run": return way.spans.length ? oneRun(context, way, said) : none("no run was recorded");
-    case "Roofline": return roofline(context, profile, way, said) ?? none("no node has arithmetic that is counted, or the limits of the machine are not known");
+    case "Roofline": return roofline(context, profile, way, said) ?? none("no node has counted arithmetic, or the limits of the machine are unknown");
     case "Before and after": return beforeAfter(context, profile, said) ?? none("nothing was fused");
     case "What would help": return helps(context, profile, said);
   }

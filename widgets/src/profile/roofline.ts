@@ -36,7 +36,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
     const allowed = Math.min(peak, mark.intensity * bandwidth);
     return {
       ids: mark.id ? [mark.id] : [], element: dots[k],
-      told: `${mark.label}: ${mark.gflops.toPrecision(3)} GFLOP/s, ${percent(mark.gflops / allowed)} of what ${mark.intensity < ridge ? "memory" : "arithmetic"} allows at ${mark.intensity.toPrecision(2)} operations a byte; ${percent(mark.share)} of the time`,
+      told: `${mark.label}: ${mark.gflops.toPrecision(3)} GFLOP/s, ${percent(mark.gflops / allowed)} of the ${mark.intensity < ridge ? "memory" : "arithmetic"} bound at ${mark.intensity.toPrecision(2)} operations per byte; ${percent(mark.share)} of the time`,
     };
   });
   pickable(context, picture, `roofline, ${way.label}`, items, inOrder(items.length), said);

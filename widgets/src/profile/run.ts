@@ -90,8 +90,8 @@ function curve(memory: readonly number[][], end: number, most: number): SVGEleme
     path += `L${x.toFixed(2)} ${y(last).toFixed(1)}V${y(alive).toFixed(1)}`;
     last = alive;
   }
-  return s("svg", { class: "irs-run-curve", viewBox: `0 0 1000 ${CURVE}`, preserveAspectRatio: "none", role: "img", "aria-label": `memory alive, at most ${bytes(most)}` },
-    s("title", {}, `memory alive, at most ${bytes(most)}`), s("path", { d: `${path}L1000 ${y(last).toFixed(1)}V${CURVE}Z` }));
+  return s("svg", { class: "irs-run-curve", viewBox: `0 0 1000 ${CURVE}`, preserveAspectRatio: "none", role: "img", "aria-label": `live memory, at most ${bytes(most)}` },
+    s("title", {}, `live memory, at most ${bytes(most)}`), s("path", { d: `${path}L1000 ${y(last).toFixed(1)}V${CURVE}Z` }));
 }
 
 function axis(end: number): HTMLElement {

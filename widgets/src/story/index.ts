@@ -46,8 +46,8 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
       button("add this view", "add this view to the story", () => compose("", (text) => telling.change!({ kind: "add", text, ...seen(context, panes, graph) }))),
       ...(at < 0 ? [] : [
         button("edit", "edit the text of this step", () => compose(steps[at].text, (text) => telling.change!({ kind: "edit", number: at, text }))),
-        button("↑", "move this step one back", () => telling.change!({ kind: "move", number: at, to: at - 1 }), at > 0),
-        button("↓", "move this step one on", () => telling.change!({ kind: "move", number: at, to: at + 1 }), at < steps.length - 1),
+        button("↑", "move this step back", () => telling.change!({ kind: "move", number: at, to: at - 1 }), at > 0),
+        button("↓", "move this step forward", () => telling.change!({ kind: "move", number: at, to: at + 1 }), at < steps.length - 1),
         button("×", "remove this step", () => telling.change!({ kind: "remove", number: at })),
       ]),
     ] : [];
@@ -59,7 +59,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
     );
     if (focused) element.focus(); // the button that had it is drawn anew, and the keys go on working
     if (edits) return;
-    said.replaceChildren(...(at >= 0 ? markdown(context, steps[at].text) : [h("p", { class: "irs-quiet" }, steps.length ? "n plays the first step" : "select something, open boxes, choose colours, and add the view")]),
+    said.replaceChildren(...(at >= 0 ? markdown(context, steps[at].text) : [h("p", { class: "irs-quiet" }, steps.length ? "press n to play the first step" : "select something, open boxes, choose colours, and add the view")]),
       ...story.problems.map((problem) => h("p", { class: "irs-problem" }, problem)));
   };
   /** A field for a sentence in the place of the text. */
@@ -81,7 +81,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
         end(true);
       }
     });
-    said.replaceChildren(h("div", { class: "irs-story-compose" }, field, button("keep", "keep the text (Enter)", () => end(true)), button("cancel", "leave it (Escape)", () => end(false))));
+    said.replaceChildren(h("div", { class: "irs-story-compose" }, field, button("keep", "keep the text (Enter)", () => end(true)), button("cancel", "discard it (Escape)", () => end(false))));
     field.focus();
   };
   telling.onStory?.((changed) => {

@@ -7,7 +7,7 @@ import type { Measured, TimingView } from "../lib/model/schema";
 /** As long as nobody measured: what it takes, and the button. */
 export function timingOffer(context: Context): HTMLElement {
   const element = h("div", { class: "irs-timing irs-offer" });
-  const said = h("p", { class: "irs-quiet" }, "Compiles the program and runs it in turns, op by op and fused, with the arguments that it was given: some seconds, in which Python does nothing else.");
+  const said = h("p", { class: "irs-quiet" }, "Compiles the program and runs it op by op and fused, alternately, on the given arguments. Takes some seconds, during which Python is busy.");
   const button = h("button", { class: "irs-switch", onclick: () => {
     button.disabled = true;
     button.textContent = "measuring…";
@@ -45,7 +45,7 @@ export function timingChart(timing: TimingView): HTMLElement {
 /** A bar to the median with a whisker over the middle half. */
 export function barElement(bar: Pick<Measured, "label" | "median" | "low" | "high">, longest: number): SVGSVGElement {
   const part = (time: number) => `${(100 * time) / longest}%`;
-  const words = `${bar.label}: median ${milliseconds(bar.median)}, the middle half from ${milliseconds(bar.low)} to ${milliseconds(bar.high)}`;
+  const words = `${bar.label}: median ${milliseconds(bar.median)}, quartiles from ${milliseconds(bar.low)} to ${milliseconds(bar.high)}`;
   return s("svg", { class: "irs-time-bar", width: "100%", height: 18, role: "img", "aria-label": words }, s("title", {}, words),
     s("rect", { y: 2, width: part(bar.median), height: 14, rx: 2 }),
     s("line", { x1: part(Math.min(bar.low, longest)), x2: part(Math.min(bar.high, longest)), y1: 9, y2: 9 }),

@@ -17,7 +17,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
   const said = h("div", { class: "irs-editor-said", role: "status", "aria-live": "polite", id: `irs-said-${Math.random().toString(36).slice(2)}` });
   const area = h("textarea", {
     class: "irs-editor-area", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off",
-    "aria-label": "IR text of the program as it was written", "aria-describedby": said.id,
+    "aria-label": "IR text of the program as written", "aria-describedby": said.id,
   });
   let resting: ReturnType<typeof setTimeout> | undefined;
   let asked = 0;
@@ -42,7 +42,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
       if (text !== draft.text) return;
       Object.assign(draft, { trouble, taken: true });
     } catch (error) {
-      if (text === draft.text) draft.trouble = { message: error instanceof Error ? error.message : String(error), hint: "what you wrote is kept here", line: 0, column: 0 };
+      if (text === draft.text) draft.trouble = { message: error instanceof Error ? error.message : String(error), hint: "your text is kept here", line: 0, column: 0 };
     }
     if (mine === asked) draft.tell();
   };
@@ -143,9 +143,9 @@ function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft)
 }
 
 function told({ trouble }: Draft, go: () => void): (Node | string)[] {
-  if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow what you write · Esc leaves, Ctrl+Z undoes")];
+  if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow your edits · Esc leaves, Ctrl+Z undoes")];
   const what = trouble.line ? h("button", { title: "go there", onclick: go }, trouble.message) : h("span", {}, trouble.message);
-  return [what, trouble.hint ? h("span", { class: "irs-quiet" }, `; ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last program that was right")];
+  return [what, trouble.hint ? h("span", { class: "irs-quiet" }, `; ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last valid program")];
 }
 
 function goTo(area: HTMLTextAreaElement, { trouble }: Draft): void {

@@ -102,11 +102,11 @@ function editing(context: Context, body: HTMLElement): HTMLElement {
   if (now.read_only) return h("span", { class: "irs-quiet", title: now.read_only, tabindex: "0" }, "read-only: too long");
   const { draft } = branching;
   const read = [...body.childNodes];
-  const button = h("button", { class: "irs-switch", "aria-pressed": "false", title: "all panes follow what you write" }, "edit");
+  const button = h("button", { class: "irs-switch", "aria-pressed": "false", title: "all panes follow your edits" }, "edit");
   const show = () => {
     button.setAttribute("aria-pressed", String(draft.open));
     button.textContent = !draft.open && draft.trouble ? "edit ●" : "edit";
-    if (!draft.open && draft.trouble) button.title = "go on: what you wrote is kept";
+    if (!draft.open && draft.trouble) button.title = "continue: your text is kept";
     body.replaceChildren(...(draft.open ? [editor(branching, signal, close)] : read));
   };
   const close = () => {

@@ -36,7 +36,7 @@ function fusionOf(records: Records, first: Detail, second: Detail): VerdictView 
   const alone = [[groupA, first], [groupB, second]] as const;
   const reasons = alone.filter(([group]) => !group).map(([, detail]) => `${records.longTitle(detail.id)} is ${detail.fusion}`);
   if (reasons.length) return { holds: false, because: [...new Set(reasons)].join("; "), witness: [a, b] };
-  return { holds: false, because: `${names} are in two fusion groups, of which neither reads what the other makes`, witness: [groupA, groupB] };
+  return { holds: false, because: `${names} are in two fusion groups, neither of which uses a result of the other`, witness: [groupA, groupB] };
 }
 
 /** Why a group does not hold a node or another group beside it; undefined where the page holds nothing about the two. */
@@ -61,6 +61,6 @@ function sameOf(records: Records, first: number, second: number): VerdictView | 
   const names = `the groups of ${records.longTitle(first)} and ${records.longTitle(second)}`;
   if (a.index === b.index) return { holds: true, because: `${names} are in one equivalence class`, witness: groups };
   const meets = view.coarser?.find((_, k) => a.coarser?.[k] === b.coarser?.[k]);
-  const why = meets ? `are the same only from step '${meets.step}' on, which gives up ${meets.gives_up}` : "are built differently: they meet at no step of the ladder";
+  const why = meets ? `are the same only from step '${meets.step}' on, which gives up ${meets.gives_up}` : "differ in structure: no step of the ladder merges them";
   return { holds: false, because: `${names} ${why}`, witness: groups };
 }

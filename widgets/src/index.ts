@@ -1,4 +1,4 @@
-// What the bundle offers: `render` for the notebook's widget, `mount` for anybody, and a page that carries its view as JSON
+// The entry points of the bundle: `render` for the notebook's widget, `mount` for any host; a page that carries its view as JSON
 // draws itself.
 
 import { mount, type Host } from "./explorer/index";

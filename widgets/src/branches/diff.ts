@@ -1,5 +1,5 @@
-// What is different between two branches: lines side by side, with signs and words beside the colours; what is new or changed can be
-// selected, and so is marked in text and graph.
+// The differences between two branches: lines side by side, with signs and words beside the colours. New and changed nodes can be
+// selected, which marks them in text and graph.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";

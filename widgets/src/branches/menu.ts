@@ -1,4 +1,4 @@
-// What if: a menu of what could be otherwise about what is under the pointer, or what is selected. Each entry makes a branch.
+// The what-if menu: changes to what is under the pointer, or to the selection. Each entry creates a branch.
 
 import { dataNumber, h } from "../lib/dom/dom";
 import type { Change } from "../lib/model/branches";
@@ -11,7 +11,7 @@ interface Entry {
 
 const NEAR = 4;
 
-/** Opens the menu with the right button, with the key for menus, or with `w`; gives what `w` does. */
+/** Opens the menu with the right button, the menu key or `w`; returns the action of `w`. */
 export function whatIfMenu(root: HTMLElement, context: Context): () => void {
   const { branching, signal } = context;
   if (!branching) return () => undefined;
@@ -49,7 +49,7 @@ function recordsUnder({ records, selection }: Context, event: MouseEvent): numbe
   return ids.length === 1 && ids[0] !== found ? [ids[0], found] : ids.includes(found) ? [...ids] : [found];
 }
 
-/** Both ends of the edge under the pointer: an edge is thin, so a little beside it counts. */
+/** Both ends of the edge under the pointer; an edge is thin, so points slightly beside it count. */
 function edgeUnder(target: Element, event: MouseEvent): number[] {
   const svg = target.closest("svg");
   for (const path of svg?.querySelectorAll<SVGPathElement>("path[data-from]") ?? []) {
@@ -64,7 +64,7 @@ function edgeUnder(target: Element, event: MouseEvent): number[] {
   return [];
 }
 
-/** What could be otherwise about records, and about the program. */
+/** The changes that can be tried on records, and on the program. */
 function entries(context: Context, about: readonly number[]): { title: string; entries: Entry[] }[] {
   const { records, branching } = context;
   const now = branching!.now();
@@ -136,14 +136,14 @@ function show(root: HTMLElement, context: Context, about: readonly number[], x: 
   return close;
 }
 
-/** Asks for a branch; one that comes to nothing is told of below the steps. */
+/** Asks for a branch; a failure is shown below the steps. */
 export async function askWhatIf({ branching }: Context, change: Change): Promise<void> {
   if (!branching) return;
   branching.problem = "";
   await branching.whatIf(change).catch((error: unknown) => (branching.problem = error instanceof Error ? error.message : String(error)));
 }
 
-/** A button that asks for a branch; nothing in a page without Python. */
+/** A button that asks for a branch; null in a page without Python. */
 export function whatIfButton(context: Context, says: string, change: Change): HTMLElement | null {
   return context.branching?.now() ? h("button", { class: "irs-switch irs-what-if", onclick: () => void askWhatIf(context, change) }, says) : null;
 }

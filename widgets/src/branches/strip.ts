@@ -1,4 +1,4 @@
-// The branches of the timeline, one below the other: where each departs, what it costs, and the Python that makes it.
+// The branches of the timeline, one below the other: where each branches off, its cost, and the Python that creates it.
 
 import { h } from "../lib/dom/dom";
 import type { Branching } from "../lib/model/branches";

@@ -5,7 +5,7 @@ import { h } from "../lib/dom/dom";
 import { programSwitch } from "./programs";
 import { searchBox } from "./searchbox";
 
-/** `switches` stand beside the search. */
+/** `switches` are placed beside the search. */
 export function headLine(context: Context, switches: HTMLElement): { element: HTMLElement; focusSearch: () => void; refresh: () => void } {
   const { view, selection } = context;
   const made = () => view.headline.map(({ label, value, selects, hint }) => {

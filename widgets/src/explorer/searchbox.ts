@@ -22,9 +22,9 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   });
   let actions: (() => void)[] = [];
   let at = 0;
-  /** Whether Enter was pressed before there was an answer. */
+  /** Whether Enter was pressed before an answer arrived. */
   let chooseWhenFound = false;
-  /** Whether a question is without its answer: what was typed since is asked then. */
+  /** Whether an answer is pending: what was typed meanwhile is asked after it. */
   let waiting = false;
   let pause: ReturnType<typeof setTimeout> | undefined;
   const close = () => {

@@ -1,5 +1,5 @@
-// The inspector: what is selected, and what is known of it. One record shows its details, two the answers about the pair,
-// more a list. What the view itself knows stands at once; the rest comes when it is answered.
+// The inspector: the selection, and what is known about it. One record shows its details, two the answers about the pair,
+// more a list. What the view itself holds is shown at once; the rest follows when it is answered.
 
 import { whatIfButton } from "../branches/menu";
 import type { Context } from "../lib/model/context";
@@ -17,7 +17,7 @@ import { chips, codeLine, labelled, note, problem, sentence, showTime } from "./
 
 const TABS = ["Alias", "Layout", "Fusion", "Same", "Kernel"] as const;
 type Tab = (typeof TABS)[number];
-/** Of a history by itself nothing is known but aliases. */
+/** A history on its own has only alias information. */
 const tabsOf = ({ view }: Context): readonly Tab[] => (view.only_history ? TABS.slice(0, 1) : TABS);
 const QUIET_MS = 300;
 const RESTING_MS = 150;
@@ -27,7 +27,7 @@ export interface Reveal {
   (record: number): void;
 }
 
-/** Whether an id is that of a box for a module, layers that repeat, or a stretch: nothing of the program has it. */
+/** Whether an id is that of a box for a module, repeated layers, or a stretch, and so of no node or value of the program. */
 const isHolder = (record: number) => record < 0;
 
 function holder(context: Context, head: HTMLElement, body: HTMLElement, record: number, reveal: Reveal | undefined, still: () => boolean): void {
@@ -59,7 +59,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   const kernels = new KernelTab(context);
   let tab: Tab = "Alias";
   let shown = "";
-  /** Asks again about aliases, for the step of the moment. */
+  /** Asks again about aliases, for the current step. */
   let restate: () => unknown = () => undefined;
   const show = () => {
     const wanted = selection.ids.join(" ");
@@ -101,7 +101,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
     resting = setTimeout(() => {
       if (selection.ids.length === 1) void restate();
       else if (selection.ids.length === 2 && context.answers.isLive) {
-        shown = "-"; // whether they may alias is asked of the state
+        shown = "-"; // whether they may alias depends on the state
         show();
       }
     }, RESTING_MS);
@@ -171,7 +171,7 @@ function tabbed(names: readonly Tab[], current: Tab, remember: (tab: Tab) => voi
   return { element: h("div", { class: "irs-tabbed" }, list.element, panel), fill };
 }
 
-/** What stands next to a group, and why it is not in it. */
+/** The neighbours of a group, each with the reason why it is not in the group. */
 function neighbours(context: Context, detail: Detail): Node[] {
   const side = (feeds: boolean, label: string) => {
     const rows = (detail.neighbours ?? []).filter((near) => near.feeds === feeds).map((near) => h("div", { class: "irs-neighbour" }, chips(context, [near.id]), sentence(context, `not in the group, because ${near.because}`), whatIfButton(context, "what if it joined?", { force: [[detail.id, near.id]] })));
@@ -180,7 +180,7 @@ function neighbours(context: Context, detail: Detail): Node[] {
   return [...side(true, "producers"), ...side(false, "users")];
 }
 
-/** What the step means for the memory of a value. */
+/** The effect of the step on the memory of a value. */
 function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   if (!steps?.active) return [];
   const values = detail.kind === "value" ? [detail.id] : records.valuesOf(detail.id);
@@ -190,7 +190,7 @@ function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   return [note(said ? `${when}: ${said}` : when)];
 }
 
-/** Where to see what a pass took away. */
+/** For something that a pass removed: a button to the program that still has it. */
 function goneNote(context: Context, detail: Detail): Node[] {
   const state = detail.gone_after;
   if (state === undefined || (context.steps && context.steps.at <= state)) return [];

@@ -1,4 +1,4 @@
-// The layout tab: whether a tensor is a view or a copy and why, its axes in memory order, and the map of the buffer that it lies in.
+// The layout tab: whether a tensor is a view or a copy and why, its axes in memory order, and the map of its buffer.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -38,7 +38,7 @@ function told(context: Context, found: LayoutView, buffer: BufferView | null): N
   return made;
 }
 
-/** The program as it would be if an argument lay otherwise: what Python works out when a layout is chosen. */
+/** The program with an argument in another layout, which Python computes when a layout is chosen. */
 function whatIf(context: Context, found: LayoutView): HTMLElement {
   const answer = h("div", { role: "status" });
   const choice = h("select", { "aria-label": "assumed layout" }, h("option", { value: "" }, "current layout"), ...found.others.map((other) => h("option", { value: other }, NAMES[other] ?? other)));

@@ -32,14 +32,14 @@ function verdicts(context: Context, pair: PairDetail): (Node | string)[] {
   ];
 }
 
-/** A branch in which it is the other way round. */
+/** A button for the branch in which the answer is the opposite. */
 function whatIf(context: Context, { ids }: PairDetail, together: boolean): Node | string {
   const { records } = context;
   if (ids.some((id) => records.isValue(id) && !records.makerOf(id))) return "";
   return (together ? whatIfButton(context, "what if they were apart?", { forbid: [ids] }) : whatIfButton(context, "what if they were one kernel?", { force: [ids] })) ?? "";
 }
 
-/** Shows two pieces side by side once somebody asks. */
+/** Shows two pieces side by side on request. */
 function besideOffer(context: Context, pair: PairDetail): HTMLElement {
   const holder = h("div", { class: "irs-verdict" });
   holder.append(h("button", { onclick: () => {
@@ -48,7 +48,7 @@ function besideOffer(context: Context, pair: PairDetail): HTMLElement {
   return holder;
 }
 
-/** Why a question has no answer for some two records. */
+/** Why a question does not apply to some pairs of records. */
 const DOES_NOT_APPLY = {
   alias: "one of the two is not a value, so it has no memory to share",
   fusion: "one of the two has no producer in the program, or a pass removed it: there is nothing to fuse",

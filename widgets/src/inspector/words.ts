@@ -48,7 +48,7 @@ export function showTime(detail: Detail): HTMLElement {
   return detail.time ? note(detail.time) : h("span", {});
 }
 
-/** What went wrong, where the answer would stand. */
+/** An error message in the place of the answer. */
 export function problem(error: unknown): HTMLElement {
   return h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
 }

@@ -1,5 +1,5 @@
-// The memory plan: each memory as a rectangle of addresses by moments, the peak marked, and below it what is needed at each
-// moment. With steps it is the plan of the state that is shown.
+// The memory plan: each allocation as a rectangle of addresses over time, the peak marked, and below it the bytes needed at each
+// moment. With steps it is the plan of the state shown.
 
 import { h, s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -68,7 +68,7 @@ function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[
   ];
 }
 
-/** What is needed and what is allocated at each moment. */
+/** The bytes needed and the bytes allocated at each moment. */
 function curve(memory: MemoryView, moments: number): SVGElement {
   const most = Math.max(1, ...memory.needed.map(([, size]) => size), ...memory.allocated.map(([, size]) => size));
   const path = (changes: readonly number[][]) => {

@@ -1,4 +1,4 @@
-// Bars: the slowest nodes with what they come near to, and fusion groups before and after.
+// Bars: the slowest nodes with their shares of copy bandwidth and peak, and fusion groups before and after.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";

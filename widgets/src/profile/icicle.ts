@@ -1,4 +1,4 @@
-// Modules, lines and ops, each as wide as its time. A double click, or Enter, looks into a box; Backspace goes out again.
+// Modules, lines and ops, each as wide as its time. A double click, or Enter, zooms into a box; Backspace zooms out.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -57,7 +57,7 @@ export function icicle(context: Context, way: TimedWay, said: HTMLElement): HTML
   return holder;
 }
 
-/** Left and right to the neighbours of one depth, up and down to the box around and the first inside. */
+/** Left and right: neighbours of the same depth; up: the box around; down: the first box inside. */
 function along(boxes: readonly IcicleBox[]): Next {
   const end = (box: IcicleBox) => box.start + box.share;
   return (at, key) => {

@@ -1,17 +1,17 @@
-// The parts of a picture that stand for records: a click or an arrow key selects them, and the selection marks them.
+// The parts of a picture that represent records: a click or an arrow key selects them, and the selection marks them.
 
 import { freshId } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 
 export interface Item {
-  /** What it selects; empty for what is not in the program that is shown. */
+  /** The records it selects; empty if they are not in the program shown. */
   ids: readonly number[];
   element: HTMLElement | SVGElement;
-  /** What a reader hears, and what stands below the picture. */
+  /** The text for a screen reader, also shown below the picture. */
   told: string;
 }
 
-/** Which item a key leads to from another one; the same for none. */
+/** The item that a key leads to from another one; the same one if there is none. */
 export type Next = (at: number, key: string) => number;
 
 /** Arrow keys along a list. */
@@ -22,7 +22,7 @@ export const inOrder = (count: number): Next => (at, key) => {
   return by ? Math.max(0, Math.min(count - 1, at + by)) : at;
 };
 
-/** Makes the items of a picture selectable; gives what marks them anew. */
+/** Makes the items of a picture selectable, and marks the selected ones. */
 export function pickable(context: Context, holder: HTMLElement | SVGElement, label: string, items: readonly Item[], next: Next, said: HTMLElement): void {
   const { selection, signal } = context;
   let at = -1;
@@ -34,7 +34,7 @@ export function pickable(context: Context, holder: HTMLElement | SVGElement, lab
     numbers.set(element, k);
     element.id = freshId("item");
     element.setAttribute("role", "option");
-    element.setAttribute(element.textContent?.trim() ? "aria-description" : "aria-label", told); // what is read must hold what is seen
+    element.setAttribute(element.textContent?.trim() ? "aria-description" : "aria-label", told); // the accessible name must include the visible text
     element.classList.add("irs-item");
   });
   const numberOf = (event: Event) => {

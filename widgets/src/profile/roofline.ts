@@ -1,5 +1,5 @@
-// Arithmetic a second over arithmetic a byte: a mark for each node, as large as its time, under what the machine allows. A
-// rectangle drawn with the pointer selects what lies in it.
+// The roofline: operations per second over operations per byte, a mark for each node, sized by its time, below the limits of the
+// machine. A rectangle drawn with the pointer selects the marks in it.
 
 import { s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -22,7 +22,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
   const y = (gflops: number) => BOTTOM - (BOTTOM - TOP) * Math.max(0, Math.min(1, (Math.log10(gflops) - y0) / (y1 - y0)));
   const left = Math.max(10 ** x0, 10 ** y0 / bandwidth);
   const roof = s("path", { class: "irs-roof", d: `M${x(left)} ${y(left * bandwidth)}L${x(ridge)} ${y(peak)}H${WIDTH - 10}` });
-  const slope = (Math.atan2(y(peak) - y(left * bandwidth), x(ridge) - x(left)) * 180) / Math.PI; // its name goes along the line
+  const slope = (Math.atan2(y(peak) - y(left * bandwidth), x(ridge) - x(left)) * 180) / Math.PI; // the label runs along the line
   const dots = marks.map((mark) => s("circle", { class: "irs-mark", cx: x(mark.intensity).toFixed(1), cy: y(mark.gflops).toFixed(1), r: (3.5 + 10 * Math.sqrt(mark.share)).toFixed(1) }));
   const brush = s("rect", { class: "irs-brush", visibility: "hidden" });
   const picture = s("svg", { class: "irs-roofline", viewBox: `0 0 ${WIDTH} ${HEIGHT}` },

@@ -1,4 +1,4 @@
-// One run from its start to its end: what ran in which lane, and below it the memory that was alive. + and − zoom, so does the
+// One run from start to end: the ops in each lane, and below them the live memory. + and − zoom, and so does the
 // wheel with Ctrl.
 
 import { h, s } from "../lib/dom/dom";
@@ -17,7 +17,7 @@ const laneName = (lane: string) => (lane === "stream" ? "GPU stream" : lane);
 
 export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTMLElement {
   const { spans, memory } = way;
-  const end = Math.max(0, ...spans.map((span) => span.start + span.duration)) || way.ms || 1; // its own: the median is of other runs
+  const end = Math.max(0, ...spans.map((span) => span.start + span.duration)) || way.ms || 1; // this run's own time: the median is over other runs
   const longest = Math.max(1e-9, ...spans.map((span) => span.duration));
   const used = new Set(spans.map((span) => span.lane));
   const lanes = [...LANES.filter((lane) => used.has(lane)), ...[...used].filter((lane) => !LANES.includes(lane)).sort()];
@@ -69,7 +69,7 @@ export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTML
   return h("div", { class: "irs-run" }, names, scroller);
 }
 
-/** What was alive at a time of the run, by halving: the curve is in order. */
+/** The live bytes at a time of the run, by binary search in the sorted curve. */
 function aliveAt(memory: readonly number[][], at: number): number | undefined {
   let low = 0;
   let high = memory.length;

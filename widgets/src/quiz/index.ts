@@ -1,17 +1,17 @@
-// A question beside the views of its program: picks by mouse in the views and by keyboard in the list, which are the same picks.
-// What is right, Python knows; the page is told once it has answered.
+// A question beside the views of its program: picks by mouse in the views and by keyboard in the list are the same picks.
+// Only Python knows the right answer; the page receives it after the user has answered.
 
 import type { Context } from "../lib/model/context";
 import { freshId, h } from "../lib/dom/dom";
 import type { CardJudgement, CardOption, CardRemark, CardView } from "../lib/model/schema";
 import { note, sentence } from "../inspector/words";
 
-/** What the card tells Python. */
+/** The messages from the card to Python. */
 export interface Answering {
   card: CardView;
   answer(picks: string[]): void;
   go(number: number): void;
-  /** Called with each new state of the same question, and with what went wrong. */
+  /** Subscribes to each new state of the same question, and to errors. */
   onCard(changed: (card: CardView) => void, failed: (message: string) => void): void;
 }
 
@@ -45,7 +45,7 @@ function bar(card: CardView, asked: Answering): HTMLElement {
     h("span", { class: "irs-spring" }), h("span", { class: "irs-quiet" }, card.summary.replace(/^.*, /u, "")));
 }
 
-/** The options as a form; a click in a view picks the option that it stands for. */
+/** The options as a form; a click in a view picks the corresponding option. */
 function asking(context: Context, card: CardView, asked: Answering): HTMLElement[] {
   const { selection, records, signal } = context;
   const name = freshId("options");
@@ -89,7 +89,7 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
   selection.set([]);
   if (card.subject) {
     queueMicrotask(() => selection.light([card.subject]));
-    requestAnimationFrame(() => requestAnimationFrame(() => { // the panes have their sizes now, and turn to what is asked about
+    requestAnimationFrame(() => requestAnimationFrame(() => { // the panes have their sizes now, and move to the subject of the question
       if (signal.aborted || !selection.taker || chosen().length) return;
       selection.set([card.subject]);
       selection.set([]);
@@ -99,7 +99,7 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
   return [form];
 }
 
-/** A click on a line or a box names a node; options may be what it makes, or what makes them. */
+/** Whether a clicked record means an option: a line or a box names a node, the option may be its value or its producer. */
 function meant({ records }: Context, option: CardOption, record: number): boolean {
   return option.record !== 0 && (option.record === record || records.valuesOf(record).includes(option.record) || records.makerOf(record) === option.record);
 }

@@ -1,4 +1,4 @@
-// One class in full: what merging it saves and costs, its holes in each member, and two members side by side.
+// One class in full: the savings and costs of merging it, its holes in each member, and two members side by side.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";

@@ -1,4 +1,4 @@
-// What differs between modules that stand in one box because they are alike: a row for each of them, a column for each thing.
+// The differences between equal modules in one box: a row for each module, a column for each difference.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -20,7 +20,7 @@ export function repeatTable(context: Context, view: RepeatView, open?: (box: num
 
 const KINDS: Record<string, string> = { constant: "constant", type: "type", value: "value it uses", chain: "from the previous one" };
 
-/** What tells layers apart: the last parts of their paths, from the first number on. */
+/** The part of the path that distinguishes layers: from the last number on. */
 function shortLabel(label: string): string {
   const parts = label.split(".");
   const number = parts.findLastIndex((part) => /^\d+$/u.test(part));

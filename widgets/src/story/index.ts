@@ -1,4 +1,4 @@
-// The bar of a story: plays its steps, and, where Python listens, records, edits and reorders them.
+// The bar of a story: plays its steps, and, with a kernel, records, edits and reorders them.
 
 import type { GraphPane } from "../graph/index";
 import type { Context } from "../lib/model/context";
@@ -8,7 +8,7 @@ import { markdown } from "./markdown";
 
 export interface Telling {
   story: StoryView;
-  /** Asks Python for a change; a page that only plays has nobody to ask. */
+  /** Asks Python for a change; absent in a page that only plays. */
   change?(message: object): void;
   onStory?(changed: (story: StoryView) => void, failed: (message: string) => void): void;
 }
@@ -57,12 +57,12 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
       button("‹", "previous step (p)", () => show(at - 1), at > 0), h("span", { class: "irs-story-at" }, steps.length ? `${at + 1} / ${steps.length}` : "no steps yet"), button("›", "next step (n)", () => show(at + 1), at < steps.length - 1),
       h("span", { class: "irs-spring" }), ...editing,
     );
-    if (focused) element.focus(); // the button that had it is drawn anew, and the keys go on working
+    if (focused) element.focus(); // the button that had it is redrawn; keeps the keys working
     if (edits) return;
     said.replaceChildren(...(at >= 0 ? markdown(context, steps[at].text) : [h("p", { class: "irs-quiet" }, steps.length ? "press n to play the first step" : "select something, open boxes, choose colours, and add the view")]),
       ...story.problems.map((problem) => h("p", { class: "irs-problem" }, problem)));
   };
-  /** A field for a sentence in the place of the text. */
+  /** Replaces the text by a field to edit it. */
   const compose = (text: string, done: (text: string) => void) => {
     const field = h("textarea", { rows: "2", "aria-label": "what this view shows, in Markdown", placeholder: "what this view shows, in Markdown" });
     field.value = text;
@@ -102,7 +102,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
   };
 }
 
-/** Shows the views as a step has them. */
+/** Restores the views stored in a step. */
 function look({ selection, steps }: Context, panes: Alone, graph: GraphPane, step: StoryStep): void {
   if (panes.alone !== step.pane) panes.showAlone(step.pane);
   graph.restore(step.open, step.colour);
@@ -110,7 +110,7 @@ function look({ selection, steps }: Context, panes: Alone, graph: GraphPane, ste
   selection.set(step.selection);
 }
 
-/** What a step keeps of the views as they are. */
+/** The current state of the views, as a step stores it. */
 function seen({ selection, steps }: Context, panes: Alone, graph: GraphPane): object {
   const { open, colour } = graph.kept();
   return { selection: [...selection.ids], state: steps?.active ? steps.at : null, open, colour, pane: panes.alone };

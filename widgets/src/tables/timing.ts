@@ -4,7 +4,7 @@ import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
 import type { Measured, TimingView } from "../lib/model/schema";
 
-/** As long as nobody measured: what it takes, and the button. */
+/** Before a measurement: what it takes, and the button that starts it. */
 export function timingOffer(context: Context): HTMLElement {
   const element = h("div", { class: "irs-timing irs-offer" });
   const said = h("p", { class: "irs-quiet" }, "Compiles the program and runs it op by op and fused, alternately, on the given arguments. Takes some seconds, during which Python is busy.");
@@ -27,7 +27,7 @@ export function timingOffer(context: Context): HTMLElement {
 
 export function timingChart(timing: TimingView): HTMLElement {
   const slowest = timing.bars.reduce((most, bar) => Math.max(most, bar.median), 0);
-  // a whisker of one disturbed run must not squeeze all bars: it runs to the edge and has no end there
+  // the whisker of one disturbed run must not squeeze all bars: it is cut at the edge and has no end mark there
   const longest = Math.max(Math.min(Math.max(...timing.bars.map((bar) => bar.high)), 3 * slowest), 1e-9);
   const heads = ["", "time", "median", "against the slowest", "kernels", "compile", "error", ""].map((word, k) => (word ? h("th", { scope: "col", class: k > 1 ? "number" : null }, word) : h("td", {})));
   const rows = timing.bars.map((bar) => h("tr", {},

@@ -1,12 +1,12 @@
-// The text of a program while somebody writes it: a text area whose letters are transparent over lines in colour. What was written
-// is asked about once nobody types; what is wrong is marked in its place, and the other panes keep the last program that was right.
+// The editor of the program text: a text area with transparent letters over coloured lines. The text is sent to Python when typing
+// pauses; an error is marked in its place, and the other panes keep the last valid program.
 
 import { h } from "../lib/dom/dom";
 import type { Branching, Draft } from "../lib/model/branches";
 import { tokens } from "../lib/model/tokens";
 
 const ROW = 18;
-/** How long nobody types before Python is asked, and how much longer for each letter of a long text: it fuses all of it anew. */
+/** The pause in typing before Python is asked, and its extension per letter of a long text, all of which is fused again. */
 const RESTING_MS = 350;
 const RESTING_PER_LETTER = 0.001;
 const SPARE = 4;
@@ -103,11 +103,11 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
   const sizes = new ResizeObserver(draw);
   sizes.observe(area);
   signal.addEventListener("abort", () => {
-    if (area.isConnected) Object.assign(draft, { start: area.selectionStart, end: area.selectionEnd }); // what moved it last has not told yet
+    if (area.isConnected) Object.assign(draft, { start: area.selectionStart, end: area.selectionEnd }); // the last movement has not fired an event yet
     sizes.disconnect();
     clearTimeout(resting);
   });
-  if (!draft.taken) wait(); // written while another program took its place
+  if (!draft.taken) wait(); // edited while another program was replacing this one
   const element = h("div", { class: "irs-editor" }, said, h("div", { class: "irs-editor-sheet" }, lines, area));
   queueMicrotask(() => {
     if (signal.aborted) return;
@@ -119,7 +119,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
   return element;
 }
 
-/** The lines in sight, in colour, at the places where the text area has them. */
+/** Draws the visible lines in colour where the text area has them. */
 function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft): void {
   const all = draft.text.split("\n");
   const first = Math.max(0, Math.floor(area.scrollTop / ROW) - SPARE);

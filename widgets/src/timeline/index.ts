@@ -1,4 +1,4 @@
-// The step bar: where in the history the program is shown, what the step did and saved, and a slider over all steps.
+// The step bar: the current step of the history, what it did and saved, and a slider over all steps.
 
 import { sentence } from "../inspector/words";
 import type { Context } from "../lib/model/context";
@@ -132,7 +132,7 @@ function slider(steps: Steps, go: (state: number) => void): { element: HTMLEleme
   return { element, show };
 }
 
-/** Goes on step by step until the end or until told to stop; from the end it starts over. */
+/** Plays step by step until the end or until stopped; from the end it starts over. */
 function playing(steps: Steps, signal: AbortSignal, changed: (on: boolean) => void): { toggle(): void; stop(): void } {
   let timer: ReturnType<typeof setInterval> | undefined;
   const stop = () => {

@@ -1,10 +1,10 @@
-// What a page without a kernel says of two records, composed of what it holds about each: the same answers as Python's, told in fewer words.
-// A question that does not apply to the two has none.
+// The answers of a page without a kernel about two records, composed from its details of each: the same answers as Python's, in fewer words.
+// A question that does not apply to the two has no answer.
 
 import type { Records } from "./records";
 import type { AliasDetail, Detail, PairDetail, VerdictView } from "./schema";
 
-/** What is held about a record; its alias detail is that of the state which is shown. */
+/** The stored detail of a record; its alias detail is that of the state shown. */
 export interface Known {
   detail: Detail;
   alias: AliasDetail | null;
@@ -39,12 +39,12 @@ function fusionOf(records: Records, first: Detail, second: Detail): VerdictView 
   return { holds: false, because: `${names} are in two fusion groups, neither of which uses a result of the other`, witness: [groupA, groupB] };
 }
 
-/** Why a group does not hold a node or another group beside it; undefined where the page holds nothing about the two. */
+/** Why a group does not include a neighbouring node or group; undefined if the page stores nothing about the two. */
 function neighbour(records: Records, group: number, other: number): string | undefined {
   return records.view.details[group]?.neighbours?.find(({ id }) => id === other)?.because;
 }
 
-/** The fusion group that a node is, or is in; 0 for none. */
+/** The fusion group that is the node or contains it; 0 for none. */
 function groupAround(records: Records, node: number): number {
   const { hierarchy } = records;
   let box = hierarchy.find(node);

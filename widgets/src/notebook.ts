@@ -118,8 +118,8 @@ function listener(signal: AbortSignal): Listen {
 
 /** The views of a model's current program. */
 function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { draft, edit, kept }: { draft: Draft; edit: Branching["edit"]; kept: Kept }, around?: { asked: Answering } | { telling: Telling }, left?: Arrangement): () => void {
-  const gone = new AbortController();
-  const listen = listener(gone.signal);
+  const closing = new AbortController();
+  const listen = listener(closing.signal);
   const text = textOf(model.get("view"));
   const shared = {
     get: () => hub.get("selection"),
@@ -150,14 +150,14 @@ function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { dr
   if (left?.opens) view.opens = left.opens;
   const asked = asker(model, listen, draft);
   asked.branching.edit = edit;
-  const unmount = mount(el, view, { shared, sharedStep, ...asked, onPart, signal: gone.signal, kept, ...panes });
+  const unmount = mount(el, view, { shared, sharedStep, ...asked, onPart, signal: closing.signal, kept, ...panes });
   if (left) {
     el.querySelector<HTMLElement>(".irs")!.style.cssText = left.root;
     for (const main of el.querySelectorAll<HTMLElement>(".irs-main")) main.style.cssText = left.main;
   }
   return () => {
     unmount();
-    gone.abort();
+    closing.abort();
   };
 }
 
@@ -169,10 +169,10 @@ function textOf(data: DataView | string): string {
 async function renderStory(rendered: Rendered): Promise<() => void> {
   const { model } = rendered;
   const storyNow = () => JSON.parse(textOf(model.get("story")!)) as StoryView;
-  const gone = new AbortController();
+  const closing = new AbortController();
   const listen = (event: string, listener: (content: never) => void) => {
     model.on(event, listener);
-    gone.signal.addEventListener("abort", () => model.off(event, listener));
+    closing.signal.addEventListener("abort", () => model.off(event, listener));
   };
   const telling: Telling = {
     get story() {
@@ -186,7 +186,7 @@ async function renderStory(rendered: Rendered): Promise<() => void> {
   };
   const unmount = await renderViews(rendered, { telling });
   return () => {
-    gone.abort();
+    closing.abort();
     unmount();
   };
 }
@@ -217,14 +217,14 @@ async function renderQuiz(rendered: Rendered): Promise<() => void> {
     if (hadFocus) el.querySelector<HTMLElement>(".irs-option input, .irs-judgement")?.focus(); // the button that had it was removed
   };
   const heard = () => void show();
-  const told = (reply: Reply) => reply.kind === "error" && failed(reply.message);
+  const reportError = (reply: Reply) => reply.kind === "error" && failed(reply.message);
   model.on("change:card", heard);
-  model.on("msg:custom", told);
+  model.on("msg:custom", reportError);
   await show();
   el.classList.add("irs-live");
   return () => {
     model.off("change:card", heard);
-    model.off("msg:custom", told);
+    model.off("msg:custom", reportError);
     unmount();
   };
 }

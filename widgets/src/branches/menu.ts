@@ -69,19 +69,19 @@ function entries(context: Context, about: readonly number[]): { title: string; e
   const { records, branching } = context;
   const now = branching!.now();
   const nodes = about.filter((id) => id > 0 && (!records.isValue(id) || records.makerOf(id) > 0));
-  const told = (id: number) => records.longTitle(id);
+  const titleOf = (id: number) => records.longTitle(id);
   const made: Entry[] = [];
   if (nodes.length === 2) {
-    made.push({ says: `${told(nodes[0])} and ${told(nodes[1])} in one kernel`, change: { force: [nodes] } });
-    made.push({ says: `${told(nodes[0])} and ${told(nodes[1])} in different kernels`, change: { forbid: [nodes] } });
+    made.push({ says: `${titleOf(nodes[0])} and ${titleOf(nodes[1])} in one kernel`, change: { force: [nodes] } });
+    made.push({ says: `${titleOf(nodes[0])} and ${titleOf(nodes[1])} in different kernels`, change: { forbid: [nodes] } });
   } else if (nodes.length > 2) {
     made.push({ says: `all ${nodes.length} in one kernel`, change: { force: [nodes] } }, { says: `no two of the ${nodes.length} in one kernel`, change: { forbid: [nodes] } });
   }
   for (const id of nodes.slice(-1)) {
     const box = records.hierarchy.find(id);
     const isGroup = box >= 0 && records.hierarchy.boxes[box].kind === "group";
-    if (isGroup) made.push({ says: `${told(id)} taken apart`, change: { forbid: [[id]] } });
-    else made.push({ says: `${told(id)} opaque: the library runs it`, change: { opaque: [id] } });
+    if (isGroup) made.push({ says: `${titleOf(id)} taken apart`, change: { forbid: [[id]] } });
+    else made.push({ says: `${titleOf(id)} opaque: the library runs it`, change: { opaque: [id] } });
   }
   const names = about.filter((id) => records.isValue(id) && !records.makerOf(id)).map((id) => records.longTitle(id).replace(/^%/u, "").split(" ")[0]);
   for (const name of names) made.push({ says: `%${name} shares memory with no other input`, change: { distinct: [name] } });

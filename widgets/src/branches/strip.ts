@@ -42,9 +42,9 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
       h("span", { class: "irs-spring" }), ...(measure ? [measure] : []),
     );
     const refused = now.branches[now.shown].refused.map((because) => {
-      const told = sentence(context, `refused: ${because}`);
-      told.classList.add("irs-refused");
-      return told;
+      const line = sentence(context, `refused: ${because}`);
+      line.classList.add("irs-refused");
+      return line;
     });
     below.replaceChildren(...(branching.problem ? [problem(branching.problem)] : []), ...refused);
   };
@@ -60,8 +60,8 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
   const line = h("i", {});
   line.style.left = `${(100 * branch.step) / steps}%`;
   line.style.right = `${100 - (100 * Math.max(branch.steps, branch.step)) / steps}%`;
-  const whence = branch.parent >= 0 ? `branches off ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
-  const track = h("span", { class: "irs-branch-track", title: `${whence}${branch.steps} steps`, "aria-hidden": "true" }, line);
+  const origin = branch.parent >= 0 ? `branches off ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
+  const track = h("span", { class: "irs-branch-track", title: `${origin}${branch.steps} steps`, "aria-hidden": "true" }, line);
   const cell = (text: string, title: string, look = "") => h("span", { class: `irs-branch-cost ${look}`, title }, text);
   const copy = h("button", { class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
     navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "copying is not allowed: print(e.branches.code(…))"));

@@ -1,4 +1,4 @@
-// The head line: what the program is, in numbers that select what they count, and the search.
+// The head line: the program in numbers, each of which selects what it counts, and the search.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";

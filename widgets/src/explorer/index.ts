@@ -60,18 +60,18 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
     return () => element.replaceChildren();
   }
   const firstText = view.text;
-  const gone = new AbortController();
-  host.signal?.addEventListener("abort", () => gone.abort());
+  const life = new AbortController();
+  host.signal?.addEventListener("abort", () => life.abort());
   const records = new Records(view, host.supply);
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: gone.signal, supply: host.supply ?? null, kept: (host.kept ??= {}),
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: life.signal, supply: host.supply ?? null, kept: (host.kept ??= {}),
     branching: host.asked || host.telling || !host.branching?.now() ? null : host.branching,
     goTo: (state) => {
       if (steps) return steps.go(state);
       void host.supply?.part("timeline").then((part) => {
-        if (gone.signal.aborted) return;
+        if (life.signal.aborted) return;
         host.sharedStep?.set(state);
         context.remount(part);
       });
@@ -85,7 +85,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   };
   const whole = { text: { ...firstText }, graph: { ...view.graph, boxes: [...view.graph.boxes], edges: [...view.graph.edges] } };
   if (records.isPart) {
-    const look = () => void records.know(selection.ids).then((learned) => learned && !gone.signal.aborted && selection.tellAgain());
+    const look = () => void records.know(selection.ids).then((learned) => learned && !life.signal.aborted && selection.tellAgain());
     selection.subscribe((moved) => moved && look());
     look();
     if (steps) followSteps(context, steps);
@@ -97,11 +97,11 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const openMenu = whatIfMenu(root, context);
   const focusSearch = host.asked ? fillWithQuestion(root, context, host.asked) : host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context, openMenu, host.telling ?? (view.story && { story: view.story }));
   const listener: HTMLElement = host.page ? document.body : root; // the explorer owns the whole page, whatever has the focus
-  listener.addEventListener("keydown", (event) => keys(event, context, focusSearch, openMenu), { signal: gone.signal });
+  listener.addEventListener("keydown", (event) => keys(event, context, focusSearch, openMenu), { signal: life.signal });
   element.append(root);
-  host.onPart?.((part) => !gone.signal.aborted && context.remount(part));
+  host.onPart?.((part) => !life.signal.aborted && context.remount(part));
   let again = () => {
-    gone.abort();
+    life.abort();
     root.remove();
   };
   return () => again();

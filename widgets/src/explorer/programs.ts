@@ -1,4 +1,4 @@
-// The switch between programs: as written, and after the passes. It is placed above the steps.
+// The switch between programs: as written, and after the passes. Each is a state of the history.
 
 import type { Context } from "../lib/model/context";
 import { h, keep, oncePerFrame } from "../lib/dom/dom";

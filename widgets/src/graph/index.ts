@@ -1,4 +1,4 @@
-// The graph pane: what is open, which part is in the window, and what the toolbar, the legend and the small map do.
+// The graph pane: the open boxes, the window on the picture, and the actions of toolbar, legend and small map.
 
 import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";

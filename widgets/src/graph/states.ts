@@ -36,8 +36,8 @@ export class BoxStates {
       const progress = steps.progress(id);
       const isOpen = open.has(index);
       const left = progress === "future" ? ", not begun" : progress === "partial" ? `: still ${steps.partsOf(id)} parts` : "";
-      const said = `group ${number}${left}`;
-      const badge = isOpen ? said : progress === "whole" ? "" : `${steps.sizeOf(id) - steps.partsOf(id)}/${steps.sizeOf(id) - 1}`;
+      const label = `group ${number}${left}`;
+      const badge = isOpen ? label : progress === "whole" ? "" : `${steps.sizeOf(id) - steps.partsOf(id)}/${steps.sizeOf(id) - 1}`;
       return { classes: `t-group t-${progress} ${now}`, colour: progress === "whole" ? this.tint(index) : "", badge };
     }
     if (!steps.isMade(id)) return { classes: `t-unmade ${now}`, colour: "", badge: "" };

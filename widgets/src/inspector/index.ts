@@ -185,9 +185,9 @@ function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   if (!steps?.active) return [];
   const values = detail.kind === "value" ? [detail.id] : records.valuesOf(detail.id);
   const kept = values.some((value) => steps.isKept(value));
-  const said = kept ? "only its group uses it now, so it needs no memory of its own" : "";
+  const reason = kept ? "only its group uses it now, so it needs no memory of its own" : "";
   const when = `at step ${steps.at}`;
-  return [note(said ? `${when}: ${said}` : when)];
+  return [note(reason ? `${when}: ${reason}` : when)];
 }
 
 /** For something that a pass removed: a button to the program that still has it. */

@@ -132,7 +132,7 @@ export class KernelTab {
     }, label, h("code", {}, ...pieces));
   }
 
-  /** Marks the lines of selected nodes, of producers of selected values, and of lit nodes. */
+  /** Marks the lines of nodes that are selected or lit, or that produce a selected or lit value. */
   #mark(): void {
     const { records, selection } = this.context;
     const nodes = (ids: Iterable<number>) => new Set([...ids].flatMap((id) => [id, records.makerOf(id)]));

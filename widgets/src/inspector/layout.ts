@@ -16,14 +16,14 @@ export function layoutTab(context: Context, record: number): HTMLElement {
   const holder = h("div", { class: "irs-labelled" }, note(context.supply ? "asking Python… it answers when no cell is running" : ""));
   const value = context.records.isValue(record) ? record : (context.records.valuesOf(record)[0] ?? record);
   const { view, supply } = context;
-  const show = (found: LayoutView | undefined) => holder.replaceChildren(...(found ? told(context, found, found.buffer ?? view.buffers?.[found.root] ?? null) : [note("not a tensor, or its layout is not stored in this page")]));
+  const show = (found: LayoutView | undefined) => holder.replaceChildren(...(found ? panel(context, found, found.buffer ?? view.buffers?.[found.root] ?? null) : [note("not a tensor, or its layout is not stored in this page")]));
   const stored = view.layouts?.[value];
   if (stored || !supply) show(stored);
   else supply.layout(value).then(show, (error: unknown) => holder.replaceChildren(problem(error)));
   return holder;
 }
 
-function told(context: Context, found: LayoutView, buffer: BufferView | null): Node[] {
+function panel(context: Context, found: LayoutView, buffer: BufferView | null): Node[] {
   const kind = { view: "a view", copy: "memory of its own", input: "passed in from outside" }[found.kind];
   const lead = sentence(context, `${kind}${found.decided ? "" : ", as far as known"}: ${found.because}`);
   if (found.kind === "copy" && context.copies.list.some((copy) => copy.value === found.id)) lead.classList.add("irs-copy-note");
@@ -65,7 +65,7 @@ function difference(context: Context, assumed: AssumedLayout): Node[] {
 }
 
 function byteMap(context: Context, buffer: BufferView): HTMLElement {
-  const said = h("div", { class: "irs-quiet" });
+  const status = h("div", { class: "irs-quiet" });
   const part = (name: string) => ([from, to]: number[]) => {
     const bar = h("i", { class: name });
     bar.style.left = `${100 * from}%`;
@@ -79,6 +79,6 @@ function byteMap(context: Context, buffer: BufferView): HTMLElement {
   });
   const list = h("div", { class: "irs-buffer" }, ...rows);
   const items = buffer.rows.map((row, k) => ({ ids: [row.id], element: rows[k], told: `${row.name}${row.op ? ` by ${row.op}` : ""}: ${row.told}${row.shared.length ? "; it overlaps another value that it is not a view of" : ""}` }));
-  pickable(context, list, `bytes of the buffer of ${buffer.root}`, items, inOrder(items.length), said);
-  return h("div", {}, list, buffer.left_out ? note(`and ${buffer.left_out.toLocaleString("en")} more views`) : null, said);
+  pickable(context, list, `bytes of the buffer of ${buffer.root}`, items, inOrder(items.length), status);
+  return h("div", {}, list, buffer.left_out ? note(`and ${buffer.left_out.toLocaleString("en")} more views`) : null, status);
 }

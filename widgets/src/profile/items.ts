@@ -23,7 +23,7 @@ export const inOrder = (count: number): Next => (at, key) => {
 };
 
 /** Makes the items of a picture selectable, and marks the selected ones. */
-export function pickable(context: Context, holder: HTMLElement | SVGElement, label: string, items: readonly Item[], next: Next, said: HTMLElement): void {
+export function pickable(context: Context, holder: HTMLElement | SVGElement, label: string, items: readonly Item[], next: Next, status: HTMLElement): void {
   const { selection, signal } = context;
   let at = -1;
   const numbers = new Map<Element, number>();
@@ -44,7 +44,7 @@ export function pickable(context: Context, holder: HTMLElement | SVGElement, lab
   const go = (to: number, extend = false) => {
     at = to;
     holder.setAttribute("aria-activedescendant", items[at].element.id);
-    said.textContent = items[at].told;
+    status.textContent = items[at].told;
     const { ids } = items[at];
     if (ids.length === 1) selection.pick(ids[0], extend);
     else selection.set(ids);
@@ -68,7 +68,7 @@ export function pickable(context: Context, holder: HTMLElement | SVGElement, lab
   }, { signal });
   holder.addEventListener("pointerover", (event) => {
     const k = numberOf(event);
-    said.textContent = items[k >= 0 ? k : at]?.told ?? "";
+    status.textContent = items[k >= 0 ? k : at]?.told ?? "";
   }, { signal });
   holder.addEventListener("keydown", (event) => {
     const { key, ctrlKey, metaKey, altKey } = event as KeyboardEvent;

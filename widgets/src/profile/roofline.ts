@@ -10,7 +10,7 @@ import { inOrder, pickable } from "./items";
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 300, 58, 268, 12];
 const DRAG = 4;
 
-export function roofline(context: Context, { bandwidth, peak }: ProfileView, way: TimedWay, said: HTMLElement): SVGElement | null {
+export function roofline(context: Context, { bandwidth, peak }: ProfileView, way: TimedWay, status: HTMLElement): SVGElement | null {
   const marks = [...way.marks].sort((a, b) => b.share - a.share);
   if (!marks.length || !bandwidth || !peak) return null;
   const ridge = peak / bandwidth;
@@ -39,7 +39,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
       told: `${mark.label}: ${mark.gflops.toPrecision(3)} GFLOP/s, ${percent(mark.gflops / allowed)} of the ${mark.intensity < ridge ? "memory" : "arithmetic"} bound at ${mark.intensity.toPrecision(2)} operations per byte; ${percent(mark.share)} of the time`,
     };
   });
-  pickable(context, picture, `roofline, ${way.label}`, items, inOrder(items.length), said);
+  pickable(context, picture, `roofline, ${way.label}`, items, inOrder(items.length), status);
   brushing(context, picture, brush, (x0, y0, x1, y1) => {
     const inside = (mark: (typeof marks)[number]) => x(mark.intensity) >= x0 && x(mark.intensity) <= x1 && y(mark.gflops) >= y0 && y(mark.gflops) <= y1;
     context.selection.set(marks.filter((mark) => mark.id && inside(mark)).map((mark) => mark.id));

@@ -15,7 +15,7 @@ const MOST_ZOOM = 400;
 const LANES = ["host", "kernels"];
 const laneName = (lane: string) => (lane === "stream" ? "GPU stream" : lane);
 
-export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTMLElement {
+export function oneRun(context: Context, way: TimedWay, status: HTMLElement): HTMLElement {
   const { spans, memory } = way;
   const end = Math.max(0, ...spans.map((span) => span.start + span.duration)) || way.ms || 1; // this run's own time: the median is over other runs
   const longest = Math.max(1e-9, ...spans.map((span) => span.duration));
@@ -65,7 +65,7 @@ export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTML
     ids: span.id ? [span.id] : [], element: elements[k],
     told: `${span.label} in ${laneName(span.lane)}: ${milliseconds(span.duration)}, from ${milliseconds(span.start)}${then(span.start + span.duration)}`,
   }));
-  pickable(context, track, `one run, ${way.label}`, items, inOrder(spans.length), said);
+  pickable(context, track, `one run, ${way.label}`, items, inOrder(spans.length), status);
   return h("div", { class: "irs-run" }, names, scroller);
 }
 

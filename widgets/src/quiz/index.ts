@@ -57,18 +57,18 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
     if (card.options.some((option) => option.record && option.record !== card.subject)) selection.set(chosen().map((option) => option.record).filter((record) => record));
     if (card.subject) selection.light([card.subject]);
   };
-  const optionOf = (record: number) => card.options.findIndex((option) => meant(context, option, record));
+  const optionOf = (record: number) => card.options.findIndex((option) => matches(context, option, record));
   selection.taker = card.judged ? null : (record) => {
     const k = optionOf(record);
-    if (k < 0) said.textContent = record ? `${records.longTitle(record)} is not one of the options` : "";
+    if (k < 0) status.textContent = record ? `${records.longTitle(record)} is not one of the options` : "";
     else {
-      said.textContent = "";
+      status.textContent = "";
       inputs[k].checked = card.several ? !inputs[k].checked : true;
       tell();
     }
   };
   signal.addEventListener("abort", () => (selection.taker = null));
-  const said = h("p", { class: "irs-quiet", role: "status" });
+  const status = h("p", { class: "irs-quiet", role: "status" });
   const form = h("form", { class: "irs-options", onsubmit: (event: Event) => {
     event.preventDefault();
     check.disabled = true;
@@ -77,7 +77,7 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
   } },
     h("fieldset", {}, h("legend", {}, ...prompt(context, card)),
       ...card.options.map((option, k) => h("label", { class: "irs-option" }, inputs[k], h("code", {}, option.name), h("span", {}, option.text)))),
-    check, said);
+    check, status);
   form.addEventListener("keydown", (event) => {
     const k = Number(event.key) - 1;
     if (event.ctrlKey || event.metaKey || event.altKey || !(k >= 0 && k < inputs.length)) return;
@@ -100,7 +100,7 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
 }
 
 /** Whether a clicked record means an option: a line or a box names a node, the option may be its value or its producer. */
-function meant({ records }: Context, option: CardOption, record: number): boolean {
+function matches({ records }: Context, option: CardOption, record: number): boolean {
   return option.record !== 0 && (option.record === record || records.valuesOf(record).includes(option.record) || records.makerOf(record) === option.record);
 }
 

@@ -39,8 +39,8 @@ function rung(step: LadderStep, same: SameView): HTMLElement {
   const bar = h("i", {});
   bar.style.width = `${(100 * step.classes) / Math.max(1, step.pieces)}%`;
   const saved = step.pieces - step.classes;
-  const told = `${step.classes} classes of ${step.pieces} pieces at step '${step.step}': one body each saves ${step.ops} ops and ${milliseconds(1000 * step.seconds)} of compile time${step.measured ? "" : ", by estimate"}; gives up ${step.gives_up}`;
-  return h("div", { class: step.step === same.step ? "irs-rung own" : "irs-rung", title: told },
+  const title = `${step.classes} classes of ${step.pieces} pieces at step '${step.step}': one body each saves ${step.ops} ops and ${milliseconds(1000 * step.seconds)} of compile time${step.measured ? "" : ", by estimate"}; gives up ${step.gives_up}`;
+  return h("div", { class: step.step === same.step ? "irs-rung own" : "irs-rung", title },
     h("span", { class: "irs-rung-name" }, step.step), h("span", { class: "irs-rung-bar" }, bar), h("strong", {}, String(step.classes)),
     h("span", { class: "irs-quiet" }, saved ? `−${milliseconds(1000 * step.seconds)}` : ""));
 }
@@ -70,8 +70,8 @@ function cardList(context: Context, step: string, classes: SameStep, detail: HTM
 
 function cardElement(card: SameCard): HTMLElement {
   const { cost } = card;
-  const told = cost ? (cost.slowdown ? `at most ${(100 * cost.slowdown).toFixed(1)} % slower` : cost.parameters ? `${cost.parameters} parameter${cost.parameters > 1 ? "s" : ""}` : "nothing lost") : "";
+  const price = cost ? (cost.slowdown ? `at most ${(100 * cost.slowdown).toFixed(1)} % slower` : cost.parameters ? `${cost.parameters} parameter${cost.parameters > 1 ? "s" : ""}` : "nothing lost") : "";
   return h("div", { class: card.count > 1 ? "irs-card" : "irs-card one" },
     h("span", { class: "irs-card-count" }, `×${card.count}`), h("span", { class: "irs-card-label" }, card.label), h("span", { class: "irs-quiet" }, card.detail),
-    h("span", { class: "irs-quiet" }, told ? `${card.ops} ops · ${told}` : `${card.ops} op${card.ops > 1 ? "s" : ""}`));
+    h("span", { class: "irs-quiet" }, price ? `${card.ops} ops · ${price}` : `${card.ops} op${card.ops > 1 ? "s" : ""}`));
 }

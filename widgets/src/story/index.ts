@@ -29,9 +29,9 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
   let { story } = telling;
   let { at } = story;
   let edits = false;
-  const said = h("div", { class: "irs-story-text", role: "status", "aria-live": "polite" });
+  const body = h("div", { class: "irs-story-text", role: "status", "aria-live": "polite" });
   const controls = h("div", { class: "irs-story-controls", role: "group", "aria-label": "story" });
-  const element = h("section", { class: "irs-story", "aria-label": `story: ${story.title}`, tabindex: "-1" }, controls, said);
+  const element = h("section", { class: "irs-story", "aria-label": `story: ${story.title}`, tabindex: "-1" }, controls, body);
 
   const show = (number: number, tell = true) => {
     at = Math.max(-1, Math.min(story.steps.length - 1, number));
@@ -59,7 +59,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
     );
     if (focused) element.focus(); // the button that had it is redrawn; keeps the keys working
     if (edits) return;
-    said.replaceChildren(...(at >= 0 ? markdown(context, steps[at].text) : [h("p", { class: "irs-quiet" }, steps.length ? "press n to play the first step" : "select something, open boxes, choose colours, and add the view")]),
+    body.replaceChildren(...(at >= 0 ? markdown(context, steps[at].text) : [h("p", { class: "irs-quiet" }, steps.length ? "press n to play the first step" : "select something, open boxes, choose colours, and add the view")]),
       ...story.problems.map((problem) => h("p", { class: "irs-problem" }, problem)));
   };
   /** Replaces the text by a field to edit it. */
@@ -81,7 +81,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
         end(true);
       }
     });
-    said.replaceChildren(h("div", { class: "irs-story-compose" }, field, button("keep", "keep the text (Enter)", () => end(true)), button("cancel", "discard it (Escape)", () => end(false))));
+    body.replaceChildren(h("div", { class: "irs-story-compose" }, field, button("keep", "keep the text (Enter)", () => end(true)), button("cancel", "discard it (Escape)", () => end(false))));
     field.focus();
   };
   telling.onStory?.((changed) => {
@@ -89,7 +89,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
     story = changed;
     at = changed.at;
     if (before !== changed.steps.length || !edits) draw();
-  }, (message) => said.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, message)));
+  }, (message) => body.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, message)));
   draw();
   if (at >= 0) requestAnimationFrame(() => show(at, false));
   return {

@@ -7,7 +7,7 @@ import type { Measured, TimingView } from "../lib/model/schema";
 /** Before a measurement: what it takes, and the button that starts it. */
 export function timingOffer(context: Context): HTMLElement {
   const element = h("div", { class: "irs-timing irs-offer" });
-  const said = h("p", { class: "irs-quiet" }, "Compiles the program and runs it op by op and fused, alternately, on the given arguments. Takes some seconds, during which Python is busy.");
+  const hint = h("p", { class: "irs-quiet" }, "Compiles the program and runs it op by op and fused, alternately, on the given arguments. Takes some seconds, during which Python is busy.");
   const button = h("button", { class: "irs-switch", onclick: () => {
     button.disabled = true;
     button.textContent = "measuring…";
@@ -21,7 +21,7 @@ export function timingOffer(context: Context): HTMLElement {
       element.append(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
     });
   } }, "measure");
-  element.append(button, said);
+  element.append(button, hint);
   return element;
 }
 

@@ -14,18 +14,18 @@ const SPARE = 4;
 export function editor(branching: Branching, signal: AbortSignal, close: () => void): HTMLElement {
   const { draft } = branching;
   const lines = h("div", { class: "irs-editor-lines", "aria-hidden": "true" });
-  const said = h("div", { class: "irs-editor-said", role: "status", "aria-live": "polite", id: `irs-said-${Math.random().toString(36).slice(2)}` });
+  const status = h("div", { class: "irs-editor-said", role: "status", "aria-live": "polite", id: `irs-said-${Math.random().toString(36).slice(2)}` });
   const area = h("textarea", {
     class: "irs-editor-area", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off",
-    "aria-label": "IR text of the program as written", "aria-describedby": said.id,
+    "aria-label": "IR text of the program as written", "aria-describedby": status.id,
   });
   let resting: ReturnType<typeof setTimeout> | undefined;
   let asked = 0;
   const draw = () => drawLines(lines, area, draft);
   const tell = () => {
     area.setAttribute("aria-invalid", String(draft.trouble !== null));
-    said.classList.toggle("wrong", draft.trouble !== null);
-    said.replaceChildren(...told(draft, () => goTo(area, draft)));
+    status.classList.toggle("wrong", draft.trouble !== null);
+    status.replaceChildren(...statusOf(draft, () => goTo(area, draft)));
   };
   const show = () => {
     if (area.value !== draft.text) area.value = draft.text;
@@ -108,7 +108,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
     clearTimeout(resting);
   });
   if (!draft.taken) wait(); // edited while another program was replacing this one
-  const element = h("div", { class: "irs-editor" }, said, h("div", { class: "irs-editor-sheet" }, lines, area));
+  const element = h("div", { class: "irs-editor" }, status, h("div", { class: "irs-editor-sheet" }, lines, area));
   queueMicrotask(() => {
     if (signal.aborted) return;
     show();
@@ -142,7 +142,7 @@ function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft)
   holder.style.transform = `translate(${-area.scrollLeft}px, ${-area.scrollTop}px)`;
 }
 
-function told({ trouble }: Draft, go: () => void): (Node | string)[] {
+function statusOf({ trouble }: Draft, go: () => void): (Node | string)[] {
   if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow your edits · Esc leaves, Ctrl+Z undoes")];
   const what = trouble.line ? h("button", { title: "go there", onclick: go }, trouble.message) : h("span", {}, trouble.message);
   return [what, trouble.hint ? h("span", { class: "irs-quiet" }, `; ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last valid program")];

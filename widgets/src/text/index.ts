@@ -170,7 +170,7 @@ function numberOf(lines: Lines, index: number): HTMLElement {
 
 const printedWords = new WeakMap<HTMLElement, string>();
 
-/** Two lines of the same words print the same. */
+/** The key of what a line prints; the line is printed again when it changes. */
 function wordsOf(lines: Lines, index: number): string {
   return lines.isThere(index) ? lines.words(index) : "waits";
 }
@@ -200,7 +200,7 @@ function markNames(element: HTMLElement, lines: Lines): void {
   }
 }
 
-/** Draws small marks beside the scrollbar for selected lines, including those out of sight. */
+/** Draws small marks beside the scrollbar, which show selected lines that are out of sight. */
 function drawRuler(ruler: HTMLElement, lines: Lines): void {
   const marks = lines.marked.slice(0, MOST_MARKS).map(([line, kind]) => {
     const mark = h("i", { class: kind });

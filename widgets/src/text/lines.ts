@@ -25,12 +25,13 @@ export interface Lines {
   pick(record: number | null, line: number | null, extend: boolean): void;
   /** What to print beside a line: its number in the text. */
   number(line: number): string;
-  /** The look of a line at the current step; two lines with the same `words` print the same text. */
+  /** The look of a line at the current step. */
   look(line: number): LineLook;
   /** Whether a line copies a tensor and does nothing else. */
   moves(line: number): boolean;
   /** The cost of a line, as a colour and in words; null for none. */
   heat(line: number): { colour: string; told: string } | null;
+  /** A key of what a line prints: it changes when the line has to be printed again. */
   words(line: number): string;
   /** What to print for a name on a line, and whether its value no longer needs memory. */
   meant(line: number, name: string, nth: number): { record: number | undefined; name: string; kept: boolean };

@@ -74,7 +74,7 @@ export class LineStates {
     return steps !== null && steps.active && steps.isKept(value);
   }
 
-  /** A key that changes when a line has to be printed again: its names, and which of them need no memory. */
+  /** A key that changes when a line has to be printed again: whether its node is merged, and which of its names need no memory. */
   words(line: number): string {
     const { steps, records, view } = this.context;
     const node = view.text.nodes[line];

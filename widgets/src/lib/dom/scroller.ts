@@ -48,7 +48,7 @@ export class Scroller {
     });
   }
 
-  /** Recreates the list with this many rows, scrolled to `from` if given, or to the first of the `wanted` if none is visible there. */
+  /** Recreates the list with this many rows, scrolled to `from` if given, then to the first of the `wanted` if none of them is visible. */
   reset(count: number, from?: number, wanted: readonly number[] = []): void {
     this.#count = count;
     this.#body.style.height = `${count * this.rowHeight}px`;

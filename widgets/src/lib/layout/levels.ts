@@ -33,10 +33,10 @@ export const MANY = 8;
 
 export function crossingsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Crossings {
   const { parent, depth } = hierarchy;
-  const told = (bit: number) => Uint8Array.from(hierarchy.boxes, (box) => ((box.crosses ?? 0) & bit ? 1 : 0));
-  const reads = told(1);
-  const feeds = told(2);
-  const anchored = told(1);
+  const withBit = (bit: number) => Uint8Array.from(hierarchy.boxes, (box) => ((box.crosses ?? 0) & bit ? 1 : 0));
+  const reads = withBit(1);
+  const feeds = withBit(2);
+  const anchored = withBit(1);
   const readers = new Map<number, number>();
   for (const edge of edges) readers.set(edge.source, (readers.get(edge.source) ?? 0) + 1);
   const enter = (box: number, from: number) => {

@@ -53,8 +53,8 @@ export class Answers {
     const state = steps.at;
     if (this.ask) return remembered(this.#states, `${record} ${state}`, async () => ((await this.ask!([record], state)) as Detail).alias);
     const value = steps.valueIn(this.records.isValue(record) ? record : (this.records.valuesOf(record)[0] ?? record));
-    const told = steps.earlierAlias(value) ?? this.#stored(record)?.alias;
-    return told ? { ...this.#filled(told), alias_set: meantIn(steps, this.#filled(told).alias_set) } : null;
+    const earlier = steps.earlierAlias(value) ?? this.#stored(record)?.alias;
+    return earlier ? { ...this.#filled(earlier), alias_set: meantIn(steps, this.#filled(earlier).alias_set) } : null;
   }
 
   pair(first: number, second: number): Promise<PairDetail> {
@@ -99,8 +99,8 @@ export class Answers {
 
   #filled(alias: AliasDetail): AliasDetail {
     const sets = this.records.view.alias_sets ?? [];
-    const told = alias.shared_set === undefined ? alias : { ...alias, alias_set: sets[alias.shared_set] ?? [] };
-    return told.shared_writers === undefined ? told : { ...told, writers: sets[told.shared_writers] ?? [] };
+    const withSet = alias.shared_set === undefined ? alias : { ...alias, alias_set: sets[alias.shared_set] ?? [] };
+    return withSet.shared_writers === undefined ? withSet : { ...withSet, writers: sets[withSet.shared_writers] ?? [] };
   }
 }
 

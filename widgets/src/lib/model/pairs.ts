@@ -31,8 +31,8 @@ function fusionOf(records: Records, first: Detail, second: Detail): VerdictView 
   const [groupA, groupB] = [groupAround(records, a), groupAround(records, b)];
   const names = `${records.longTitle(first.id)} and ${records.longTitle(second.id)}`;
   if (groupA && groupA === groupB) return { holds: true, because: `${names} are in one fusion group`, witness: [groupA] };
-  const told = neighbour(records, groupA, groupB || b) ?? neighbour(records, groupB, groupA || a);
-  if (told) return { holds: false, because: told, witness: [groupA || a, groupB || b] };
+  const reason = neighbour(records, groupA, groupB || b) ?? neighbour(records, groupB, groupA || a);
+  if (reason) return { holds: false, because: reason, witness: [groupA || a, groupB || b] };
   const alone = [[groupA, first], [groupB, second]] as const;
   const reasons = alone.filter(([group]) => !group).map(([, detail]) => `${records.longTitle(detail.id)} is ${detail.fusion}`);
   if (reasons.length) return { holds: false, because: [...new Set(reasons)].join("; "), witness: [a, b] };

@@ -46,6 +46,8 @@ def test_panes_share_the_width_of_a_row_and_take_the_heights_that_layouts_name(p
         width, height = size(panes, f"{LIVE}.irs-only-{name}")
         assert width > 240, name
         assert 300 < height <= 480, name
+        top = panes.page.locator(f"{LIVE}.irs-only-{name}").first.bounding_box()["y"]
+        assert panes.page.locator(f"{LIVE}.irs-only-{name} .irs-bar").first.bounding_box()["y"] - top < 3, f"nothing is above the {name}"
     assert abs(size(panes, f"{LIVE}:not(.irs-only)")[1] - 560) < 4
 
 

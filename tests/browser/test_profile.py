@@ -46,7 +46,8 @@ def test_a_slow_node_is_selected_by_mouse_and_its_box_is_hot(page: Any) -> None:
     page.locator(".irs-line.selected", has_text="aten::sort").wait_for()
     page.locator(".irs-graph select").select_option("time")
     colour = "e => getComputedStyle(e).getPropertyValue('--c')"
-    hot, input_ = (page.locator(f".irs-kind-{kind}").first.evaluate(colour) for kind in ("op", "input"))
+    hot = page.locator(".irs-kind-op", has_text="sort").evaluate(colour)
+    input_ = page.locator(".irs-kind-input").first.evaluate(colour)
     assert hot != input_
     page.locator(".irs-legend button", has_text="of the time").wait_for()
     page.locator(".irs-graph select").select_option("roof")

@@ -439,7 +439,7 @@ class ViewAliases:
         return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False)}"
 
     def __repr__(self) -> str:
-        kinds = [placement.kind for placement in self._placements.of.values()]
+        kinds: list[str] = [placement.kind for placement in self._placements.of.values()]
         many = {"input": "inputs", "view": "views", "copy": "copies"}
         told = ", ".join(f"{(count := kinds.count(kind)):,} {kind if count == 1 else several}" for kind, several in many.items())
         return f"<ViewAliases of {self.graph.name!r}: {told}>"

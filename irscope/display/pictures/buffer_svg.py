@@ -11,7 +11,7 @@ from irscope.report.view_models import AxisView, BufferView
 
 __all__ = ["buffer_svg", "layout_svg"]
 
-_LABEL, _MAP, _ROW, _EDGE = 150, 560, 22, 10
+_LABEL, _MAP, _ROW, _EDGE = 150, 560, 27, 10
 _FLAGS: Final = {"contiguous": "#54a24b", "gap": "#f58518", "broadcast": "#c3cad6", "expanded": "#b279a2"}
 _STYLE: Final = (
     "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.d{fill:#667085;font-size:10px}"
@@ -49,8 +49,8 @@ def buffer_svg(view: BufferView) -> str:
         y = top + index * _ROW
         indent = _EDGE + min(row["depth"], 8) * 10
         parts.append(f'<g data-id="{row["id"]}"><title>{in_markup(row["name"])}: {in_markup(row["told"])}</title>')
-        parts.append(f'<text x="{indent}" y="{y + 12}">{in_markup(_short(row["name"], row["depth"]))}</text>')
-        parts.append(f'<text class="d" x="{indent}" y="{y + 20.5}">{in_markup(row["op"].removeprefix("aten::"))}</text>')
+        parts.append(f'<text x="{indent}" y="{y + 11}">{in_markup(_short(row["name"], row["depth"]))}</text>')
+        parts.append(f'<text class="d" x="{indent}" y="{y + 22}">{in_markup(row["op"].removeprefix("aten::"))}</text>')
         parts.append(f'<rect class="t" x="{left}" y="{y + 3}" width="{_MAP}" height="{_ROW - 8}"/>')
         colour = PALETTE["input"] if not row["depth"] else PALETTE["view"]
         parts += [_bar(left, y, run, f'fill="{colour}"') for run in row["runs"]]

@@ -45,7 +45,9 @@ class ProgramIndex:
     (['  %y : Tensor = aten::relu(%x)'], ['%x', 'relu', 'result'])
     """
 
-    def __init__(self, graph: Graph, queries: Queries | None = None) -> None:
+    def __init__(self, graph: Graph, queries: Queries | None = None, names: Mapping[Value, str] | None = None) -> None:
+        """`names` are what values are called in answers, if not as in the graph."""
+        self._names = names or graph.names
         self._graph = graph
         self._queries = queries or Queries(graph)
 
@@ -164,7 +166,7 @@ class ProgramIndex:
         return number
 
     def places(self, ids: Iterable[int]) -> list[Place]:
-        """Where records are; those of other programs are left out."""
+        """Where records are; those of other programs are left out. What a pass took away is nowhere, and has its name."""
         return [place for id in list(ids)[:_MOST_PLACES] if (place := self._place(id)) is not None]
 
     def _place(self, id: int) -> Place | None:
@@ -174,7 +176,7 @@ class ProgramIndex:
         if record is None:
             number = tree.number.get(id)
             if number is None:
-                return None
+                return self._place_as_written(id)
             lines = tree.lines_of(number)
             return Place(id=id, line=lines[0] if lines else -1, path=self._path(number), title=tree.box(number)["label"], values=[])
         maker = node if node is not None else graph.producer.get(value) if value is not None else None
@@ -185,6 +187,13 @@ class ProgramIndex:
             id=id, line=line, path=self._path(number), title=title,
             values=[output.id for output in node.outputs] if node is not None else [],
         )  # fmt: skip
+
+    def _place_as_written(self, id: int) -> Place | None:
+        before = self._as_written
+        record = before._queries.index.record_of.get(id) if before is not None else None
+        if before is None or record is None:
+            return None
+        return Place(id=id, line=-1, path=[], title=before._titled(record), values=[])
 
     def _around(self, node: Node | None, number: int) -> int:
         """The box of a node, whose number is below 0 if it has none of its own, as a constant: the box around it then."""
@@ -246,17 +255,17 @@ class ProgramIndex:
     @cached_property
     def _as_written(self) -> ProgramIndex | None:
         queries = self._queries.as_written
-        return None if queries is None else ProgramIndex(queries.graph, queries)
+        return None if queries is None else ProgramIndex(queries.graph, queries, self._queries.names)
 
     def _printed(self, record: Node | Value) -> str:
         """The line that makes a record; of an input and of a block's parameter, what declares it."""
-        names = self._graph.names
+        names = self._names
         if isinstance(record, Value) and record not in self._graph.producer:
             return f"%{names[record]} : {record.type}"
         return print_node(self._graph.producer[record] if isinstance(record, Value) else record, names)
 
     def _titled(self, record: Node | Value) -> str:
-        names = self._graph.names
+        names = self._names
         if isinstance(record, Value):
             return f"%{names[record]}"
         op = record.op.partition("::")[2] or record.op

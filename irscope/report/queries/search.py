@@ -19,6 +19,7 @@ from irscope.ops.registry import category_of
 from irscope.report.boxes import writes_memory
 from irscope.report.queries.language import Both, Either, Not, Query, Term, parse_query
 from irscope.report.queries.node_index import NodeIndex
+from irscope.report.value_names import names_in
 from irscope.report.words import short_type
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class Queries:
         """The queries of the program before the first pass; None where no pass changed it, and for one so long that it takes a second."""
         initial = self._graph if self._history is None else self._history.initial
         return None if initial is self._graph or len(self.index.nodes) > _LONG else Queries(initial)
+
+    @cached_property
+    def names(self) -> Mapping[Value, str]:
+        """What each value of the history is called, whatever state it is told in."""
+        return self._graph.names if self._history is None else names_in(self._history)
 
     @property
     def graph(self) -> Graph:

@@ -123,7 +123,11 @@ def test_what_a_pass_took_away_is_found_as_it_was_written(exploration: Explorati
     writes = [node.id for node in written.nodes() if node.op == "aten::add_"]
     taken = index.find("op:add_", all=True)
     assert writes and taken["ids"] == writes and not {*writes} & {node.id for node in exploration.graph.nodes()}
+    names = exploration.names
+    assert f"%{names[written.node('aten::add_#0').outputs[0]]}, " in taken["titles"][0], "by the name that it has in every state"
     assert taken["titles"][0].startswith("add_ ") and taken["titles"][0].endswith(", as written"), "the reader is told where it stands"
     assert [record.id for record in exploration.records_of(taken["ids"])] == writes, "and may select it"
     assert index.find("op:sort") == {"count": 0, "ids": [], "shown": [], "titles": [], "lines": [], "trouble": ""}
     assert not any(title.endswith("as written") for title in index.find("op:relu")["titles"])
+    (place,) = index.places(writes[:1])
+    assert (place["line"], place["path"]) == (-1, []) and place["title"].startswith("add_ "), "and is called by its name elsewhere too"

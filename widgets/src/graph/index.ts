@@ -4,7 +4,7 @@ import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
 import { Layouter, type Layout, type Rectangle } from "../lib/layout/layout";
 import { crossingsOf, levelOf, levelsOf, type Level } from "../lib/layout/levels";
-import { LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
+import { FITTED, LEGIBLE, READABLE, clamp, firstLook, fit, nudge, reveal, showsAll, windowOf, zoomAt, type Extent, type Viewport } from "../lib/layout/viewport";
 import { MEASURE_NAMES, MEASURES } from "../lib/model/heat";
 import { measureOf, type Meaning } from "./colours";
 import { listen } from "./interact";
@@ -331,8 +331,9 @@ export class GraphPane {
       const followed = this.#sees(this.#goals());
       const whole = width > 0 && showsAll(this.viewport, this.layout, this.#frame);
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
-      if (whole && this.#frame.width) { // a graph that was visible as a whole stays so, as large as possible
-        this.viewport = fit(this.layout, this.#frame);
+      const all = fit(this.layout, this.#frame);
+      if (whole && all.scale >= Math.min(FITTED, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
+        this.viewport = all;
       } else if (width && this.#frame.width) { // a pane beside it appeared or disappeared: keep the centre, and the selection visible
         this.viewport.x += (width - this.#frame.width) / this.viewport.scale / 2;
         if (followed) this.#follow();

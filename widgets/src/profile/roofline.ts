@@ -7,7 +7,8 @@ import { percent } from "../lib/model/heat";
 import type { ProfileView, TimedWay } from "../lib/model/schema";
 import { inOrder, pickable } from "./items";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 300, 58, 268, 12];
+/** As wide and low as a table below the panes, so that letters keep their size there. */
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 200, 58, 168, 12];
 const DRAG = 4;
 
 export function roofline(context: Context, { bandwidth, peak }: ProfileView, way: TimedWay, status: HTMLElement): SVGElement | null {

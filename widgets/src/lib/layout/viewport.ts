@@ -18,7 +18,7 @@ export const MAX_SCALE = 3;
 /** Below this scale letters have less than 10 pixels: a first look then shows only a part of the picture. */
 export const READABLE = 0.8;
 /** From this scale on, the first look shows the whole rather than larger letters. */
-const FITTED = 0.7;
+export const FITTED = 0.7;
 /** The empty border of a picture. */
 const EDGE = 12;
 /** Below this scale text cannot be read. */

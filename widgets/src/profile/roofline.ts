@@ -29,7 +29,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
   const picture = s("svg", { class: "irs-roofline", viewBox: `0 0 ${WIDTH} ${HEIGHT}` },
     ...powers(x0, x1).flatMap((power) => grid(`M${x(10 ** power)} ${TOP}V${BOTTOM}`, x(10 ** power), BOTTOM + 14, "middle", power)),
     ...powers(y0, y1).flatMap((power) => grid(`M${LEFT} ${y(10 ** power)}H${WIDTH - 10}`, LEFT - 5, y(10 ** power) + 4, "end", power)),
-    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, "operations a byte"),
+    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, "operations per byte"),
     s("text", { x: 12, y: (TOP + BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TOP + BOTTOM) / 2})` }, "GFLOP/s"),
     s("text", { x: WIDTH - 12, y: y(peak) - 5, "text-anchor": "end" }, `arithmetic ${peak.toFixed(0)} GFLOP/s`),
     s("text", { x: 12, y: -6, transform: `translate(${x(left)} ${y(left * bandwidth)}) rotate(${slope})` }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, brush);

@@ -114,7 +114,7 @@ def test_hot_loops_stand_alone_until_all_is_asked_for(page: Any) -> None:
 
 def test_what_a_page_does_not_hold_is_said(page: Any) -> None:
     page.get_by_role("tab", name="PTX").click()
-    page.get_by_text("a notebook makes the rest").wait_for()
+    page.get_by_text("a notebook generates the rest").wait_for()
     assert page.locator(CODE).count() == 0
 
 

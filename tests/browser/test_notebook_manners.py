@@ -130,5 +130,5 @@ def test_a_restarted_kernel_is_told_and_the_views_stay(manners: Lab) -> None:
     page = manners.page
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     page.locator(f"{LIVE}:not(.irs-only) .irs-line", has_text="%copied").locator("[data-record]").first.click()
-    page.locator(f"{LIVE}:not(.irs-only) .irs-inspector", has_text="Run the cell again to wake it").first.wait_for(timeout=30_000)
+    page.locator(f"{LIVE}:not(.irs-only) .irs-inspector", has_text="Run the cell again to reconnect").first.wait_for(timeout=30_000)
     assert page.locator(f"{LIVE}:not(.irs-only) .irs-line.selected", has_text="%copied").count()

@@ -123,7 +123,7 @@ def test_a_page_without_answers_says_so_and_shows_the_rest(page: Any, tmp_path: 
     page.goto(irs.write_report(irs.parse(PROGRAM), output=tmp_path / "page.html", answers=False).as_uri())
     page.locator(".irs-counts", has_text="no answers about single values").wait_for()
     page.locator(".irs-text .irs-line", has_text="aten::relu").first.click()
-    page.locator(".irs-inspector", has_text="this page holds no answers about it").wait_for()
+    page.locator(".irs-inspector", has_text="this page includes no answers about it").wait_for()
     page.get_by_role("tab", name="Memory").click()
     page.locator(".irs-memory svg").first.wait_for()
 

@@ -16,7 +16,7 @@ from tests.browser.pages import program
 
 KINDS = (("alias", "May they alias?"), ("fusion", "Fused together?"), ("same", "The same?"))
 NAMES = ["x", "scaled0", "bent0", "product0", "scaled1", "bent1", "row", "written", "turned", "copied"]
-NOT_ANSWERED = "does not know"
+NOT_ANSWERED = "not stored in this page"
 
 
 @pytest.fixture(scope="module")

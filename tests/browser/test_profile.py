@@ -102,7 +102,7 @@ def test_the_roofline_is_clicked_brushed_and_walked(page: Any) -> None:
         pytest.skip("the limits of this machine are not known")
     page.locator(".irs-roofline").focus()
     page.keyboard.press("ArrowRight")
-    assert page.locator(".irs-mark.selected").count() == 1 and "allows" in page.locator(".irs-said-below").inner_text()
+    assert page.locator(".irs-mark.selected").count() == 1 and "bound at" in page.locator(".irs-said-below").inner_text()
     page.keyboard.press("Escape")
     assert page.locator(".irs-mark.selected").count() == 0
     box = page.locator(".irs-roofline").bounding_box()

@@ -51,7 +51,7 @@ def test_a_box_of_equal_parts_says_what_differs_between_them_and_opens_each(brow
         table = page.locator(".irs-inspector .irs-holes")
         table.wait_for()
         assert "each reads what the one before makes" in page.locator(".irs-repeat .irs-sentence").inner_text()
-        assert table.locator("thead th").all_inner_texts() == ["", "'other' of aten::mul", "from the one before"]
+        assert table.locator("thead th").all_inner_texts() == ["", "'other' of aten::mul", "from the previous one"]
         assert [table.locator(f"tbody tr:nth-child({k}) td").first.inner_text() for k in (1, 2, 3)] == ["0.1", "0.2", "0.3"]
         table.get_by_role("button", name="1", exact=True).click()
         page.locator(".irs-subject h3", has_text="region0.1").wait_for()
@@ -62,9 +62,9 @@ def test_the_ladder_and_the_cards_are_walked_with_arrow_keys(page: Any) -> None:
     for _ in range(4):
         page.keyboard.press("ArrowDown")
     assert "constants" in page.locator(".irs-rung.chosen").inner_text()
-    page.get_by_role("listbox", name="classes by step constants").focus()
+    page.get_by_role("listbox", name="classes at step constants").focus()
     page.keyboard.press("Home")
-    page.locator(".irs-same-detail", has_text="2 pieces that are the same by step 'constants'").wait_for()
+    page.locator(".irs-same-detail", has_text="2 pieces that are equal at step 'constants'").wait_for()
     page.get_by_role("combobox", name="piece on the right").select_option("0")
     page.locator(".irs-sides", has_text="a notebook with a kernel").wait_for()
 

@@ -1,4 +1,4 @@
-// What the bundle offers: `render` for the notebook's widget, `mount` for anybody, and a page that carries its view as JSON
+// The entry points of the bundle: `render` for the notebook's widget, `mount` for any host; a page that carries its view as JSON
 // draws itself.
 
 import { mount, type Host } from "./explorer/index";
@@ -17,7 +17,7 @@ async function drawPage(): Promise<void> {
   if (!data || !place) return;
   const text = data.textContent ?? "";
   const packed = data.dataset.packed === "gzip";
-  if (packed && !("DecompressionStream" in globalThis)) return place.prepend("Only the picture: this browser is older than 2023 and cannot unpack the rest.");
+  if (packed && !("DecompressionStream" in globalThis)) return place.prepend("Only the picture is shown: this browser is older than 2023 and cannot unpack the rest.");
   const view = (packed ? await unpacked(text) : JSON.parse(text)) as ExplorerView;
   place.replaceChildren();
   mount(place, view, { page: true });

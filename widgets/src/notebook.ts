@@ -72,12 +72,12 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   if (!explorer || around) el.classList.add("irs-live");
   const life = new AbortController();
   const draft = new Draft();
-  const { edit } = asker(model, listener(life.signal), draft).branching; // its answer comes when another program is drawn already
+  const { edit } = asker(model, listener(life.signal), draft).branching; // its answer arrives after another program is drawn
   const stays = { draft, edit, kept: {} };
   let leave = drawViews(shown, model, hub, el, stays, around);
   const renewed = () => {
     const left = arrangement(el);
-    el.style.minHeight = `${el.offsetHeight}px`; // the page does not jump while nothing is there
+    el.style.minHeight = `${el.offsetHeight}px`; // keeps the page from jumping while the element is empty
     leave();
     leave = drawViews(shown, model, hub, el, stays, around, left);
     el.style.minHeight = "";
@@ -93,7 +93,7 @@ async function renderViews({ model: shown, el, signal, host }: Rendered, around?
   return end;
 }
 
-/** How a reader arranged the panes, which another program in their place keeps. */
+/** The user's arrangement of the panes, kept when another program replaces this one. */
 interface Arrangement {
   root: string;
   main: string;
@@ -116,10 +116,10 @@ function listener(signal: AbortSignal): Listen {
   };
 }
 
-/** The views of the program that a model has at the moment. */
+/** The views of a model's current program. */
 function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { draft, edit, kept }: { draft: Draft; edit: Branching["edit"]; kept: Kept }, around?: { asked: Answering } | { telling: Telling }, left?: Arrangement): () => void {
-  const gone = new AbortController();
-  const listen = listener(gone.signal);
+  const closing = new AbortController();
+  const listen = listener(closing.signal);
   const text = textOf(model.get("view"));
   const shared = {
     get: () => hub.get("selection"),
@@ -150,14 +150,14 @@ function drawViews(shown: Model, model: Model, hub: Model, el: HTMLElement, { dr
   if (left?.opens) view.opens = left.opens;
   const asked = asker(model, listen, draft);
   asked.branching.edit = edit;
-  const unmount = mount(el, view, { shared, sharedStep, ...asked, onPart, signal: gone.signal, kept, ...panes });
+  const unmount = mount(el, view, { shared, sharedStep, ...asked, onPart, signal: closing.signal, kept, ...panes });
   if (left) {
     el.querySelector<HTMLElement>(".irs")!.style.cssText = left.root;
     for (const main of el.querySelectorAll<HTMLElement>(".irs-main")) main.style.cssText = left.main;
   }
   return () => {
     unmount();
-    gone.abort();
+    closing.abort();
   };
 }
 
@@ -165,14 +165,14 @@ function textOf(data: DataView | string): string {
   return typeof data === "string" ? data : new TextDecoder().decode(data);
 }
 
-/** A story: the explorer with a bar, which Python keeps. */
+/** A story: the explorer with a bar; Python stores the story. */
 async function renderStory(rendered: Rendered): Promise<() => void> {
   const { model } = rendered;
   const storyNow = () => JSON.parse(textOf(model.get("story")!)) as StoryView;
-  const gone = new AbortController();
+  const closing = new AbortController();
   const listen = (event: string, listener: (content: never) => void) => {
     model.on(event, listener);
-    gone.signal.addEventListener("abort", () => model.off(event, listener));
+    closing.signal.addEventListener("abort", () => model.off(event, listener));
   };
   const telling: Telling = {
     get story() {
@@ -186,12 +186,12 @@ async function renderStory(rendered: Rendered): Promise<() => void> {
   };
   const unmount = await renderViews(rendered, { telling });
   return () => {
-    gone.abort();
+    closing.abort();
     unmount();
   };
 }
 
-/** A quiz: the views of one question's program after the other, each beside the card that asks. */
+/** A quiz: one question after the other, each with the views of its program beside its card. */
 async function renderQuiz(rendered: Rendered): Promise<() => void> {
   const { model, el } = rendered;
   const cardNow = () => JSON.parse(textOf(model.get("card")!)) as CardView;
@@ -214,17 +214,17 @@ async function renderQuiz(rendered: Rendered): Promise<() => void> {
     const next = await renderViews(rendered, { asked });
     first();
     unmount = next;
-    if (hadFocus) el.querySelector<HTMLElement>(".irs-option input, .irs-judgement")?.focus(); // the button that had it is gone
+    if (hadFocus) el.querySelector<HTMLElement>(".irs-option input, .irs-judgement")?.focus(); // the button that had it was removed
   };
   const heard = () => void show();
-  const told = (reply: Reply) => reply.kind === "error" && failed(reply.message);
+  const reportError = (reply: Reply) => reply.kind === "error" && failed(reply.message);
   model.on("change:card", heard);
-  model.on("msg:custom", told);
+  model.on("msg:custom", reportError);
   await show();
   el.classList.add("irs-live");
   return () => {
     model.off("change:card", heard);
-    model.off("msg:custom", told);
+    model.off("msg:custom", reportError);
     unmount();
   };
 }
@@ -232,7 +232,7 @@ async function renderQuiz(rendered: Rendered): Promise<() => void> {
 const REST_MS = 150;
 const LONGEST_MS = 1000;
 
-/** The same action once nothing came for a while, and once a second if it goes on: Lab lays its toolbar out at each message. */
+/** Debounces an action, with one call a second under continuous triggers: Lab lays out its toolbar at each message. */
 function seldom(action: () => void): () => void {
   let waiting: ReturnType<typeof setTimeout> | undefined;
   let since = 0;
@@ -246,18 +246,18 @@ function seldom(action: () => void): () => void {
   };
 }
 
-/** Tells Python of a change; a kernel that is gone hears nothing, and the views go on without it. */
+/** Notifies Python of a change; without a kernel this has no effect, and the views keep working. */
 function tell(hub: Model): void {
   try {
     hub.save_changes();
   } catch {
-    // a question says so
+    // reported at the next question
   }
 }
 
-const GONE = "Python does not answer: the kernel that made this view was restarted or ended. Run the cell again to wake it.";
+const GONE = "Python does not answer: the kernel that made this view was restarted or ended. Run the cell again to reconnect.";
 
-/** Questions get names, since answers may come late or never, and go to every view of the model. */
+/** Questions have ids, since answers may come late or never, and go to every view of the model. */
 function asker(model: Model, listen: Listen, draft: Draft): { ask: Ask; askKernel: AskKernel; supply: Supply; branching: Branching } {
   const waiting = new Map<string, { resolve: (reply: Reply) => void; reject: (error: Error) => void }>();
   const asker = Math.random().toString(36).slice(2);

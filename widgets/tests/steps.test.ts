@@ -25,7 +25,7 @@ function history(groups: number, seed: number): TimelineView {
   return { passes: [{ name: "fuse", first: 0, steps: steps.length, seconds: 0 }], steps, groups: made, since: { 10_000: 1 }, gone: [], earlier: [], names: {}, kept: { 5: 3 } };
 }
 
-/** The parts of a state, found anew from all merges up to it. */
+/** The parts of a state, recomputed from all merges up to it. */
 function parts(view: TimelineView, state: number): Map<number, number> {
   const top = new Map<number, number>();
   const find = (node: number): number => (top.has(node) && top.get(node) !== node ? find(top.get(node)!) : node);

@@ -1,5 +1,5 @@
-// What is different between two branches: lines side by side, with signs and words beside the colours; what is new or changed can be
-// selected, and so is marked in text and graph.
+// The differences between two branches: lines side by side, with signs and words beside the colours. New and changed nodes can be
+// selected, which marks them in text and graph.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -18,8 +18,8 @@ export function diffTable({ selection, records }: Context, diff: BranchDiff, clo
   });
   return h("div", {},
     h("div", { class: "irs-branch-bar" }, h("span", {}, counts), h("span", { class: "irs-quiet" }, `matched by ${diff.matched_by}`), h("span", { class: "irs-spring" }),
-      here.length ? h("button", { class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed`) : null,
+      here.length ? h("button", { class: "irs-switch", onclick: () => selection.set(here) }, `select the ${here.length} new and changed nodes`) : null,
       h("button", { class: "irs-switch", onclick: close }, "close")),
-    diff.lines.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows)) : h("p", { class: "irs-quiet" }, "they are the same"),
-    diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) has all`) : null);
+    diff.lines.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", { "aria-label": "kind" }), h("th", {}, "before"), h("th", {}, "now"))), h("tbody", {}, ...rows)) : h("p", { class: "irs-quiet" }, "no differences"),
+    diff.left_out ? h("p", { class: "irs-quiet" }, `and ${diff.left_out.toLocaleString("en")} more: irs.diff(e.branches[0], e.branches[1]) lists all`) : null);
 }

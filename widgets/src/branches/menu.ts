@@ -1,4 +1,4 @@
-// What if: a menu of what could be otherwise about what is under the pointer, or what is selected. Each entry makes a branch.
+// The what-if menu: changes to what is under the pointer, or to the selection. Each entry creates a branch.
 
 import { dataNumber, h } from "../lib/dom/dom";
 import type { Change } from "../lib/model/branches";
@@ -11,7 +11,7 @@ interface Entry {
 
 const NEAR = 4;
 
-/** Opens the menu with the right button, with the key for menus, or with `w`; gives what `w` does. */
+/** Opens the menu with the right button, the menu key or `w`; returns the action of `w`. */
 export function whatIfMenu(root: HTMLElement, context: Context): () => void {
   const { branching, signal } = context;
   if (!branching) return () => undefined;
@@ -49,7 +49,7 @@ function recordsUnder({ records, selection }: Context, event: MouseEvent): numbe
   return ids.length === 1 && ids[0] !== found ? [ids[0], found] : ids.includes(found) ? [...ids] : [found];
 }
 
-/** Both ends of the edge under the pointer: an edge is thin, so a little beside it counts. */
+/** Both ends of the edge under the pointer; an edge is thin, so points slightly beside it count. */
 function edgeUnder(target: Element, event: MouseEvent): number[] {
   const svg = target.closest("svg");
   for (const path of svg?.querySelectorAll<SVGPathElement>("path[data-from]") ?? []) {
@@ -64,24 +64,24 @@ function edgeUnder(target: Element, event: MouseEvent): number[] {
   return [];
 }
 
-/** What could be otherwise about records, and about the program. */
+/** The changes that can be tried on records, and on the program. */
 function entries(context: Context, about: readonly number[]): { title: string; entries: Entry[] }[] {
   const { records, branching } = context;
   const now = branching!.now();
   const nodes = about.filter((id) => id > 0 && (!records.isValue(id) || records.makerOf(id) > 0));
-  const told = (id: number) => records.longTitle(id);
+  const titleOf = (id: number) => records.longTitle(id);
   const made: Entry[] = [];
   if (nodes.length === 2) {
-    made.push({ says: `${told(nodes[0])} and ${told(nodes[1])} in one kernel`, change: { force: [nodes] } });
-    made.push({ says: `${told(nodes[0])} and ${told(nodes[1])} in different kernels`, change: { forbid: [nodes] } });
+    made.push({ says: `${titleOf(nodes[0])} and ${titleOf(nodes[1])} in one kernel`, change: { force: [nodes] } });
+    made.push({ says: `${titleOf(nodes[0])} and ${titleOf(nodes[1])} in different kernels`, change: { forbid: [nodes] } });
   } else if (nodes.length > 2) {
     made.push({ says: `all ${nodes.length} in one kernel`, change: { force: [nodes] } }, { says: `no two of the ${nodes.length} in one kernel`, change: { forbid: [nodes] } });
   }
   for (const id of nodes.slice(-1)) {
     const box = records.hierarchy.find(id);
     const isGroup = box >= 0 && records.hierarchy.boxes[box].kind === "group";
-    if (isGroup) made.push({ says: `${told(id)} taken apart`, change: { forbid: [[id]] } });
-    else made.push({ says: `${told(id)} opaque: the library runs it`, change: { opaque: [id] } });
+    if (isGroup) made.push({ says: `${titleOf(id)} taken apart`, change: { forbid: [[id]] } });
+    else made.push({ says: `${titleOf(id)} opaque: the library runs it`, change: { opaque: [id] } });
   }
   const names = about.filter((id) => records.isValue(id) && !records.makerOf(id)).map((id) => records.longTitle(id).replace(/^%/u, "").split(" ")[0]);
   for (const name of names) made.push({ says: `%${name} shares memory with no other input`, change: { distinct: [name] } });
@@ -90,7 +90,7 @@ function entries(context: Context, about: readonly number[]): { title: string; e
     now?.distinct ? { says: "inputs that may share memory", change: { distinct: false } } : { says: "inputs that share no memory", change: { distinct: true } },
     ...(now?.inputs ?? []).slice(0, 4).map((name) => ({ says: `%${name} with its channels last`, change: { channels_last: [name] } })),
   ];
-  return [{ title: about.length ? "what if, of this" : "", entries: made }, { title: "what if, of the program", entries: whole }].filter((part) => part.entries.length);
+  return [{ title: about.length ? "what if, for this" : "", entries: made }, { title: "what if, for the program", entries: whole }].filter((part) => part.entries.length);
 }
 
 function show(root: HTMLElement, context: Context, about: readonly number[], x: number, y: number): () => void {
@@ -112,7 +112,7 @@ function show(root: HTMLElement, context: Context, about: readonly number[], x: 
     void askWhatIf(context, from === undefined ? change : { step: from, ...change });
   } }, says);
   const parts = entries(context, about).map(({ title, entries: several }) => h("div", { role: "group", "aria-label": title }, h("div", { class: "irs-quiet", "aria-hidden": "true" }, title), ...several.map(item)));
-  const menu = h("div", { class: "irs-menu", role: "menu", "aria-label": "what if" }, from === undefined ? null : h("div", { class: "irs-quiet" }, `what was merged up to step ${from} stays`), ...parts);
+  const menu = h("div", { class: "irs-menu", role: "menu", "aria-label": "what if" }, from === undefined ? null : h("div", { class: "irs-quiet" }, `merges up to step ${from} are kept`), ...parts);
   root.append(menu);
   const place = root.getBoundingClientRect();
   const size = menu.getBoundingClientRect();
@@ -136,14 +136,14 @@ function show(root: HTMLElement, context: Context, about: readonly number[], x: 
   return close;
 }
 
-/** Asks for a branch; one that comes to nothing is told of below the steps. */
+/** Asks for a branch; a failure is shown below the steps. */
 export async function askWhatIf({ branching }: Context, change: Change): Promise<void> {
   if (!branching) return;
   branching.problem = "";
   await branching.whatIf(change).catch((error: unknown) => (branching.problem = error instanceof Error ? error.message : String(error)));
 }
 
-/** A button that asks for a branch; nothing in a page without Python. */
+/** A button that asks for a branch; null in a page without Python. */
 export function whatIfButton(context: Context, says: string, change: Change): HTMLElement | null {
   return context.branching?.now() ? h("button", { class: "irs-switch irs-what-if", onclick: () => void askWhatIf(context, change) }, says) : null;
 }

@@ -1,4 +1,4 @@
-// The branches of the timeline, one below the other: where each departs, what it costs, and the Python that makes it.
+// The branches of the timeline, one below the other: where each branches off, its cost, and the Python that creates it.
 
 import { h } from "../lib/dom/dom";
 import type { Branching } from "../lib/model/branches";
@@ -15,7 +15,7 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
   const below = h("div", { class: "irs-branch-below", role: "status", "aria-live": "polite" });
   const beside = h("div", { class: "irs-branch-diff" });
   const bar = h("div", { class: "irs-branch-bar" });
-  const element = h("section", { class: "irs-branches", "aria-label": "what was tried" }, bar, rows, below, beside);
+  const element = h("section", { class: "irs-branches", "aria-label": "what-if branches" }, bar, rows, below, beside);
   const compare = (other: number, shown: number) => {
     beside.replaceChildren(h("span", { class: "irs-quiet" }, "comparing…"));
     branching.diff(other, shown).then((diff) => beside.replaceChildren(diffTable(context, diff, () => beside.replaceChildren())), (error: unknown) => beside.replaceChildren(problem(error)));
@@ -37,14 +37,14 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
       });
     } }, "measure") : null;
     bar.replaceChildren(
-      h("button", { class: "irs-switch", title: "of what is selected, or of the program (w)", onclick: openMenu }, "what if…"),
-      h("span", { class: "irs-quiet" }, several ? `${now.branches.length} branches` : "a branch of the timeline beside this one"),
+      h("button", { class: "irs-switch", title: "for the selection, or for the program (w)", onclick: openMenu }, "what if…"),
+      h("span", { class: "irs-quiet" }, several ? `${now.branches.length} branches` : "try a change in a new branch of the timeline"),
       h("span", { class: "irs-spring" }), ...(measure ? [measure] : []),
     );
     const refused = now.branches[now.shown].refused.map((because) => {
-      const told = sentence(context, `refused: ${because}`);
-      told.classList.add("irs-refused");
-      return told;
+      const line = sentence(context, `refused: ${because}`);
+      line.classList.add("irs-refused");
+      return line;
     });
     below.replaceChildren(...(branching.problem ? [problem(branching.problem)] : []), ...refused);
   };
@@ -55,23 +55,23 @@ export function branchStrip(context: Context, openMenu: () => void): HTMLElement
 
 function row(branching: Branching, branch: BranchView, index: number, shown: number, steps: number, all: readonly BranchView[], compare: (other: number, shown: number) => void): HTMLElement {
   const name = h("button", {
-    class: "irs-branch-name", "aria-pressed": String(index === shown), title: index === shown ? "this is shown" : `show ${branch.name}`, onclick: () => void branching.show(index),
+    class: "irs-branch-name", "aria-pressed": String(index === shown), title: index === shown ? "shown now" : `show ${branch.name}`, onclick: () => void branching.show(index),
   }, `${index} ${branch.name}`);
   const line = h("i", {});
   line.style.left = `${(100 * branch.step) / steps}%`;
   line.style.right = `${100 - (100 * Math.max(branch.steps, branch.step)) / steps}%`;
-  const whence = branch.parent >= 0 ? `departs from ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
-  const track = h("span", { class: "irs-branch-track", title: `${whence}${branch.steps} steps`, "aria-hidden": "true" }, line);
+  const origin = branch.parent >= 0 ? `branches off ${branch.parent} ${all[branch.parent].name}${branch.step < all[branch.parent].steps ? ` at step ${branch.step}` : ""}; ` : "";
+  const track = h("span", { class: "irs-branch-track", title: `${origin}${branch.steps} steps`, "aria-hidden": "true" }, line);
   const cell = (text: string, title: string, look = "") => h("span", { class: `irs-branch-cost ${look}`, title }, text);
   const copy = h("button", { class: "irs-switch", title: branch.code, "aria-label": `copy the Python of branch ${index}`, onclick: () => {
-    navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "not allowed: print(e.branches.code(…))"));
+    navigator.clipboard.writeText(branch.code).then(() => (copy.textContent = "copied"), () => (copy.textContent = "copying is not allowed: print(e.branches.code(…))"));
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
-    cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the library runs"),
-    cell(bytes(branch.bytes), "bytes that both move"), cell(`${micros(branch.micros)} est.`, "the time of the bytes at 20 GB/s", "irs-branch-estimate"),
-    cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "median of a call, measured"),
+    cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the array library runs"),
+    cell(bytes(branch.bytes), "bytes that kernels and calls move"), cell(`${micros(branch.micros)} est.`, "estimated time to move the bytes at 20 GB/s", "irs-branch-estimate"),
+    cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "measured median of one call of the program"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
-    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "what is different in the branch that is shown", "aria-label": `compare branch ${index} with the one that is shown`, onclick: () => compare(index, shown) }, "diff"), copy);
+    index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "how the branch shown differs from it", "aria-label": `compare branch ${index} with the branch shown`, onclick: () => compare(index, shown) }, "diff"), copy);
 }
 
 function many(count: number, noun: string): string {

@@ -1,11 +1,11 @@
-// The head line: what the program is, in numbers that select what they count, and the search.
+// The head line: the program in numbers, each of which selects what it counts, and the search.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
 import { programSwitch } from "./programs";
 import { searchBox } from "./searchbox";
 
-/** `switches` stand beside the search. */
+/** `switches` are placed beside the search. */
 export function headLine(context: Context, switches: HTMLElement): { element: HTMLElement; focusSearch: () => void; refresh: () => void } {
   const { view, selection } = context;
   const made = () => view.headline.map(({ label, value, selects, hint }) => {

@@ -30,7 +30,7 @@ import { splitter } from "./splitters";
 const READS: VIEW_VERSION = 1;
 
 
-/** Where the explorer lives: what else shares its selection, and whom it may ask. A page without Python leaves both out. */
+/** The surroundings of an explorer: who shares its selection, and who answers its questions. A page without Python has neither. */
 export interface Host {
   shared?: Shared;
   sharedStep?: SharedStep;
@@ -38,40 +38,40 @@ export interface Host {
   askKernel?: AskKernel;
   supply?: Supply;
   branching?: Branching;
-  /** Tells of what is added to the view later. */
+  /** Subscribes to parts that are added to the view later. */
   onPart?: (listener: (part: Partial<ExplorerView>) => void) => void;
   /** The one pane to show. */
   only?: PaneName;
-  /** The question that is asked beside the text and the graph. */
+  /** The quiz question to show beside the text and the graph. */
   asked?: Answering;
-  /** The story that is told, and who changes it; a page has one in its view. */
+  /** The story to play, and who edits it; a page has one in its view. */
   telling?: Telling;
-  /** How the panes were left by the program before. */
+  /** The arrangement of the panes for the previous program. */
   kept?: Kept;
   /** Whether the explorer fills the page. */
   page?: boolean;
   signal?: AbortSignal;
 }
 
-/** Draws an explorer into an element; gives the function that takes it away again. */
+/** Draws an explorer into an element; returns the function that removes it. */
 export function mount(element: HTMLElement, view: ExplorerView, host: Host = {}): () => void {
   if (view.version !== READS) {
-    element.append(h("p", { role: "alert" }, `this view has version ${view.version}, and the front end reads version ${READS}: reload the page, or install one version of irscope`));
+    element.append(h("p", { role: "alert" }, `this view has version ${view.version}, but the front end reads version ${READS}: reload the page, or install matching versions of irscope`));
     return () => element.replaceChildren();
   }
   const firstText = view.text;
-  const gone = new AbortController();
-  host.signal?.addEventListener("abort", () => gone.abort());
+  const life = new AbortController();
+  host.signal?.addEventListener("abort", () => life.abort());
   const records = new Records(view, host.supply);
   const steps = view.timeline ? new Steps(view.timeline, host.sharedStep) : null;
   const selection = new Selection(host.shared);
   const context: Context = {
-    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: gone.signal, supply: host.supply ?? null, kept: (host.kept ??= {}),
+    view, records, steps, selection, answers: new Answers(records, host.ask, steps, host.askKernel), heat: new Heat(view.profile, host.supply ?? null), same: new Same(view, host.supply ?? null), copies: new Copies(view), signal: life.signal, supply: host.supply ?? null, kept: (host.kept ??= {}),
     branching: host.asked || host.telling || !host.branching?.now() ? null : host.branching,
     goTo: (state) => {
       if (steps) return steps.go(state);
       void host.supply?.part("timeline").then((part) => {
-        if (gone.signal.aborted) return;
+        if (life.signal.aborted) return;
         host.sharedStep?.set(state);
         context.remount(part);
       });
@@ -85,7 +85,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   };
   const whole = { text: { ...firstText }, graph: { ...view.graph, boxes: [...view.graph.boxes], edges: [...view.graph.edges] } };
   if (records.isPart) {
-    const look = () => void records.know(selection.ids).then((learned) => learned && !gone.signal.aborted && selection.tellAgain());
+    const look = () => void records.know(selection.ids).then((learned) => learned && !life.signal.aborted && selection.tellAgain());
     selection.subscribe((moved) => moved && look());
     look();
     if (steps) followSteps(context, steps);
@@ -96,27 +96,27 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
   const root = h("div", { class: kind.filter(Boolean).join(" "), role: "region", "aria-label": `irscope explorer: ${view.title}` });
   const openMenu = whatIfMenu(root, context);
   const focusSearch = host.asked ? fillWithQuestion(root, context, host.asked) : host.only ? fillWithOne(root, context, host.only) : fillWithAll(root, context, openMenu, host.telling ?? (view.story && { story: view.story }));
-  const listener: HTMLElement = host.page ? document.body : root; // a page is the explorer's own, whatever has the focus
-  listener.addEventListener("keydown", (event) => keys(event, context, focusSearch, openMenu), { signal: gone.signal });
+  const listener: HTMLElement = host.page ? document.body : root; // the explorer owns the whole page, whatever has the focus
+  listener.addEventListener("keydown", (event) => keys(event, context, focusSearch, openMenu), { signal: life.signal });
   element.append(root);
-  host.onPart?.((part) => !gone.signal.aborted && context.remount(part));
+  host.onPart?.((part) => !life.signal.aborted && context.remount(part));
   let again = () => {
-    gone.abort();
+    life.abort();
     root.remove();
   };
   return () => again();
 }
 
-/** Nodes of a step whose places are asked for, and of each of the steps before and after it. */
+/** Upper limits on nodes whose places are requested: of a step, and of each of the steps before and after it. */
 const MOST_FOLLOWED = 200;
 const NEAR = 24;
 const STEPS_AROUND = 60;
 
-/** How long a step has to stay before the text around the next ones is asked for. */
+/** How long a step has to stay before the text around the next ones is requested. */
 const RESTS_MS = 150;
 
-/** Asks where the nodes of a step are, one question at a time, and with them those of the steps around; at rest, for their lines
- * too: who goes on finds them there, and Lab, which shows each question as a busy kernel, has nothing to draw. */
+/** Asks where the nodes of a step and of the steps around it are, one question at a time; at rest, asks for their lines too.
+ * The next step then finds them loaded, and Lab, which shows each question as a busy kernel, has nothing to draw. */
 function followSteps({ records, signal }: Context, steps: Steps): void {
   let asking = false;
   let resting: ReturnType<typeof setTimeout> | undefined;
@@ -142,7 +142,7 @@ function followSteps({ records, signal }: Context, steps: Steps): void {
   rest();
 }
 
-/** Gives what the search key does. */
+/** Returns the action of the search key. */
 function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, telling?: Telling): () => void {
   const panels = new Panels(root);
   const head = headLine(context, panels.switches);
@@ -179,7 +179,7 @@ function fillWithAll(root: HTMLElement, context: Context, openMenu: () => void, 
   return head.focusSearch;
 }
 
-/** `n` and `p`, wherever the focus is but in a field. */
+/** Handles `n` and `p` wherever the focus is, except in a field. */
 function playByKeys(root: HTMLElement, bar: StoryBar, signal: AbortSignal): void {
   const listener = root.classList.contains("irs-page") ? document.body : root;
   listener.addEventListener("keydown", (event) => {
@@ -193,8 +193,8 @@ const AFTER_FIRST_PICTURE_MS = 60;
 const LATER = ["search", "numbers", "remarks"];
 const UNSEEN = ["questions"];
 
-/** Asks for what takes a look at every group, lets Python make ready for questions, and asks for what is copied, once the first
- * picture stands; for one after the other, since Python answers other questions meanwhile. */
+/** After the first picture, asks for the parts that need a look at every group, lets Python prepare for questions, and asks for the
+ * copies; one after the other, so that Python can answer other questions in between. */
 async function later(context: Context, changed: () => void): Promise<void> {
   const { view, supply, records, copies, signal } = context;
   if (!supply) return;
@@ -216,14 +216,14 @@ async function later(context: Context, changed: () => void): Promise<void> {
   if (view.later?.includes("copies")) await copies.load(supply).catch(() => undefined);
 }
 
-/** In the place of the step bar, as long as nobody asked for the steps. */
+/** Takes the place of the step bar until the steps are requested. */
 function stepOffer(context: Context): HTMLElement {
   const button = h("button", { class: "irs-switch", onclick: () => {
     button.disabled = true;
     button.textContent = "asking Python for the steps…";
     context.supply?.part("timeline").then((part) => !context.signal.aborted && context.remount(part), (error: unknown) => {
       button.disabled = false;
-      button.textContent = `the steps did not come: ${String(error)}`;
+      button.textContent = `the steps could not be loaded: ${String(error)}`;
     });
   } }, "show what the passes did, step by step");
   return h("div", { class: "irs-step-offer" }, button);
@@ -232,13 +232,13 @@ function stepOffer(context: Context): HTMLElement {
 function fillWithOne(root: HTMLElement, context: Context, name: PaneName): () => void {
   const makers: Record<PaneName, () => HTMLElement> = {
     text: () => textPane(context), graph: () => graphPane(context).element, inspector: () => inspectorPane(context), tables: () => dock(context, true), time: () => timePane(context), classes: () => classesPane(context), memory: () => memoryPane(context),
-    timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass did anything to this program")),
+    timeline: () => (context.steps ? stepBar(context, context.steps) : h("p", { class: "irs-quiet" }, "no pass changed this program")),
   };
   root.append(makers[name]());
   return () => undefined;
 }
 
-/** Text, graph and the card that asks. */
+/** Shows text, graph and the card with the question. */
 function fillWithQuestion(root: HTMLElement, context: Context, asked: Answering): () => void {
   const graph = graphPane(context);
   const main = h("div", { class: "irs-main" });
@@ -261,7 +261,7 @@ function onThemeChange(changed: () => void, signal: AbortSignal): void {
   globalThis.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal });
 }
 
-/** Keys stay inside: the notebook would take them for commands on its cells. */
+/** Handles keys and stops their propagation: the notebook would take them for commands on its cells. */
 function keys(event: KeyboardEvent, { selection, steps }: Context, focusSearch: () => void, openMenu: () => void): void {
   if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
   event.stopPropagation();

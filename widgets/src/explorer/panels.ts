@@ -1,4 +1,4 @@
-// Which panes are in sight: each may fill the explorer, or be hidden; switches in the head line bring it back.
+// Which panes are visible: each can be maximised or hidden; switches in the head line bring it back.
 
 import { h } from "../lib/dom/dom";
 
@@ -19,23 +19,23 @@ export class Panels {
     this.switches = h("div", { class: "irs-panel-switches", role: "group", "aria-label": "panes" }, ...this.#toggles.values());
   }
 
-  /** Puts a button on each pane that has none yet, and shows what is to be shown. */
+  /** Puts a button on each pane that has none yet, and shows the visible panes. */
   arrange(): void {
     for (const name of NAMES) {
       const bar = this.#find(name)?.querySelector(":scope > .irs-bar, :scope > .irs-dock-bar");
       if (!bar || bar.querySelector(".irs-whole")) continue;
-      const title = `let the ${name} fill the explorer, or give the others their place again`;
+      const title = `maximise the ${name}, or restore the layout`;
       bar.append(h("button", { class: "irs-whole", title, "aria-label": title, "aria-pressed": "false", onclick: () => this.#fill(name) }, "⤢"));
     }
     this.#show();
   }
 
-  /** The pane that fills the explorer; empty for none. */
+  /** The maximised pane; empty for none. */
   get alone(): string {
     return this.#whole ?? "";
   }
 
-  /** Lets a pane fill the explorer; no name gives all their places again. */
+  /** Maximises a pane; an empty name restores the layout. */
   showAlone(name: string): void {
     this.#whole = NAMES.find((panel) => panel === name) ?? null;
     this.#show();
@@ -71,7 +71,7 @@ export class Panels {
       element?.querySelector(".irs-whole")?.setAttribute("aria-pressed", String(this.#whole === name));
     }
     const [text, graph, inspector, tables] = NAMES.map((name) => this.#isShown(name));
-    if (this.#whole === "tables") root.querySelector<HTMLElement>(".irs-dock:has(> .irs-dock-panel[hidden]) [role=tab]")?.click(); // closed tables fill nothing
+    if (this.#whole === "tables") root.querySelector<HTMLElement>(".irs-dock:has(> .irs-dock-panel[hidden]) [role=tab]")?.click(); // closed tables would leave it empty
     const main = root.querySelector<HTMLElement>(".irs-main");
     if (!main) return;
     const bars = main.querySelectorAll<HTMLElement>(":scope > .irs-splitter");

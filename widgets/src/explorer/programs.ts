@@ -1,4 +1,4 @@
-// Which program is shown: as it was written, and what the passes made of it. A switch over the steps.
+// The switch between programs: as written, and after the passes. Each is a state of the history.
 
 import type { Context } from "../lib/model/context";
 import { h, keep, oncePerFrame } from "../lib/dom/dom";

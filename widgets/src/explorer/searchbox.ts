@@ -22,9 +22,9 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   });
   let actions: (() => void)[] = [];
   let at = 0;
-  /** Whether Enter was pressed before there was an answer. */
+  /** Whether Enter was pressed before an answer arrived. */
   let chooseWhenFound = false;
-  /** Whether a question is without its answer: what was typed since is asked then. */
+  /** Whether an answer is pending: what was typed meanwhile is asked after it. */
   let waiting = false;
   let pause: ReturnType<typeof setTimeout> | undefined;
   const close = () => {
@@ -49,7 +49,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   };
   const look = () => {
     const asked = input.value;
-    if (!context.supply || !asked.trim()) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words; a notebook with a kernel answers questions" : "");
+    if (!context.supply || !asked.trim()) return offer(search(records, asked), QUESTION.test(asked) ? "this page finds words only; a notebook with a kernel answers questions" : "");
     if (waiting) return;
     waiting = true;
     const answered = () => {

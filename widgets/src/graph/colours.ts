@@ -1,11 +1,11 @@
-// What colour means at the moment: the kind of op, which equal part a box is, or what it takes.
+// The current meaning of colours: the kind of op, the equivalence class of a box, or its cost.
 
 import { MEASURES, type Heat, type Measure } from "../lib/model/heat";
 import type { Box } from "../lib/model/schema";
 
 export type Meaning = "kind" | "equal" | Measure;
 
-/** The measure that a meaning is; null for the others. */
+/** The measure that a meaning shows; null for the other meanings. */
 export function measureOf(meaning: Meaning): Measure | null {
   return MEASURES.find((measure) => measure === meaning) ?? null;
 }
@@ -24,7 +24,7 @@ export function colourOf(box: Box, meaning: Meaning, heat: Heat): string {
   return `var(--irs-cat-${CATEGORIES.includes(box.category) ? box.category : box.kind === "op" ? "other" : box.kind})`;
 }
 
-/** The same as a colour that a canvas takes, read from the styles of an element. */
+/** The same colour in a form that a canvas accepts, read from the styles of an element. */
 export function paintOf(colour: string, styles: CSSStyleDeclaration): string {
   const name = /^var\((--[\w-]+)\)$/u.exec(colour)?.[1];
   return name ? styles.getPropertyValue(name).trim() || "#888" : colour;

@@ -1,4 +1,4 @@
-// The graph pane: what is open, which part is in the window, and what the toolbar, the legend and the small map do.
+// The graph pane: the open boxes, the window on the picture, and the actions of toolbar, legend and small map.
 
 import type { Arranged, Context } from "../lib/model/context";
 import { h, oncePerFrame } from "../lib/dom/dom";
@@ -15,13 +15,13 @@ import { Picture } from "./picture";
 import { sizeOf } from "./shapes";
 import { boxOf } from "./states";
 
-/** A step about more boxes than this is everywhere: there is nowhere to go. */
+/** A step about more boxes than this is all over the graph: the window does not move to it. */
 const MOST_FOLLOWED = 24;
 
-/** Boxes that are shown at once when all are to be opened of a program that the page holds in part. */
+/** Limit on the boxes shown after "open all" for a program that is only partly in the page. */
 const MOST_OPENED = 3000;
 
-/** Boxes whose inside is asked for at once. */
+/** Boxes whose contents are requested at once. */
 const AT_ONCE = 100;
 
 export class GraphPane {
@@ -81,7 +81,7 @@ export class GraphPane {
     this.#watchSize();
   }
 
-  /** Asks for what is in boxes, given by their ids, where it is not there; the outermost first. */
+  /** Requests the missing contents of boxes, given by their ids, outermost first. */
   async #load(ids: readonly number[]): Promise<void> {
     const { records } = this.context;
     const loaded = await records.fetchLevels(ids);
@@ -113,7 +113,7 @@ export class GraphPane {
     this.#openOnly([]);
   }
 
-  /** Opens all boxes; of a program that the page holds in part, the outer ones first, until there are many. */
+  /** Opens all boxes; for a program that is only partly in the page, outer ones first, up to a limit. */
   async openAll(): Promise<void> {
     const { records: { hierarchy }, signal } = this.context;
     const lacking = () => hierarchy.boxes.flatMap((box, i) => (hierarchy.lacks(i) ? [box.id] : []));
@@ -122,14 +122,14 @@ export class GraphPane {
       await this.#load(left.slice(0, AT_ONCE));
       const before = left[0];
       left = lacking();
-      if (signal.aborted || left[0] === before) break; // there is nobody to ask
+      if (signal.aborted || left[0] === before) break; // no one answers
     }
     if (signal.aborted) return;
     this.#openOnly(hierarchy.boxes.flatMap((box, i) => (hierarchy.children[i].length ? [box.id] : [])));
-    this.#said.textContent = left.length ? `${hierarchy.boxes.length.toLocaleString("en")} boxes: ${left.length.toLocaleString("en")} of them stay closed, for all cannot be seen at once` : "";
+    this.#said.textContent = left.length ? `${hierarchy.boxes.length.toLocaleString("en")} boxes: ${left.length.toLocaleString("en")} of them stay closed: too many to show at once` : "";
   }
 
-  /** How the graph is at the moment, for the program that may take its place. */
+  /** The current arrangement of the graph, for the program that may replace this one. */
   #arranged(): Arranged {
     const { hierarchy } = this.context.records;
     const names = hierarchy.names();
@@ -142,7 +142,7 @@ export class GraphPane {
     };
   }
 
-  /** Opens and closes boxes as they were in the program before; gives the ids of those whose inside has to be asked for. */
+  /** Opens and closes boxes as they were in the previous program; returns the ids of those whose contents have to be requested. */
   #openAsBefore(): number[] {
     const { hierarchy } = this.context.records;
     const before = this.#before;
@@ -168,7 +168,7 @@ export class GraphPane {
     if (this.#frame.width) this.look(this.#lookAsBefore());
   }
 
-  /** The window where it was, by the box that was in its corner; the first look where that is gone. */
+  /** The previous window, found by the box that was in its corner; the first look if that box no longer exists. */
   #lookAsBefore(): Viewport {
     const { viewport, anchor } = this.#before!;
     const box = anchor ? this.context.records.hierarchy.names().indexOf(anchor.name) : -1;
@@ -176,14 +176,14 @@ export class GraphPane {
     return { scale: viewport.scale, x: viewport.x + this.layout.x[box] - anchor.x, y: viewport.y + this.layout.y[box] - anchor.y };
   }
 
-  /** What is open, by ids, and what colour means: what a story keeps. Null where nobody opened or closed anything. */
+  /** The open boxes by id, and the meaning of colours, as a story stores them. `open` is null if the user opened or closed nothing. */
   kept(): { open: number[] | null; colour: string } {
     const { boxes } = this.context.records.hierarchy;
     const changed = this.open.size !== this.#openFirst.size || [...this.open].some((box) => !this.#openFirst.has(box));
     return { open: changed ? [...this.open].map((box) => boxes[box].id) : null, colour: this.picture.meaning };
   }
 
-  /** Shows it again; null opens what was open at first. */
+  /** Restores a stored arrangement; null opens the boxes that were open at first. */
   restore(open: readonly number[] | null, colour: string): void {
     const { hierarchy } = this.context.records;
     const lacking = (open ?? []).filter((id) => hierarchy.find(id) < 0 || hierarchy.lacks(hierarchy.find(id)));
@@ -203,7 +203,7 @@ export class GraphPane {
     this.#settleMap();
   }
 
-  /** Opens what is closed around a record and brings it into the window. */
+  /** Opens the closed boxes around a record and brings it into the window. */
   show(record: number): void {
     const { hierarchy } = this.context.records;
     const path = hierarchy.path(record).slice(0, -1);
@@ -220,7 +220,7 @@ export class GraphPane {
     this.look(reveal(seen, this.#frame, this.#rectangle(box)));
   }
 
-  /** Paints again what holds colours of the theme: a canvas takes no part in styles. */
+  /** Repaints what uses colours of the theme: style sheets do not reach a canvas. */
   recolour(): void {
     this.#map.stale();
     this.#redraw();
@@ -240,7 +240,7 @@ export class GraphPane {
     this.#settleMap();
   }
 
-  /** The first look: at the program's first op when not all is shown; its inputs stand above the middle of all. */
+  /** The first look: at the program's first op if not everything is shown; its inputs are above the centre of the graph. */
   #start(): Viewport {
     const { boxes } = this.context.records.hierarchy;
     const first = this.layout.boxes.find((box) => boxes[box].kind !== "input" && !this.open.has(box)) ?? this.layout.boxes[0];
@@ -270,7 +270,7 @@ export class GraphPane {
     this.#redraw();
   }
 
-  /** Marks the selection, and moves to it when none of it is in the window. */
+  /** Marks the selection, and moves to it if none of it is in the window. */
   #follow(): void {
     this.#mark();
     const goals = this.#goals();
@@ -286,7 +286,7 @@ export class GraphPane {
     return goals.some((goal) => reveal(this.viewport, this.#frame, goal) === this.viewport);
   }
 
-  /** Shows the state of the step, and moves to what the step is about when none of it is in the window. */
+  /** Shows the state of the step, and moves to its nodes if none of them is in the window. */
   #followStep(): void {
     const { hierarchy } = this.context.records;
     const found = [...(this.context.steps?.now ?? [])].map((node) => boxOf(this.context, node)).filter((box) => box >= 0);
@@ -295,7 +295,7 @@ export class GraphPane {
     this.#draw();
   }
 
-  /** The picture is another, or the window is: the small map finds its corner. */
+  /** Moves the small map to its corner after the picture or the window changed. */
   #settleMap(): void {
     if (this.#frame.width) this.#map.settle(this.viewport, this.#frame, (x, y, width, height) => this.picture.countIn(x, y, width, height));
   }
@@ -332,9 +332,9 @@ export class GraphPane {
       const whole = width > 0 && showsAll(this.viewport, this.layout, this.#frame);
       this.#frame = { width: this.#stage.clientWidth, height: this.#stage.clientHeight };
       const all = fit(this.layout, this.#frame);
-      if (whole && all.scale >= Math.min(FITTED, this.viewport.scale)) { // what was in sight as a whole stays so, as large as there is place for
+      if (whole && all.scale >= Math.min(FITTED, this.viewport.scale)) { // a graph that was visible as a whole stays so, as large as possible
         this.viewport = all;
-      } else if (width && this.#frame.width) { // a pane beside it came or went: the middle stays in the middle, and what is selected in sight
+      } else if (width && this.#frame.width) { // a pane beside it appeared or disappeared: keep the centre, and the selection visible
         this.viewport.x += (width - this.#frame.width) / this.viewport.scale / 2;
         if (followed) this.#follow();
       } else if (this.#frame.width) {

@@ -8,7 +8,7 @@ import type { Picture } from "./picture";
 
 const DRAG = 4;
 
-/** What the listeners need of the pane. */
+/** The part of the pane that the listeners need. */
 export interface Stage {
   readonly context: Context;
   readonly picture: Picture;
@@ -89,7 +89,7 @@ function click(pane: Stage, event: PointerEvent): void {
 function boxUnder(pane: Stage, event: MouseEvent): number {
   const marked = dataNumber(event.target, "box");
   if (marked !== null) return marked;
-  // What was under the first click of two may have been drawn anew, and a canvas has no elements.
+  // The target of the first click of two may have been redrawn, and a canvas has no elements.
   const place = pane.picture.svg.getBoundingClientRect();
   const { x, y, scale } = pane.viewport;
   return pane.picture.boxAt(x + (event.clientX - place.left) / scale, y + (event.clientY - place.top) / scale);

@@ -1,4 +1,4 @@
-// What the colours of the moment stand for; a click on an entry selects everything of its kind.
+// The meaning of the current colours; a click on an entry selects everything of its kind.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
@@ -11,7 +11,7 @@ interface Entry {
   word: string;
   colour: string;
   ids: number[];
-  /** What to ask for them, where the page does not hold all. */
+  /** The query that finds them, if the page does not include them all. */
   query?: string;
 }
 
@@ -50,7 +50,7 @@ function kinds({ view }: Context): Entry[] {
   return CATEGORIES.filter((word) => held.has(word)).map((word) => ({ word, colour: `var(--irs-cat-${word})`, ids: held.get(word)! }));
 }
 
-/** The colours of a measure with where each begins; a click selects what has it, of the slowest where the page holds a part. */
+/** The colours of a measure with their lower bounds; a click selects their nodes, only among the slowest if the page holds a part. */
 function degrees({ view, records, heat }: Context, measure: Measure): Entry[] {
   const nodes = records.isPart ? (heat.profile?.ways.at(-1)?.nodes ?? []).map(({ id }) => id)
     : view.graph.boxes.filter((box) => box.kind === "op" || box.kind === "group").map(({ id }) => id);
@@ -58,7 +58,7 @@ function degrees({ view, records, heat }: Context, measure: Measure): Entry[] {
   const word = (step: number) => {
     if (measure === "roof") return step ? `below ${Math.round(100 * (1 - from(step)))} % of the roof` : "at the roof";
     const part = `${Math.round(100 * from(step))} %`;
-    return step ? part : measure === "time" ? "0 % of the time" : measure === "bytes" ? "0 % of the most bytes" : "0 % of the most alive";
+    return step ? part : measure === "time" ? "0 % of the time" : measure === "bytes" ? "0 % of the maximum bytes" : "0 % of the maximum alive";
   };
   return HEAT_COLOURS.map((colour, step) => ({ word: word(step), colour, ids: nodes.filter((id) => id && heat.step(id, measure) === step) }));
 }

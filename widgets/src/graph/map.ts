@@ -1,4 +1,4 @@
-// The small map in the corner: the whole picture, and where the window is. It shows only when the window shows less than all.
+// The small map in the corner: the whole picture, and where the window is. It is hidden while the window shows everything.
 
 import { h } from "../lib/dom/dom";
 import { showsAll, windowOf, type Extent, type Viewport } from "../lib/layout/viewport";
@@ -7,7 +7,7 @@ import { paint, type Painted } from "./paint";
 const WIDTH = 110;
 const HEIGHT = 150;
 
-/** Of a low window the map takes no more than this share, and none of one that is lower still. */
+/** The map takes at most this share of a low window, and is hidden in a still lower one. */
 const SHARE = 0.5;
 const LOWEST = 140;
 const MOST_BOXES = 6000;
@@ -36,7 +36,7 @@ export class SmallMap {
     this.#fresh = false;
   }
 
-  /** Moves to the corner where it hides the fewest boxes, which are seen through it; to be called when the picture changes, and not while it is moved about. */
+  /** Moves to the corner where it covers the fewest boxes (they show through). Called when the picture changes, not while it is panned. */
   settle(view: Viewport, frame: Extent, hidden: (x: number, y: number, width: number, height: number) => number): void {
     this.#limitTo(frame);
     const [width, height] = [WIDTH / view.scale, this.#most / view.scale];
@@ -49,7 +49,7 @@ export class SmallMap {
     this.element.className = `irs-map ${row} ${side}${least ? " over" : ""}`;
   }
 
-  /** As high as the window has place for. */
+  /** Limits the height to what the window has room for. */
   #limitTo(frame: Extent): void {
     const most = Math.min(HEIGHT, frame.height * SHARE);
     if (most === this.#most) return;

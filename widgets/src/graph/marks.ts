@@ -1,5 +1,5 @@
-// What the selection means for the picture: which boxes are selected, lit, or hold something selected, and which edges are the
-// selection's own.
+// The marks that the selection puts on the picture: which boxes are selected, lit, or contain something selected, and which edges
+// belong to the selection.
 
 import type { Context } from "../lib/model/context";
 import type { DrawnEdge, Layout } from "../lib/layout/layout";
@@ -13,7 +13,7 @@ export interface Marks {
   lit: Set<number>;
   /** Closed boxes around something selected. */
   holding: Set<number>;
-  /** Paths of the selection's own edges. */
+  /** Paths of the edges that belong to the selection. */
   paths: string[];
 }
 
@@ -26,7 +26,7 @@ export class EdgeIndex {
     this.grown();
   }
 
-  /** Takes in the edges that came since the last time. */
+  /** Indexes the edges that were added since the last call. */
   grown(): void {
     const { hierarchy } = this.context.records;
     const { edges } = this.context.view.graph;
@@ -46,7 +46,7 @@ export class EdgeIndex {
     const { hierarchy } = records;
     const marks: Marks = { selected: new Set(), lit: new Set(), holding: new Set(), paths: [] };
     const add = (wanted: number, to: Set<number>) => {
-      const record = hierarchy.find(wanted) < 0 ? records.declarerOf(wanted) : wanted; // what a block takes has no box of its own
+      const record = hierarchy.find(wanted) < 0 ? records.declarerOf(wanted) : wanted; // a block parameter has no box of its own
       const box = hierarchy.find(record);
       if (box < 0) return;
       const shown = hierarchy.shown(box, open);
@@ -77,7 +77,7 @@ export class EdgeIndex {
         if (from === to || drawn.has(key) || drawn.size >= MOST_OWN_EDGES) continue;
         drawn.add(key);
         const { x, y, w, h } = layout;
-        if (!(x[from] + x[to] < Infinity)) continue; // a box that came after this layout was made: the next picture has it
+        if (!(x[from] + x[to] < Infinity)) continue; // a box added after this layout was computed: the next picture has it
         const route = routed.get(key);
         marks.paths.push(route ? edgePath(route) : directPath(x[from] + w[from] / 2, y[from] + h[from], x[to] + w[to] / 2, y[to]));
       }

@@ -16,7 +16,7 @@ export interface Painted {
   /** Box positions to draw, outer before inner. */
   shown: readonly number[];
   selected: ReadonlySet<number>;
-  /** A colour that goes before what colour means otherwise; empty for none. */
+  /** A colour that overrides the usual meaning of colours; empty for none. */
   tint?: (box: number) => string;
 }
 

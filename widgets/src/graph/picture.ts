@@ -28,7 +28,7 @@ export class Picture {
   readonly #mountedBoxes = new Map<number, SVGGElement>();
   readonly #mountedEdges = new Map<number, SVGElement>();
   readonly #shapes = new WeakMap<Element, string>();
-  /** How many frames were made so far. */
+  /** How many frames were created so far. */
   #made = 0;
   readonly #idBase = freshId("box");
   #layout!: Layout;
@@ -37,18 +37,18 @@ export class Picture {
   #boxBands!: Bands;
   #edgeBands!: Bands;
   meaning: Meaning = "kind";
-  /** Whether boxes are too small for words. */
+  /** Whether boxes are too small for text. */
   #far = false;
   #crossings: Crossings;
 
   constructor(private readonly context: Context) {
     this.#states = new BoxStates(context);
     this.#crossings = crossingsOf(context.records.hierarchy, context.view.graph.edges);
-    this.#world.append(this.#frames, this.#lines, this.#own, this.#faces); // what goes along edges passes behind the words of boxes
+    this.#world.append(this.#frames, this.#lines, this.#own, this.#faces); // edges pass behind the text of boxes
     this.svg = s("svg", { class: "irs-svg", role: "tree", tabindex: "0", "aria-label": "graph", "aria-multiselectable": "true" }, this.#world);
   }
 
-  /** To be called when boxes came that were asked for. */
+  /** Called when requested boxes have arrived. */
   grown(): void {
     this.#crossings = crossingsOf(this.context.records.hierarchy, this.context.view.graph.edges);
   }
@@ -62,7 +62,7 @@ export class Picture {
       const [x0, x1] = points ? spanX(points) : [Math.min(leaves[0], enters[0]), Math.max(leaves[0], enters[0])];
       return [x0 - 4, Math.min(leaves[1], enters[1]), x1 + 4, Math.max(leaves[1], enters[1])];
     })));
-    // A box that looks the same is moved, not made anew: the second click of two is to find what the first one found.
+    // A box that looks the same is moved, not recreated: the second click of a double click must hit the same element.
     for (const [index, element] of this.#mountedBoxes) {
       if (layout.visible[index] && this.#shapes.get(element) === this.#shape(index)) place(element, layout, index);
       else this.#drop(this.#mountedBoxes, index);
@@ -70,7 +70,7 @@ export class Picture {
     for (const edge of [...this.#mountedEdges.keys()]) this.#drop(this.#mountedEdges, edge);
   }
 
-  /** Takes the marks of a selection; the next drawing shows them on the boxes that are there. */
+  /** Sets the marks of a selection; the next drawing shows them on the mounted boxes. */
   setMarks(marks: Marks): void {
     this.#marks = marks;
     this.#own.replaceChildren(...marks.paths.map((d) => s("path", { d })));
@@ -79,7 +79,7 @@ export class Picture {
     else this.svg.setAttribute("aria-activedescendant", this.#idOf(first));
   }
 
-  /** Lets the next drawing make everything anew. */
+  /** Makes the next drawing recreate everything. */
   clear(): void {
     for (const index of [...this.#mountedBoxes.keys()]) this.#drop(this.#mountedBoxes, index);
     for (const edge of [...this.#mountedEdges.keys()]) this.#drop(this.#mountedEdges, edge);
@@ -119,7 +119,7 @@ export class Picture {
     this.#mount(this.#mountedEdges, crowded || edges.length > 2 * MOST_ELEMENTS ? [] : edges, (edge) => this.#makeEdge(edge));
   }
 
-  /** How many boxes without boxes in them a part of the picture shows. */
+  /** The number of leaf boxes in a part of the picture. */
   countIn(x: number, y: number, width: number, height: number): number {
     return this.#boxBands.within({ x, y, width, height }).filter((k) => !this.#isFrame(this.#layout.boxes[k])).length;
   }
@@ -149,7 +149,7 @@ export class Picture {
     return { selected: selected.has(index), lit: lit.has(index), holding: holding.has(index) };
   }
 
-  /** All that the element of a box depends on but for its place, its marks, and what makes all of them anew. */
+  /** Everything that the element of a box depends on, except its place, its marks, and what recreates all elements. */
   #shape(index: number): string {
     const { records } = this.context;
     const { reads, feeds } = this.#crossings;
@@ -182,7 +182,7 @@ export class Picture {
     return path;
   }
 
-  /** An edge inside one part has the part's colour: what goes along it needs no memory. */
+  /** Gives an edge inside one part the part's colour: its value needs no memory. */
   #dressEdge(index: number, path: SVGElement): void {
     const edge = this.#layout.edges[index];
     const colour = this.#states.edge(edge.from, edge.to);

@@ -1,4 +1,4 @@
-// How one box and one edge look: sizes, words and SVG elements. Colours are classes and variables, never literals.
+// The look of one box and one edge: sizes, text and SVG elements. Colours are classes and variables, never literals.
 
 import { s } from "../lib/dom/dom";
 import type { DrawnEdge, Layout } from "../lib/layout/layout";

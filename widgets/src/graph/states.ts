@@ -1,5 +1,5 @@
-// What the boxes look like at a step: joined parts in their colours, groups that are not whole yet, what is not made yet.
-// Only marks on boxes change between steps; where a box stands does not.
+// The look of boxes at a step: merged parts in their colours, incomplete groups, nodes that do not exist yet.
+// Only marks on boxes change between steps; positions do not.
 
 import { s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -20,7 +20,7 @@ export class BoxStates {
 
   constructor(private readonly context: Context) {}
 
-  /** To be called when the step or what is open may have changed, before looks are asked for. */
+  /** Called before looks are computed, when the step or the open boxes may have changed. */
   begin(open: ReadonlySet<number>): void {
     const { records, steps } = this.context;
     this.now = new Set([...(steps?.now ?? [])].map((node) => boxOf(this.context, node)).filter((box) => box >= 0).map((box) => records.hierarchy.shown(box, open)));
@@ -36,8 +36,8 @@ export class BoxStates {
       const progress = steps.progress(id);
       const isOpen = open.has(index);
       const left = progress === "future" ? ", not begun" : progress === "partial" ? `: still ${steps.partsOf(id)} parts` : "";
-      const said = `group ${number}${left}`;
-      const badge = isOpen ? said : progress === "whole" ? "" : `${steps.sizeOf(id) - steps.partsOf(id)}/${steps.sizeOf(id) - 1}`;
+      const label = `group ${number}${left}`;
+      const badge = isOpen ? label : progress === "whole" ? "" : `${steps.sizeOf(id) - steps.partsOf(id)}/${steps.sizeOf(id) - 1}`;
       return { classes: `t-group t-${progress} ${now}`, colour: progress === "whole" ? this.tint(index) : "", badge };
     }
     if (!steps.isMade(id)) return { classes: `t-unmade ${now}`, colour: "", badge: "" };
@@ -65,17 +65,17 @@ export class BoxStates {
   }
 }
 
-/** The box that shows a node; for a node that is gone, that of the value it became. */
+/** The box that shows a node; for a removed node, the box of the value that replaced it. */
 export function boxOf({ records, steps }: Context, node: number): number {
   const box = records.hierarchy.find(node);
   if (box >= 0) return box;
   const became = steps?.goneLine(node)?.became ?? 0;
   const shows = became ? records.hierarchy.find(became) : -1;
-  // What goes into a group later is shown by its own box, and not by the frame around it.
+  // A node that joins a group later is shown by its own box, not by the frame around it.
   return shows >= 0 && steps?.numberOf(records.hierarchy.boxes[shows].id) !== undefined ? -1 : shows;
 }
 
-/** What the selection makes of a box; `holding` is one around something selected. */
+/** The marks that the selection puts on a box; `holding` means that it contains something selected. */
 export interface Marked {
   selected: boolean;
   lit: boolean;
@@ -84,7 +84,7 @@ export interface Marked {
 
 const dressed = new WeakMap<SVGGElement, { base: string; stamp: string; badge: SVGElement | null }>();
 
-/** Makes a box look as it does at the step and with the selection of the moment, touching as little of it as that takes. */
+/** Updates a box to the current step and selection with as few changes as possible. */
 export function dress(element: SVGGElement, look: BoxLook, marked: Marked, width: number): void {
   let known = dressed.get(element);
   if (!known) dressed.set(element, (known = { base: element.getAttribute("class") ?? "", stamp: PLAIN_STAMP, badge: null }));

@@ -1,5 +1,5 @@
-// The inspector: what is selected, and what is known of it. One record shows its details, two the answers about the pair,
-// more a list. What the view itself knows stands at once; the rest comes when it is answered.
+// The inspector: the selection, and what is known about it. One record shows its details, two the answers about the pair,
+// more a list. What the view itself holds is shown at once; the rest follows when it is answered.
 
 import { whatIfButton } from "../branches/menu";
 import type { Context } from "../lib/model/context";
@@ -17,7 +17,7 @@ import { chips, codeLine, labelled, note, problem, sentence, showTime } from "./
 
 const TABS = ["Alias", "Layout", "Fusion", "Same", "Kernel"] as const;
 type Tab = (typeof TABS)[number];
-/** Of a history by itself nothing is known but aliases. */
+/** A history on its own has only alias information. */
 const tabsOf = ({ view }: Context): readonly Tab[] => (view.only_history ? TABS.slice(0, 1) : TABS);
 const QUIET_MS = 300;
 const RESTING_MS = 150;
@@ -27,7 +27,7 @@ export interface Reveal {
   (record: number): void;
 }
 
-/** Whether an id is that of a box for a module, layers that repeat, or a stretch: nothing of the program has it. */
+/** Whether an id is that of a box for a module, repeated layers, or a stretch, and so of no node or value of the program. */
 const isHolder = (record: number) => record < 0;
 
 function holder(context: Context, head: HTMLElement, body: HTMLElement, record: number, reveal: Reveal | undefined, still: () => boolean): void {
@@ -36,17 +36,17 @@ function holder(context: Context, head: HTMLElement, body: HTMLElement, record: 
   const show = reveal && box ? h("button", { onclick: () => reveal(record) }, "show in graph") : null;
   head.replaceChildren(h("div", { class: "irs-subject-title" }, h("h3", {}, box?.label ?? "a box of the graph"), show));
   if (box?.kind !== "repeat") {
-    body.replaceChildren(h("div", { class: "irs-panel" }, note(`${box?.detail ?? ""}. Select what is inside of it to ask about memory, fusion and kernels.`)));
+    body.replaceChildren(h("div", { class: "irs-panel" }, note(`${box?.detail ?? ""}. Select something inside it to ask about memory, fusion and kernels.`)));
     return;
   }
-  const panel = h("div", { class: "irs-panel" }, note(`${box.copies} parts that are alike, matched node by node: ${box.detail}.`));
+  const panel = h("div", { class: "irs-panel" }, note(`${box.copies} equal parts, matched node by node: ${box.detail}.`));
   body.replaceChildren(panel);
   const open = (inner: number) => {
     context.selection.set([inner]);
     reveal?.(inner);
   };
   context.same.repeat(record).then(
-    (view) => still() && panel.append(view ? repeatTable(context, view, open) : note("this page does not hold what differs between them; a notebook with a kernel says it")),
+    (view) => still() && panel.append(view ? repeatTable(context, view, open) : note("this page does not include how they differ; a notebook with a kernel shows it")),
     (error: unknown) => still() && panel.append(problem(error)));
 }
 
@@ -59,7 +59,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
   const kernels = new KernelTab(context);
   let tab: Tab = "Alias";
   let shown = "";
-  /** Asks again about aliases, for the step of the moment. */
+  /** Asks again about aliases, for the current step. */
   let restate: () => unknown = () => undefined;
   const show = () => {
     const wanted = selection.ids.join(" ");
@@ -101,7 +101,7 @@ export function inspectorPane(context: Context, reveal?: Reveal): HTMLElement {
     resting = setTimeout(() => {
       if (selection.ids.length === 1) void restate();
       else if (selection.ids.length === 2 && context.answers.isLive) {
-        shown = "-"; // whether they may alias is asked of the state
+        shown = "-"; // whether they may alias depends on the state
         show();
       }
     }, RESTING_MS);
@@ -118,11 +118,11 @@ function empty(context: Context, head: HTMLElement, body: HTMLElement, list: HTM
   if (list) return body.replaceChildren(list, h("div", { class: "irs-hints" },
     h("p", {}, key("←"), key("→"), " on the bar below or ", key(","), key("."), " anywhere step back and forth. Click a name, a line or a box: its aliases follow the steps.")));
   body.replaceChildren(h("div", { class: "irs-hints" },
-    h("p", {}, "Click a name, a line, a box or a row: everything that stands for it is marked", context.answers.isLive ? ", here and in Python." : "."),
+    h("p", {}, "Click a name, a line, a box or a row to select it in every pane", context.answers.isLive ? " and in Python." : "."),
     h("p", {}, key("Shift"), " + click a second one to ask about the pair: may they alias, why are they not fused, are they the same."),
-    h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears, and leaves the steps."),
-    context.steps ? h("p", {}, key(","), key("."), " go back and forth in the history: what a step joins is shown in every pane.") : null,
-    context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no Python behind it: it answers from what was stored with it.")));
+    h("p", {}, key("/"), " searches, ", key("↑"), key("↓"), " walk the program, ", key("→"), key("←"), " open and close boxes, ", key("Esc"), " clears the selection, then leaves the steps."),
+    context.steps ? h("p", {}, key(","), key("."), " step back and forth in the history; every pane shows what a step merges.") : null,
+    context.answers.isLive ? null : h("p", { class: "irs-quiet" }, "This page has no kernel: it shows stored answers.")));
 }
 
 function many(context: Context, head: HTMLElement, body: HTMLElement): void {
@@ -155,7 +155,7 @@ function tabbed(names: readonly Tab[], current: Tab, remember: (tab: Tab) => voi
   let chosen = current;
   let content: (tab: Tab) => Node[] = () => [];
   const list = tabs({
-    label: "what to know of it", look: "irs-tabs", names, panel,
+    label: "details", look: "irs-tabs", names, panel,
     onChoose: (name) => {
       if (!name) return;
       chosen = name;
@@ -171,26 +171,26 @@ function tabbed(names: readonly Tab[], current: Tab, remember: (tab: Tab) => voi
   return { element: h("div", { class: "irs-tabbed" }, list.element, panel), fill };
 }
 
-/** What stands next to a group, and why it is not in it. */
+/** The neighbours of a group, each with the reason why it is not in the group. */
 function neighbours(context: Context, detail: Detail): Node[] {
   const side = (feeds: boolean, label: string) => {
-    const rows = (detail.neighbours ?? []).filter((near) => near.feeds === feeds).map((near) => h("div", { class: "irs-neighbour" }, chips(context, [near.id]), sentence(context, `not in it, because ${near.because}`), whatIfButton(context, "what if it joined?", { force: [[detail.id, near.id]] })));
+    const rows = (detail.neighbours ?? []).filter((near) => near.feeds === feeds).map((near) => h("div", { class: "irs-neighbour" }, chips(context, [near.id]), sentence(context, `not in the group, because ${near.because}`), whatIfButton(context, "what if it joined?", { force: [[detail.id, near.id]] })));
     return rows.length ? [labelled(label, h("div", {}, ...rows))] : [];
   };
-  return [...side(true, "what it reads from"), ...side(false, "what reads from it")];
+  return [...side(true, "producers"), ...side(false, "users")];
 }
 
-/** What the step means for the memory of a value. */
+/** The effect of the step on the memory of a value. */
 function stateNote({ records, steps }: Context, detail: Detail): Node[] {
   if (!steps?.active) return [];
   const values = detail.kind === "value" ? [detail.id] : records.valuesOf(detail.id);
   const kept = values.some((value) => steps.isKept(value));
-  const said = kept ? "only its group uses it now, so it needs no memory of its own" : "";
+  const reason = kept ? "only its group uses it now, so it needs no memory of its own" : "";
   const when = `at step ${steps.at}`;
-  return [note(said ? `${when}: ${said}` : when)];
+  return [note(reason ? `${when}: ${reason}` : when)];
 }
 
-/** Where to see what a pass took away. */
+/** For something that a pass removed: a button to the program that still has it. */
 function goneNote(context: Context, detail: Detail): Node[] {
   const state = detail.gone_after;
   if (state === undefined || (context.steps && context.steps.at <= state)) return [];
@@ -200,13 +200,13 @@ function goneNote(context: Context, detail: Detail): Node[] {
 function tabContent(context: Context, kernels: KernelTab, detail: Detail, tab: Tab): Node[] {
   const { answers, records, selection } = context;
   selection.light(tab === "Alias" && detail.alias ? detail.alias.alias_set.filter((record) => record !== detail.id) : []);
-  if (!answers.knows(detail.id) && tab !== "Same") return [note("this page holds no answers about it; a notebook with a kernel gives them")];
-  if (tab === "Alias") return [...goneNote(context, detail), ...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("nothing here can share memory: it is neither a tensor nor a container, or it is not there yet")])];
+  if (!answers.knows(detail.id) && tab !== "Same") return [note("this page includes no answers about it; a notebook with a kernel answers")];
+  if (tab === "Alias") return [...goneNote(context, detail), ...stateNote(context, detail), ...(detail.alias ? aliasTab(context, detail, detail.alias) : [note("it shares no memory: it is not a tensor or container, or does not exist yet")])];
   if (tab === "Layout") return [layoutTab(context, detail.id)];
   if (tab === "Fusion") return [detail.fusion ? sentence(context, detail.fusion) : note("nothing was fused here"), note(detail.kernel?.launched ?? ""), showTime(detail), ...neighbours(context, detail)];
   if (tab === "Kernel") return detail.kernel ? kernels.show(detail.id, detail.kernel) : [note("no generated kernel: fusion groups have one, other ops run through the array library")];
   const equals = records.equals(detail.id);
   const all = equals && equals.members.length > 1
     ? h("button", { onclick: () => selection.set(equals.members) }, `select all ${equals.members.length}`) : h("span", {});
-  return [detail.same ? sentence(context, detail.same) : note("it is not one of the parts that were compared"), all, equals ? chips(context, equals.members.slice(0, MOST_LISTED)) : h("span", {})];
+  return [detail.same ? sentence(context, detail.same) : note("not one of the parts that were compared"), all, equals ? chips(context, equals.members.slice(0, MOST_LISTED)) : h("span", {})];
 }

@@ -1,5 +1,5 @@
-// The kernel tab: what is known of the kernel, and its text in each language. A click on a line selects the node that it
-// came from; the lines of what is selected or lit are marked. Machine code is asked for when its language is chosen.
+// The kernel tab: facts about the kernel, and its text in each language. A click on a line selects the node that it
+// came from; the lines of selected or lit nodes are marked. Machine code is requested when its language is chosen.
 
 import type { Context } from "../lib/model/context";
 import { freshId, h } from "../lib/dom/dom";
@@ -71,20 +71,20 @@ export class KernelTab {
     else if (!own) this.#lines(text, kernel, top);
   }
 
-  /** What was counted in a kernel: the sentence, and the rest folded where it would leave no room for the text. */
+  /** The counts of a kernel: the sentence, and the rest, folded if it would leave no room for the text. */
   #counted(text: KernelText): Node[] {
     if (!text.facts.length) return [];
     const rows = text.facts.map(([label, value]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, value)));
     const room = this.#panel()?.clientHeight ?? 0;
-    const summary = h("summary", { onclick: () => (this.#unfolded = !details.open) }, "all that was counted");
+    const summary = h("summary", { onclick: () => (this.#unfolded = !details.open) }, "all counts");
     const details = h("details", { open: this.#unfolded ?? room > ROOM }, summary, h("table", {}, h("tbody", {}, ...rows)));
-    return [h("p", { class: "irs-sentence", title: "counted in the machine code, at reference figures; not measured" }, text.because), details];
+    return [h("p", { class: "irs-sentence", title: "counted in the machine code, with reference figures; not measured" }, text.because), details];
   }
 
-  /** Of a page without Python. */
+  /** For a page without Python. */
   #absent(own: boolean): void {
     this.#facts.replaceChildren();
-    if (!own) this.#code.replaceChildren(note("This page holds the assembly of the kernels that most groups run, and no more; a notebook makes the rest."));
+    if (!own) this.#code.replaceChildren(note("This page includes assembly only for the kernels that most groups run; a notebook generates the rest."));
   }
 
   #problem(message: string, own: boolean): void {
@@ -92,7 +92,7 @@ export class KernelTab {
     if (!own) this.#code.replaceChildren(h("pre", { class: "irs-problem", role: "status" }, message));
   }
 
-  /** Draws a text; after the same text was drawn, where the reader was. */
+  /** Draws a text; if the same text was drawn before, keeps the scroll position. */
   #lines(text: KernelText, kernel: KernelDetail, top: number | undefined): void {
     const lines = text.source.replace(/\n$/u, "").split("\n");
     const hot = new Set(text.hot);
@@ -107,7 +107,7 @@ export class KernelTab {
       made.push(this.#line(lines[k], k, nodeOf(k), hot.has(k) && !only));
     }
     const hotSwitch = hot.size ? h("button", {
-      class: "irs-switch", "aria-pressed": String(only), title: "the lines that run for every point",
+      class: "irs-switch", "aria-pressed": String(only), title: "show only the lines that run for every point",
       onclick: () => {
         this.#onlyHot = !this.#onlyHot;
         this.#lines(text, kernel, undefined);
@@ -132,7 +132,7 @@ export class KernelTab {
     }, label, h("code", {}, ...pieces));
   }
 
-  /** Marks the lines of the nodes that are selected, or make what is selected, and of those that are lit. */
+  /** Marks the lines of nodes that are selected or lit, or that produce a selected or lit value. */
   #mark(): void {
     const { records, selection } = this.context;
     const nodes = (ids: Iterable<number>) => new Set([...ids].flatMap((id) => [id, records.makerOf(id)]));
@@ -148,7 +148,7 @@ export class KernelTab {
     return this.#code.closest<HTMLElement>(".irs-panel");
   }
 
-  /** Scrolls the panel, and nothing around it: back to where it was, then to the first selected line if none is in sight. */
+  /** Scrolls only the panel: back to where it was, then to the first selected line if none is visible. */
   #reveal(top: number | undefined): void {
     const panel = this.#panel();
     if (!panel) return;
@@ -160,7 +160,7 @@ export class KernelTab {
   }
 }
 
-/** The text that the detail has, or the view for all groups that run the kernel. */
+/** The text in the detail, or the one that the view stores for all groups that run the kernel. */
 function ownText({ records }: Context, kernel: KernelDetail): KernelText {
   const source = kernel.source || (records.view.kernels?.[kernel.name] ?? "");
   return { language: kernel.language, source, origins: [], line_nodes: kernel.line_nodes, hot: [], facts: [], because: "", trouble: "" };

@@ -1,4 +1,4 @@
-// The layout tab: whether a tensor is a view or a copy and why, its axes in memory order, and the map of the buffer that it lies in.
+// The layout tab: whether a tensor is a view or a copy and why, its axes in memory order, and the map of its buffer.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -9,23 +9,23 @@ import { chips, labelled, note, problem, sentence } from "./words";
 
 const MOST_LISTED = 20;
 const NAMES: Record<string, string> = { rows: "row by row", columns: "column by column", channels_last: "channels last" };
-const SAID: Record<string, string> = { gap: "with gaps", broadcast: "one index: any stride would do", expanded: "each index is the same elements" };
+const SAID: Record<string, string> = { gap: "with gaps", broadcast: "one index: the stride does not matter", expanded: "all indices read the same elements" };
 const FLAGS: Record<string, string> = { contiguous: "#54a24b", gap: "#f58518", broadcast: "#9aa4b2", expanded: "#b279a2" };
 
 export function layoutTab(context: Context, record: number): HTMLElement {
   const holder = h("div", { class: "irs-labelled" }, note(context.supply ? "asking Python… it answers when no cell is running" : ""));
   const value = context.records.isValue(record) ? record : (context.records.valuesOf(record)[0] ?? record);
   const { view, supply } = context;
-  const show = (found: LayoutView | undefined) => holder.replaceChildren(...(found ? told(context, found, found.buffer ?? view.buffers?.[found.root] ?? null) : [note("nothing here is a tensor, or the page does not know where it lies")]));
+  const show = (found: LayoutView | undefined) => holder.replaceChildren(...(found ? panel(context, found, found.buffer ?? view.buffers?.[found.root] ?? null) : [note("not a tensor, or its layout is not stored in this page")]));
   const stored = view.layouts?.[value];
   if (stored || !supply) show(stored);
   else supply.layout(value).then(show, (error: unknown) => holder.replaceChildren(problem(error)));
   return holder;
 }
 
-function told(context: Context, found: LayoutView, buffer: BufferView | null): Node[] {
-  const kind = { view: "a view", copy: "memory of its own", input: "given from outside" }[found.kind];
-  const lead = sentence(context, `${kind}${found.decided ? "" : ", as far as is known"}: ${found.because}`);
+function panel(context: Context, found: LayoutView, buffer: BufferView | null): Node[] {
+  const kind = { view: "a view", copy: "memory of its own", input: "passed in from outside" }[found.kind];
+  const lead = sentence(context, `${kind}${found.decided ? "" : ", as far as known"}: ${found.because}`);
   if (found.kind === "copy" && context.copies.list.some((copy) => copy.value === found.id)) lead.classList.add("irs-copy-note");
   const axes = found.axes.map(({ axis, extent, stride, flag }) => {
     const element = h("div", { class: "irs-axis", title: flag }, h("strong", {}, `axis ${axis}: ${extent}`), `stride ${stride} · ${SAID[flag] ?? flag}`);
@@ -33,15 +33,15 @@ function told(context: Context, found: LayoutView, buffer: BufferView | null): N
     return element;
   });
   const made: Node[] = [lead, labelled("axes in memory order, the slowest first", axes.length ? h("div", { class: "irs-axes" }, ...axes) : note("one element"))];
-  if (context.supply && found.others.length) made.push(labelled("what if it lay otherwise", whatIf(context, found)));
+  if (context.supply && found.others.length) made.push(labelled("what if it had another layout", whatIf(context, found)));
   if (buffer) made.push(labelled(`the buffer of ${buffer.root}, ${bytes(buffer.bytes)}: which bytes each value covers${buffer.window < buffer.bytes ? ` in each of its ${(buffer.bytes / buffer.window).toLocaleString("en")} parts of ${bytes(buffer.window)}` : ""}`, byteMap(context, buffer)));
   return made;
 }
 
-/** The program as it would be if an argument lay otherwise: what Python works out when a layout is chosen. */
+/** The program with an argument in another layout, which Python computes when a layout is chosen. */
 function whatIf(context: Context, found: LayoutView): HTMLElement {
   const answer = h("div", { role: "status" });
-  const choice = h("select", { "aria-label": "assumed layout" }, h("option", { value: "" }, "as it lies"), ...found.others.map((other) => h("option", { value: other }, NAMES[other] ?? other)));
+  const choice = h("select", { "aria-label": "assumed layout" }, h("option", { value: "" }, "current layout"), ...found.others.map((other) => h("option", { value: other }, NAMES[other] ?? other)));
   let asked = 0;
   choice.onchange = () => {
     const now = ++asked;
@@ -61,11 +61,11 @@ function difference(context: Context, assumed: AssumedLayout): Node[] {
     const more = copies.length > MOST_LISTED ? [note(`and ${(copies.length - MOST_LISTED).toLocaleString("en")} more`)] : [];
     return copies.length ? [labelled(label, h("div", {}, ...rows, ...more))] : [];
   };
-  return [sentence(context, assumed.told), ...side("copy now, and would be views", assumed.views), ...side("are views now, and would copy", assumed.copies)];
+  return [sentence(context, assumed.told), ...side("copies now, would become views", assumed.views), ...side("views now, would become copies", assumed.copies)];
 }
 
 function byteMap(context: Context, buffer: BufferView): HTMLElement {
-  const said = h("div", { class: "irs-quiet" });
+  const status = h("div", { class: "irs-quiet" });
   const part = (name: string) => ([from, to]: number[]) => {
     const bar = h("i", { class: name });
     bar.style.left = `${100 * from}%`;
@@ -78,7 +78,7 @@ function byteMap(context: Context, buffer: BufferView): HTMLElement {
     return h("div", { class: "irs-buffer-row" }, name, h("span", { class: "irs-buffer-map" }, ...row.runs.map(part(row.depth ? "" : "root")), ...row.shared.map(part("shared"))));
   });
   const list = h("div", { class: "irs-buffer" }, ...rows);
-  const items = buffer.rows.map((row, k) => ({ ids: [row.id], element: rows[k], told: `${row.name}${row.op ? ` by ${row.op}` : ""}: ${row.told}${row.shared.length ? "; it meets another value that it is not a view of" : ""}` }));
-  pickable(context, list, `bytes of the buffer of ${buffer.root}`, items, inOrder(items.length), said);
-  return h("div", {}, list, buffer.left_out ? note(`and ${buffer.left_out.toLocaleString("en")} more views`) : null, said);
+  const items = buffer.rows.map((row, k) => ({ ids: [row.id], element: rows[k], told: `${row.name}${row.op ? ` by ${row.op}` : ""}: ${row.told}${row.shared.length ? "; it overlaps another value that it is not a view of" : ""}` }));
+  pickable(context, list, `bytes of the buffer of ${buffer.root}`, items, inOrder(items.length), status);
+  return h("div", {}, list, buffer.left_out ? note(`and ${buffer.left_out.toLocaleString("en")} more views`) : null, status);
 }

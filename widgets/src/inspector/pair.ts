@@ -32,33 +32,33 @@ function verdicts(context: Context, pair: PairDetail): (Node | string)[] {
   ];
 }
 
-/** A branch in which it is the other way round. */
+/** A button for the branch in which the answer is the opposite. */
 function whatIf(context: Context, { ids }: PairDetail, together: boolean): Node | string {
   const { records } = context;
   if (ids.some((id) => records.isValue(id) && !records.makerOf(id))) return "";
   return (together ? whatIfButton(context, "what if they were apart?", { forbid: [ids] }) : whatIfButton(context, "what if they were one kernel?", { force: [ids] })) ?? "";
 }
 
-/** Shows two pieces side by side once somebody asks. */
+/** Shows two pieces side by side on request. */
 function besideOffer(context: Context, pair: PairDetail): HTMLElement {
   const holder = h("div", { class: "irs-verdict" });
   holder.append(h("button", { onclick: () => {
-    context.same.pair(pair.ids[0], pair.ids[1]).then((view) => holder.replaceChildren(view ? besideTable(context, view) : note("the page does not know")), (error: unknown) => holder.replaceChildren(problem(error)));
+    context.same.pair(pair.ids[0], pair.ids[1]).then((view) => holder.replaceChildren(view ? besideTable(context, view) : note("not stored in this page")), (error: unknown) => holder.replaceChildren(problem(error)));
   } }, "show them side by side"));
   return holder;
 }
 
-/** Why a question has no answer for some two records. */
+/** Why a question does not apply to some pairs of records. */
 const DOES_NOT_APPLY = {
-  alias: "one of the two is no value, and so has no memory to share",
-  fusion: "one of the two is made outside of the program, or a pass took it away: there is nothing to fuse",
+  alias: "one of the two is not a value, so it has no memory to share",
+  fusion: "one of the two has no producer in the program, or a pass removed it: there is nothing to fuse",
   same: "only parts of two different fusion groups are compared",
 };
 
 function verdict(context: Context, question: string, pair: PairDetail, kind: keyof typeof DOES_NOT_APPLY): HTMLElement {
   const answer = pair[kind];
   if (!answer) {
-    const why = pair.ids.every((id) => context.answers.knows(id)) ? DOES_NOT_APPLY[kind] : "the page does not know: a notebook with a kernel answers this";
+    const why = pair.ids.every((id) => context.answers.knows(id)) ? DOES_NOT_APPLY[kind] : "not stored in this page; a notebook with a kernel answers this";
     return h("div", { class: "irs-verdict" }, h("h4", {}, question), note(why));
   }
   const mark = h("span", { class: answer.holds ? "irs-yes" : "irs-no" }, answer.holds ? "yes" : "no");

@@ -1,4 +1,4 @@
-// The points-to graph around one value as a small layered picture: who may point where, and what holds what.
+// The points-to graph around one value as a small layered picture: what may point where, and what contains what.
 
 import type { Context } from "../lib/model/context";
 import { s } from "../lib/dom/dom";

@@ -25,7 +25,7 @@ function linked(context: Context, text: string, coloured = false): (Node | strin
     const record = kind === "value" ? records.names.get(piece.slice(1)) : undefined;
     if (record === undefined) return coloured && kind !== "plain" ? h("span", { class: `irs-t-${kind}` }, piece) : piece;
     return h("button", {
-      class: "irs-name", title: `select ${piece}; Shift asks about the pair`,
+      class: "irs-name", title: `select ${piece}; with Shift, ask about the pair`,
       onclick: (event: MouseEvent) => selection.pick(record, event.shiftKey),
     }, piece);
   });
@@ -48,7 +48,7 @@ export function showTime(detail: Detail): HTMLElement {
   return detail.time ? note(detail.time) : h("span", {});
 }
 
-/** What went wrong, where the answer would stand. */
+/** An error message in the place of the answer. */
 export function problem(error: unknown): HTMLElement {
   return h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error));
 }

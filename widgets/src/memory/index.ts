@@ -1,5 +1,5 @@
-// The memory plan: each memory as a rectangle of addresses by moments, the peak marked, and below it what is needed at each
-// moment. With steps it is the plan of the state that is shown.
+// The memory plan: each allocation as a rectangle of addresses over time, the peak marked, and below it the bytes needed at each
+// moment. With steps it is the plan of the state shown.
 
 import { h, s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -14,7 +14,7 @@ export function memoryPane(context: Context): HTMLElement {
   const element = h("div", { class: "irs-memory" });
   const show = (memory: MemoryView | undefined, when: string) => {
     if (signal.aborted) return;
-    element.replaceChildren(...(memory ? drawn(context, memory, when) : [h("p", { class: "irs-quiet" }, "this page holds no memory plan; a notebook with a kernel makes one")]));
+    element.replaceChildren(...(memory ? drawn(context, memory, when) : [h("p", { class: "irs-quiet" }, "this page includes no memory plan; a notebook with a kernel computes one")]));
   };
   const failed = (error: unknown) => element.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
   const final = () => {
@@ -38,7 +38,7 @@ export function memoryPane(context: Context): HTMLElement {
 }
 
 function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[] {
-  const said = h("div", { class: "irs-said-below", role: "status" });
+  const status = h("div", { class: "irs-said-below", role: "status" });
   const high = Math.max(1, ...memory.sections.map((section) => section.low + section.bytes), ...memory.bars.map((bar) => bar.low + bar.bytes));
   const moments = Math.max(1, memory.moments);
   const x = (moment: number) => `${(100 * moment) / moments}%`;
@@ -60,15 +60,15 @@ function drawn(context: Context, memory: MemoryView, when: string): HTMLElement[
     label.style.height = `${(100 * section.bytes) / high}%`;
     return label;
   });
-  pickable(context, field, "memory plan: addresses by moments", memory.bars.map((bar, k) => ({ ids: bar.id ? [bar.id] : [], element: bars[k], told: bar.title })), inOrder(bars.length), said);
+  pickable(context, field, "memory plan: addresses over time", memory.bars.map((bar, k) => ({ ids: bar.id ? [bar.id] : [], element: bars[k], told: bar.title })), inOrder(bars.length), status);
   return [
     h("div", { class: "irs-memory-picture" }, h("div", { class: "irs-memory-sections", "aria-hidden": "true" }, ...sections), h("div", { class: "irs-memory-plot" }, field, peak),
       h("div", { class: "irs-memory-axis" }, "needed"), curve(memory, moments)),
-    h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: memory.caption }, `${when}${memory.caption}`), said),
+    h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: memory.caption }, `${when}${memory.caption}`), status),
   ];
 }
 
-/** What is needed and what is allocated at each moment. */
+/** The bytes needed and the bytes allocated at each moment. */
 function curve(memory: MemoryView, moments: number): SVGElement {
   const most = Math.max(1, ...memory.needed.map(([, size]) => size), ...memory.allocated.map(([, size]) => size));
   const path = (changes: readonly number[][]) => {
@@ -76,7 +76,7 @@ function curve(memory: MemoryView, moments: number): SVGElement {
     for (const [moment, size] of changes) d += `H${((1000 * moment) / moments).toFixed(1)}V${(40 * (1 - size / most)).toFixed(1)}`;
     return `${d}H1000V40Z`;
   };
-  const told = `needed at one moment at most ${bytes(memory.lower_bound)}, the plan takes ${bytes(memory.peak)}`;
-  return s("svg", { class: "irs-run-curve irs-memory-curve", viewBox: "0 0 1000 40", preserveAspectRatio: "none", role: "img", "aria-label": told },
-    s("title", {}, told), s("path", { class: "allocated", d: path(memory.allocated) }), s("path", { d: path(memory.needed) }));
+  const label = `at most ${bytes(memory.lower_bound)} are live at once, the plan uses ${bytes(memory.peak)}`;
+  return s("svg", { class: "irs-run-curve irs-memory-curve", viewBox: "0 0 1000 40", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    s("title", {}, label), s("path", { class: "allocated", d: path(memory.allocated) }), s("path", { d: path(memory.needed) }));
 }

@@ -1,4 +1,4 @@
-// Bars: the slowest nodes with what they come near to, and fusion groups before and after.
+// Bars: the slowest nodes with their shares of copy bandwidth and peak, and fusion groups before and after.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -11,7 +11,7 @@ import { inOrder, pickable } from "./items";
 const MOST_ROWS = 200;
 const WHISKER = 1.3;
 
-export function slowest(context: Context, way: TimedWay, said: HTMLElement): HTMLElement {
+export function slowest(context: Context, way: TimedWay, status: HTMLElement): HTMLElement {
   const nodes = way.nodes.slice(0, MOST_ROWS);
   const longest = WHISKER * Math.max(1e-9, ...nodes.map((node) => node.ms));
   const cell = (text: string, name = "number") => h("span", { class: `irs-cell ${name}` }, text);
@@ -26,13 +26,13 @@ export function slowest(context: Context, way: TimedWay, said: HTMLElement): HTM
   const list = h("div", { class: "irs-rows-list" }, ...rows);
   const items = nodes.map((node, k) => ({
     ids: node.id ? [node.id] : [], element: rows[k],
-    told: `${node.label} = ${node.op}: ${milliseconds(node.ms)}, the middle half from ${milliseconds(node.low)} to ${milliseconds(node.high)}, ${percent(node.share)} of the time`,
+    told: `${node.label} = ${node.op}: ${milliseconds(node.ms)}, quartiles from ${milliseconds(node.low)} to ${milliseconds(node.high)}, ${percent(node.share)} of the time`,
   }));
-  pickable(context, list, `the slowest nodes, ${way.label}`, items, inOrder(items.length), said);
+  pickable(context, list, `the slowest nodes, ${way.label}`, items, inOrder(items.length), status);
   return h("div", { class: "irs-bars" }, h("div", { class: "irs-row irs-slow irs-slow-head", "aria-hidden": "true" }, ...heads), list);
 }
 
-export function beforeAfter(context: Context, profile: ProfileView, said: HTMLElement): HTMLElement | null {
+export function beforeAfter(context: Context, profile: ProfileView, status: HTMLElement): HTMLElement | null {
   if (!profile.groups.length) return null;
   const longest = Math.max(1e-9, ...profile.groups.flatMap((group) => [group.before, group.after]));
   const bar = (name: string, time: number) => {
@@ -47,7 +47,7 @@ export function beforeAfter(context: Context, profile: ProfileView, said: HTMLEl
   const items = profile.groups.map((group, k) => ({
     ids: [group.id], element: rows[k], told: `${group.label}: its ops one by one ${milliseconds(group.before)}, as one kernel ${milliseconds(group.after)}: ${group.verdict}`,
   }));
-  pickable(context, list, "fusion groups, before and after", items, inOrder(items.length), said);
+  pickable(context, list, "fusion groups, before and after", items, inOrder(items.length), status);
   return h("div", { class: "irs-bars" }, list);
 }
 
@@ -55,11 +55,11 @@ function times(ratio: number): string {
   return ratio < 9.95 ? ratio.toFixed(1) : Math.round(ratio).toLocaleString("en");
 }
 
-export function helps(context: Context, profile: ProfileView, said: HTMLElement): HTMLElement {
-  if (!profile.helps.length) return h("p", { class: "irs-quiet" }, "nothing that is known would help");
+export function helps(context: Context, profile: ProfileView, status: HTMLElement): HTMLElement {
+  if (!profile.helps.length) return h("p", { class: "irs-quiet" }, "no advice for this program");
   const rows = profile.helps.map((help, k) => h("div", { class: "irs-row irs-help" }, h("span", { class: "irs-cell number" }, String(k)), h("span", {}, help.text)));
   const list = h("div", { class: "irs-rows-list" }, ...rows);
   const items = profile.helps.map((help, k) => ({ ids: help.selects, element: rows[k], told: `p.try_(${k}) applies it and measures` }));
-  pickable(context, list, "what would help", items, inOrder(items.length), said);
+  pickable(context, list, "what would help", items, inOrder(items.length), status);
   return list;
 }

@@ -1,4 +1,4 @@
-// Modules, lines and ops, each as wide as its time. A double click, or Enter, looks into a box; Backspace goes out again.
+// Modules, lines and ops, each as wide as its time. A double click, or Enter, zooms into a box; Backspace zooms out.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -10,7 +10,7 @@ import { pickable, type Next } from "./items";
 const ROW = 21;
 const LEAST_WORDS = 0.012;
 
-export function icicle(context: Context, way: TimedWay, said: HTMLElement): HTMLElement {
+export function icicle(context: Context, way: TimedWay, status: HTMLElement): HTMLElement {
   const boxes = [...way.icicle].sort((a, b) => a.start - b.start || a.depth - b.depth);
   const deepest = Math.max(0, ...boxes.map((box) => box.depth));
   const hottest = Math.max(1e-9, ...boxes.filter((box) => box.depth === deepest || box.depth > 1).map((box) => box.share));
@@ -53,11 +53,11 @@ export function icicle(context: Context, way: TimedWay, said: HTMLElement): HTML
   const items = boxes.map((box, k) => ({
     ids: box.selects, element: elements[k], told: `${box.label}: ${milliseconds(box.share * way.ms)}, ${percent(box.share)}`,
   }));
-  pickable(context, holder, `modules, lines and ops of ${way.label} by time`, items, along(boxes), said);
+  pickable(context, holder, `modules, lines and ops of ${way.label} by time`, items, along(boxes), status);
   return holder;
 }
 
-/** Left and right to the neighbours of one depth, up and down to the box around and the first inside. */
+/** Left and right: neighbours of the same depth; up: the box around; down: the first box inside. */
 function along(boxes: readonly IcicleBox[]): Next {
   const end = (box: IcicleBox) => box.start + box.share;
   return (at, key) => {

@@ -18,41 +18,41 @@ export function timePane(context: Context): HTMLElement {
   const { profile } = context.heat;
   if (!profile) return h("div", { class: "irs-panel" }, h("p", { class: "irs-quiet" }, "Nothing was measured. e.profile = irs.profile(f, x) shows where the time goes."));
   const panel = h("div", { class: "irs-time-panel", role: "tabpanel" });
-  const said = h("div", { class: "irs-said-below", role: "status" });
+  const status = h("div", { class: "irs-said-below", role: "status" });
   let way = profile.ways[profile.ways.length - 1];
   let picture: Picture = "Slowest";
   const made = new Map<string, HTMLElement | SVGElement>();
   const show = () => {
     const key = `${picture} ${way.label}`;
-    if (!made.has(key)) made.set(key, drawn(context, profile, way, picture, said));
+    if (!made.has(key)) made.set(key, drawn(context, profile, way, picture, status));
     panel.replaceChildren(made.get(key)!);
-    said.textContent = "";
+    status.textContent = "";
   };
   const list = tabs<Picture>({ label: "pictures of the profile", look: "irs-tabs", names: PICTURES, panel, onChoose: (name) => {
     if (!name) return;
     picture = name;
     show();
   } });
-  const ways = h("select", { "aria-label": "which way it ran", onchange: () => {
+  const ways = h("select", { "aria-label": "how it ran", onchange: () => {
     way = profile.ways.find(({ label }) => label === ways.value) ?? way;
     show();
   } }, ...[...profile.ways].reverse().map(({ label }) => h("option", { value: label }, label)));
-  const measures = h("select", { "aria-label": "what colours of lines mean", title: "what the colours of lines and boxes mean", onchange: () => context.heat.show(measures.value as Measure) },
+  const measures = h("select", { "aria-label": "what the colours of lines mean", title: "what the colours of lines and boxes mean", onchange: () => context.heat.show(measures.value as Measure) },
     ...MEASURES.map((measure) => h("option", { value: measure }, `lines: ${MEASURE_NAMES[measure]}`)));
   context.heat.subscribe(() => (measures.value = context.heat.measure));
   const head = h("div", { class: "irs-time-head" }, list.element, h("span", { class: "irs-spring" }), profile.ways.length > 1 ? ways : null, measures);
   list.choose("Slowest");
-  return h("div", { class: "irs-time-pane" }, head, panel, h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: profile.caption }, profile.verdict), said));
+  return h("div", { class: "irs-time-pane" }, head, panel, h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: profile.caption }, profile.verdict), status));
 }
 
-function drawn(context: Context, profile: ProfileView, way: TimedWay, picture: Picture, said: HTMLElement): HTMLElement | SVGElement {
+function drawn(context: Context, profile: ProfileView, way: TimedWay, picture: Picture, status: HTMLElement): HTMLElement | SVGElement {
   const none = (text: string) => h("p", { class: "irs-quiet" }, text);
   switch (picture) {
-    case "Slowest": return slowest(context, way, said);
-    case "Modules and lines": return icicle(context, way, said);
-    case "One run": return way.spans.length ? oneRun(context, way, said) : none("no run was recorded");
-    case "Roofline": return roofline(context, profile, way, said) ?? none("no node has arithmetic that is counted, or the limits of the machine are not known");
-    case "Before and after": return beforeAfter(context, profile, said) ?? none("nothing was fused");
-    case "What would help": return helps(context, profile, said);
+    case "Slowest": return slowest(context, way, status);
+    case "Modules and lines": return icicle(context, way, status);
+    case "One run": return way.spans.length ? oneRun(context, way, status) : none("no run was recorded");
+    case "Roofline": return roofline(context, profile, way, status) ?? none("no node has counted arithmetic, or the limits of the machine are unknown");
+    case "Before and after": return beforeAfter(context, profile, status) ?? none("nothing was fused");
+    case "What would help": return helps(context, profile, status);
   }
 }

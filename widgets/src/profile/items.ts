@@ -1,17 +1,17 @@
-// The parts of a picture that stand for records: a click or an arrow key selects them, and the selection marks them.
+// The parts of a picture that represent records: a click or an arrow key selects them, and the selection marks them.
 
 import { freshId } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 
 export interface Item {
-  /** What it selects; empty for what is not in the program that is shown. */
+  /** The records it selects; empty if they are not in the program shown. */
   ids: readonly number[];
   element: HTMLElement | SVGElement;
-  /** What a reader hears, and what stands below the picture. */
+  /** The text for a screen reader, also shown below the picture. */
   told: string;
 }
 
-/** Which item a key leads to from another one; the same for none. */
+/** The item that a key leads to from another one; the same one if there is none. */
 export type Next = (at: number, key: string) => number;
 
 /** Arrow keys along a list. */
@@ -22,8 +22,8 @@ export const inOrder = (count: number): Next => (at, key) => {
   return by ? Math.max(0, Math.min(count - 1, at + by)) : at;
 };
 
-/** Makes the items of a picture selectable; gives what marks them anew. */
-export function pickable(context: Context, holder: HTMLElement | SVGElement, label: string, items: readonly Item[], next: Next, said: HTMLElement): void {
+/** Makes the items of a picture selectable, and marks the selected ones. */
+export function pickable(context: Context, holder: HTMLElement | SVGElement, label: string, items: readonly Item[], next: Next, status: HTMLElement): void {
   const { selection, signal } = context;
   let at = -1;
   const numbers = new Map<Element, number>();
@@ -34,7 +34,7 @@ export function pickable(context: Context, holder: HTMLElement | SVGElement, lab
     numbers.set(element, k);
     element.id = freshId("item");
     element.setAttribute("role", "option");
-    element.setAttribute(element.textContent?.trim() ? "aria-description" : "aria-label", told); // what is read must hold what is seen
+    element.setAttribute(element.textContent?.trim() ? "aria-description" : "aria-label", told); // the accessible name must include the visible text
     element.classList.add("irs-item");
   });
   const numberOf = (event: Event) => {
@@ -44,7 +44,7 @@ export function pickable(context: Context, holder: HTMLElement | SVGElement, lab
   const go = (to: number, extend = false) => {
     at = to;
     holder.setAttribute("aria-activedescendant", items[at].element.id);
-    said.textContent = items[at].told;
+    status.textContent = items[at].told;
     const { ids } = items[at];
     if (ids.length === 1) selection.pick(ids[0], extend);
     else selection.set(ids);
@@ -68,7 +68,7 @@ export function pickable(context: Context, holder: HTMLElement | SVGElement, lab
   }, { signal });
   holder.addEventListener("pointerover", (event) => {
     const k = numberOf(event);
-    said.textContent = items[k >= 0 ? k : at]?.told ?? "";
+    status.textContent = items[k >= 0 ? k : at]?.told ?? "";
   }, { signal });
   holder.addEventListener("keydown", (event) => {
     const { key, ctrlKey, metaKey, altKey } = event as KeyboardEvent;

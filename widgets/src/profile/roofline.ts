@@ -1,5 +1,5 @@
-// Arithmetic a second over arithmetic a byte: a mark for each node, as large as its time, under what the machine allows. A
-// rectangle drawn with the pointer selects what lies in it.
+// The roofline: operations per second over operations per byte, a mark for each node, sized by its time, below the limits of the
+// machine. A rectangle drawn with the pointer selects the marks in it.
 
 import { s } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -11,7 +11,7 @@ import { inOrder, pickable } from "./items";
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 200, 58, 168, 12];
 const DRAG = 4;
 
-export function roofline(context: Context, { bandwidth, peak }: ProfileView, way: TimedWay, said: HTMLElement): SVGElement | null {
+export function roofline(context: Context, { bandwidth, peak }: ProfileView, way: TimedWay, status: HTMLElement): SVGElement | null {
   const marks = [...way.marks].sort((a, b) => b.share - a.share);
   if (!marks.length || !bandwidth || !peak) return null;
   const ridge = peak / bandwidth;
@@ -23,13 +23,13 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
   const y = (gflops: number) => BOTTOM - (BOTTOM - TOP) * Math.max(0, Math.min(1, (Math.log10(gflops) - y0) / (y1 - y0)));
   const left = Math.max(10 ** x0, 10 ** y0 / bandwidth);
   const roof = s("path", { class: "irs-roof", d: `M${x(left)} ${y(left * bandwidth)}L${x(ridge)} ${y(peak)}H${WIDTH - 10}` });
-  const slope = (Math.atan2(y(peak) - y(left * bandwidth), x(ridge) - x(left)) * 180) / Math.PI; // its name goes along the line
+  const slope = (Math.atan2(y(peak) - y(left * bandwidth), x(ridge) - x(left)) * 180) / Math.PI; // the label runs along the line
   const dots = marks.map((mark) => s("circle", { class: "irs-mark", cx: x(mark.intensity).toFixed(1), cy: y(mark.gflops).toFixed(1), r: (3.5 + 10 * Math.sqrt(mark.share)).toFixed(1) }));
   const brush = s("rect", { class: "irs-brush", visibility: "hidden" });
   const picture = s("svg", { class: "irs-roofline", viewBox: `0 0 ${WIDTH} ${HEIGHT}` },
     ...powers(x0, x1).flatMap((power) => grid(`M${x(10 ** power)} ${TOP}V${BOTTOM}`, x(10 ** power), BOTTOM + 14, "middle", power)),
     ...powers(y0, y1).flatMap((power) => grid(`M${LEFT} ${y(10 ** power)}H${WIDTH - 10}`, LEFT - 5, y(10 ** power) + 4, "end", power)),
-    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, "operations a byte"),
+    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, "operations per byte"),
     s("text", { x: 12, y: (TOP + BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TOP + BOTTOM) / 2})` }, "GFLOP/s"),
     s("text", { x: WIDTH - 12, y: y(peak) - 5, "text-anchor": "end" }, `arithmetic ${peak.toFixed(0)} GFLOP/s`),
     s("text", { x: 12, y: -6, transform: `translate(${x(left)} ${y(left * bandwidth)}) rotate(${slope})` }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, brush);
@@ -37,10 +37,10 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
     const allowed = Math.min(peak, mark.intensity * bandwidth);
     return {
       ids: mark.id ? [mark.id] : [], element: dots[k],
-      told: `${mark.label}: ${mark.gflops.toPrecision(3)} GFLOP/s, ${percent(mark.gflops / allowed)} of what ${mark.intensity < ridge ? "memory" : "arithmetic"} allows at ${mark.intensity.toPrecision(2)} operations a byte; ${percent(mark.share)} of the time`,
+      told: `${mark.label}: ${mark.gflops.toPrecision(3)} GFLOP/s, ${percent(mark.gflops / allowed)} of the ${mark.intensity < ridge ? "memory" : "arithmetic"} bound at ${mark.intensity.toPrecision(2)} operations per byte; ${percent(mark.share)} of the time`,
     };
   });
-  pickable(context, picture, `roofline, ${way.label}`, items, inOrder(items.length), said);
+  pickable(context, picture, `roofline, ${way.label}`, items, inOrder(items.length), status);
   brushing(context, picture, brush, (x0, y0, x1, y1) => {
     const inside = (mark: (typeof marks)[number]) => x(mark.intensity) >= x0 && x(mark.intensity) <= x1 && y(mark.gflops) >= y0 && y(mark.gflops) <= y1;
     context.selection.set(marks.filter((mark) => mark.id && inside(mark)).map((mark) => mark.id));

@@ -1,4 +1,4 @@
-// One run from its start to its end: what ran in which lane, and below it the memory that was alive. + and − zoom, so does the
+// One run from start to end: the ops in each lane, and below them the live memory. + and − zoom, and so does the
 // wheel with Ctrl.
 
 import { h, s } from "../lib/dom/dom";
@@ -15,9 +15,9 @@ const MOST_ZOOM = 400;
 const LANES = ["host", "kernels"];
 const laneName = (lane: string) => (lane === "stream" ? "GPU stream" : lane);
 
-export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTMLElement {
+export function oneRun(context: Context, way: TimedWay, status: HTMLElement): HTMLElement {
   const { spans, memory } = way;
-  const end = Math.max(0, ...spans.map((span) => span.start + span.duration)) || way.ms || 1; // its own: the median is of other runs
+  const end = Math.max(0, ...spans.map((span) => span.start + span.duration)) || way.ms || 1; // this run's own time: the median is over other runs
   const longest = Math.max(1e-9, ...spans.map((span) => span.duration));
   const used = new Set(spans.map((span) => span.lane));
   const lanes = [...LANES.filter((lane) => used.has(lane)), ...[...used].filter((lane) => !LANES.includes(lane)).sort()];
@@ -65,11 +65,11 @@ export function oneRun(context: Context, way: TimedWay, said: HTMLElement): HTML
     ids: span.id ? [span.id] : [], element: elements[k],
     told: `${span.label} in ${laneName(span.lane)}: ${milliseconds(span.duration)}, from ${milliseconds(span.start)}${then(span.start + span.duration)}`,
   }));
-  pickable(context, track, `one run, ${way.label}`, items, inOrder(spans.length), said);
+  pickable(context, track, `one run, ${way.label}`, items, inOrder(spans.length), status);
   return h("div", { class: "irs-run" }, names, scroller);
 }
 
-/** What was alive at a time of the run, by halving: the curve is in order. */
+/** The live bytes at a time of the run, by binary search in the sorted curve. */
 function aliveAt(memory: readonly number[][], at: number): number | undefined {
   let low = 0;
   let high = memory.length;
@@ -90,8 +90,8 @@ function curve(memory: readonly number[][], end: number, most: number): SVGEleme
     path += `L${x.toFixed(2)} ${y(last).toFixed(1)}V${y(alive).toFixed(1)}`;
     last = alive;
   }
-  return s("svg", { class: "irs-run-curve", viewBox: `0 0 1000 ${CURVE}`, preserveAspectRatio: "none", role: "img", "aria-label": `memory alive, at most ${bytes(most)}` },
-    s("title", {}, `memory alive, at most ${bytes(most)}`), s("path", { d: `${path}L1000 ${y(last).toFixed(1)}V${CURVE}Z` }));
+  return s("svg", { class: "irs-run-curve", viewBox: `0 0 1000 ${CURVE}`, preserveAspectRatio: "none", role: "img", "aria-label": `live memory, at most ${bytes(most)}` },
+    s("title", {}, `live memory, at most ${bytes(most)}`), s("path", { d: `${path}L1000 ${y(last).toFixed(1)}V${CURVE}Z` }));
 }
 
 function axis(end: number): HTMLElement {

@@ -1,17 +1,17 @@
-// A question beside the views of its program: picks by mouse in the views and by keyboard in the list, which are the same picks.
-// What is right, Python knows; the page is told once it has answered.
+// A question beside the views of its program: picks by mouse in the views and by keyboard in the list are the same picks.
+// Only Python knows the right answer; the page receives it after the user has answered.
 
 import type { Context } from "../lib/model/context";
 import { freshId, h } from "../lib/dom/dom";
 import type { CardJudgement, CardOption, CardRemark, CardView } from "../lib/model/schema";
 import { note, sentence } from "../inspector/words";
 
-/** What the card tells Python. */
+/** The messages from the card to Python. */
 export interface Answering {
   card: CardView;
   answer(picks: string[]): void;
   go(number: number): void;
-  /** Called with each new state of the same question, and with what went wrong. */
+  /** Subscribes to each new state of the same question, and to errors. */
   onCard(changed: (card: CardView) => void, failed: (message: string) => void): void;
 }
 
@@ -45,7 +45,7 @@ function bar(card: CardView, asked: Answering): HTMLElement {
     h("span", { class: "irs-spring" }), h("span", { class: "irs-quiet" }, card.summary.replace(/^.*, /u, "")));
 }
 
-/** The options as a form; a click in a view picks the option that it stands for. */
+/** The options as a form; a click in a view picks the corresponding option. */
 function asking(context: Context, card: CardView, asked: Answering): HTMLElement[] {
   const { selection, records, signal } = context;
   const name = freshId("options");
@@ -57,18 +57,18 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
     if (card.options.some((option) => option.record && option.record !== card.subject)) selection.set(chosen().map((option) => option.record).filter((record) => record));
     if (card.subject) selection.light([card.subject]);
   };
-  const optionOf = (record: number) => card.options.findIndex((option) => meant(context, option, record));
+  const optionOf = (record: number) => card.options.findIndex((option) => matches(context, option, record));
   selection.taker = card.judged ? null : (record) => {
     const k = optionOf(record);
-    if (k < 0) said.textContent = record ? `${records.longTitle(record)} is not one of the options` : "";
+    if (k < 0) status.textContent = record ? `${records.longTitle(record)} is not one of the options` : "";
     else {
-      said.textContent = "";
+      status.textContent = "";
       inputs[k].checked = card.several ? !inputs[k].checked : true;
       tell();
     }
   };
   signal.addEventListener("abort", () => (selection.taker = null));
-  const said = h("p", { class: "irs-quiet", role: "status" });
+  const status = h("p", { class: "irs-quiet", role: "status" });
   const form = h("form", { class: "irs-options", onsubmit: (event: Event) => {
     event.preventDefault();
     check.disabled = true;
@@ -77,7 +77,7 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
   } },
     h("fieldset", {}, h("legend", {}, ...prompt(context, card)),
       ...card.options.map((option, k) => h("label", { class: "irs-option" }, inputs[k], h("code", {}, option.name), h("span", {}, option.text)))),
-    check, said);
+    check, status);
   form.addEventListener("keydown", (event) => {
     const k = Number(event.key) - 1;
     if (event.ctrlKey || event.metaKey || event.altKey || !(k >= 0 && k < inputs.length)) return;
@@ -89,7 +89,7 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
   selection.set([]);
   if (card.subject) {
     queueMicrotask(() => selection.light([card.subject]));
-    requestAnimationFrame(() => requestAnimationFrame(() => { // the panes have their sizes now, and turn to what is asked about
+    requestAnimationFrame(() => requestAnimationFrame(() => { // the panes have their sizes now, and move to the subject of the question
       if (signal.aborted || !selection.taker || chosen().length) return;
       selection.set([card.subject]);
       selection.set([]);
@@ -99,8 +99,8 @@ function asking(context: Context, card: CardView, asked: Answering): HTMLElement
   return [form];
 }
 
-/** A click on a line or a box names a node; options may be what it makes, or what makes them. */
-function meant({ records }: Context, option: CardOption, record: number): boolean {
+/** Whether a clicked record means an option: a line or a box names a node, the option may be its value or its producer. */
+function matches({ records }: Context, option: CardOption, record: number): boolean {
   return option.record !== 0 && (option.record === record || records.valuesOf(record).includes(option.record) || records.makerOf(record) === option.record);
 }
 
@@ -115,12 +115,12 @@ function answered(context: Context, card: CardView, judged: CardJudgement): HTML
   const light = (remarks: CardRemark[]) => selection.light(remarks.flatMap((remark) => remark.witness));
   selection.set(card.options.filter((option) => judged.picks.includes(option.name)).map((option) => option.record).filter((record) => record));
   queueMicrotask(() => light(wrong.length ? wrong : judged.remarks));
-  const verdict = judged.right ? "right" : `not quite: ${Math.round(100 * judged.points)} % of the point`;
+  const verdict = judged.right ? "right" : `partly right: ${Math.round(100 * judged.points)} % of the point`;
   const remarks = judged.remarks.map((remark) => h("li", { class: `irs-said-${remark.mark}`, onpointerenter: () => light([remark]), onfocusin: () => light([remark]) },
     h("span", { class: "irs-mark", "aria-hidden": "true" }, MARKS[remark.mark]),
     h("div", {}, h("strong", {}, `${SAID[remark.mark]}: ${remark.name}`), sentence(context, `because ${remark.because}`))));
   const heading = h("h3", { class: `irs-judgement ${judged.right ? "right" : "wrong"}`, tabindex: "-1" }, verdict);
-  const none = remarks.length ? null : note("none of the options was to be picked");
+  const none = remarks.length ? null : note("none of the options is right");
   return [...prompt(context, card), h("div", { role: "status" }, heading), h("ul", { class: "irs-remarks-said" }, ...remarks), ...(none ? [none] : [])];
 }
 

@@ -1,10 +1,10 @@
-// Two pieces side by side: lines that correspond stand in one row, and what differs in them is marked.
+// Two pieces side by side: corresponding lines share a row, and their differences are marked.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
 import type { BesideView, Word } from "../lib/model/schema";
 
-/** `onHole` is told which hole the pointer is on, -1 for none. */
+/** `onHole` receives the hole under the pointer, -1 for none. */
 export function besideTable(context: Context, view: BesideView, onHole: (hole: number) => void = () => undefined): HTMLElement {
   const rows = view.lines.map(({ left, right, left_node, right_node }) => h("tr", {},
     side(context, left, left_node, right.length === 0), side(context, right, right_node, left.length === 0)));

@@ -1,4 +1,4 @@
-// One class in full: what merging it saves and costs, its holes in each member, and two members side by side.
+// One class in full: the savings and costs of merging it, its holes in each member, and two members side by side.
 
 import { h } from "../lib/dom/dom";
 import type { Context } from "../lib/model/context";
@@ -16,12 +16,12 @@ export function classDetail(context: Context, step: string, place: number, card:
   const picks = [0, 1].map((side) => h("select", { "aria-label": side ? "piece on the right" : "piece on the left", onchange: () => {
     const [left, right] = picks.map((pick) => Number(pick.value));
     context.same.beside(step, place, left, right).then(
-      (view) => sides.replaceChildren(view ? besideTable(context, view, left === 0 ? light : undefined) : h("p", { class: "irs-quiet" }, "this page holds the first two only; a notebook with a kernel shows any two")),
+      (view) => sides.replaceChildren(view ? besideTable(context, view, left === 0 ? light : undefined) : h("p", { class: "irs-quiet" }, "this page includes only the first two; a notebook with a kernel shows any two")),
       (error: unknown) => sides.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, String(error))));
   } }, ...card.members.map((name, k) => h("option", { value: k, selected: k === side }, name))));
   const members = card.members.slice(0, MOST_MEMBERS).map((name, k) => h("button", { class: "irs-chip", disabled: !card.selects[k].length, onclick: () => context.selection.set(card.selects[k]) }, name));
   return h("div", { class: "irs-same-detail" },
-    h("h4", {}, card.count > 1 ? `${card.count} pieces that are the same by step '${step}'` : `one piece that has no equal by step '${step}'`),
+    h("h4", {}, card.count > 1 ? `${card.count} pieces that are equal at step '${step}'` : `one piece, equal to no other at step '${step}'`),
     h("div", { class: "irs-chips" }, ...members),
     cls.cost ? costLine(step, cls.cost) : null, cls.advice ? h("p", { class: "irs-quiet" }, cls.advice) : null,
     cls.holes.length ? h("h4", {}, "holes") : null, cls.holes.length ? holes : null,
@@ -29,8 +29,8 @@ export function classDetail(context: Context, step: string, place: number, card:
 }
 
 function costLine(step: string, cost: CostView): HTMLElement {
-  const saves = `One body instead of ${cost.bodies + 1} saves ${cost.ops.toLocaleString("en")} ops, ${bytes(cost.bytes)} of text and about ${milliseconds(1000 * cost.seconds)} of compiling.`;
-  const takes = cost.parameters ? `It takes ${cost.parameters} more parameter${cost.parameters > 1 ? "s" : ""}` : "It takes no further parameter";
+  const saves = `One body instead of ${cost.bodies + 1} saves ${cost.ops.toLocaleString("en")} ops, ${bytes(cost.bytes)} of text and about ${milliseconds(1000 * cost.seconds)} of compile time.`;
+  const takes = cost.parameters ? `It needs ${cost.parameters} more parameter${cost.parameters > 1 ? "s" : ""}` : "It needs no further parameter";
   const lost = cost.lost.length ? ` and gives up ${cost.lost.join("; ")}: at most ${(100 * cost.slowdown).toFixed(1)} % slower, by estimate.` : " and nothing is lost.";
   return h("p", { class: "irs-sentence" }, saves, " ", takes, lost, " ", h("code", { class: "irs-quiet" }, `d.apply("${step}")`), " applies it.");
 }

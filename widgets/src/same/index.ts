@@ -11,7 +11,7 @@ export function classesPane(context: Context): HTMLElement {
   const element = h("div", { class: "irs-same" }, note(context.same.isLive ? "asking Python… it answers when no cell is running" : ""));
   context.same.ladder().then((same) => {
     if (context.signal.aborted) return;
-    element.replaceChildren(...(same && same.ladder.some((step) => step.pieces > 0) ? filled(context, same) : [note("no two parts were found equal")]));
+    element.replaceChildren(...(same && same.ladder.some((step) => step.pieces > 0) ? filled(context, same) : [note("no equal parts were found")]));
   }, (error: unknown) => element.replaceChildren(problem(error)));
   return element;
 }
@@ -39,8 +39,8 @@ function rung(step: LadderStep, same: SameView): HTMLElement {
   const bar = h("i", {});
   bar.style.width = `${(100 * step.classes) / Math.max(1, step.pieces)}%`;
   const saved = step.pieces - step.classes;
-  const told = `${step.classes} classes of ${step.pieces} pieces by step '${step.step}': one body each saves ${step.ops} ops and ${milliseconds(1000 * step.seconds)} of compiling${step.measured ? "" : ", by estimate"}; gives up ${step.gives_up}`;
-  return h("div", { class: step.step === same.step ? "irs-rung own" : "irs-rung", title: told },
+  const title = `${step.classes} classes of ${step.pieces} pieces at step '${step.step}': one body each saves ${step.ops} ops and ${milliseconds(1000 * step.seconds)} of compile time${step.measured ? "" : ", by estimate"}; gives up ${step.gives_up}`;
+  return h("div", { class: step.step === same.step ? "irs-rung own" : "irs-rung", title },
     h("span", { class: "irs-rung-name" }, step.step), h("span", { class: "irs-rung-bar" }, bar), h("strong", {}, String(step.classes)),
     h("span", { class: "irs-quiet" }, saved ? `−${milliseconds(1000 * step.seconds)}` : ""));
 }
@@ -54,11 +54,11 @@ function cardList(context: Context, step: string, classes: SameStep, detail: HTM
     selection.set(card.selects.flat());
     context.same.cls(step, k).then((cls) => {
       if (shown !== k) return;
-      detail.replaceChildren(cls ? classDetail(context, step, k, card, cls) : note(card.count > 1 ? "this page holds the largest classes only; a notebook with a kernel shows all" : "it has no equal by this step"));
+      detail.replaceChildren(cls ? classDetail(context, step, k, card, cls) : note(card.count > 1 ? "this page includes only the largest classes; a notebook with a kernel shows all" : "equal to no other piece at this step"));
     }, (error: unknown) => detail.replaceChildren(problem(error)));
   };
   const made = classes.cards.map(cardElement);
-  const list = choice(`classes by step ${step}`, "irs-cards", made, open);
+  const list = choice(`classes at step ${step}`, "irs-cards", made, open);
   const mark = () => {
     const chosen = new Set(selection.ids);
     classes.cards.forEach((card, k) => made[k].classList.toggle("holding", chosen.size > 0 && card.selects.some((ids) => ids.some((id) => chosen.has(id)))));
@@ -70,8 +70,8 @@ function cardList(context: Context, step: string, classes: SameStep, detail: HTM
 
 function cardElement(card: SameCard): HTMLElement {
   const { cost } = card;
-  const told = cost ? (cost.slowdown ? `at most ${(100 * cost.slowdown).toFixed(1)} % slower` : cost.parameters ? `${cost.parameters} parameter${cost.parameters > 1 ? "s" : ""}` : "nothing lost") : "";
+  const price = cost ? (cost.slowdown ? `at most ${(100 * cost.slowdown).toFixed(1)} % slower` : cost.parameters ? `${cost.parameters} parameter${cost.parameters > 1 ? "s" : ""}` : "nothing lost") : "";
   return h("div", { class: card.count > 1 ? "irs-card" : "irs-card one" },
     h("span", { class: "irs-card-count" }, `×${card.count}`), h("span", { class: "irs-card-label" }, card.label), h("span", { class: "irs-quiet" }, card.detail),
-    h("span", { class: "irs-quiet" }, told ? `${card.ops} ops · ${told}` : `${card.ops} op${card.ops > 1 ? "s" : ""}`));
+    h("span", { class: "irs-quiet" }, price ? `${card.ops} ops · ${price}` : `${card.ops} op${card.ops > 1 ? "s" : ""}`));
 }

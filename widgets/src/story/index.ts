@@ -1,4 +1,4 @@
-// The bar of a story: plays its steps, and, where Python listens, records, edits and reorders them.
+// The bar of a story: plays its steps, and, with a kernel, records, edits and reorders them.
 
 import type { GraphPane } from "../graph/index";
 import type { Context } from "../lib/model/context";
@@ -8,7 +8,7 @@ import { markdown } from "./markdown";
 
 export interface Telling {
   story: StoryView;
-  /** Asks Python for a change; a page that only plays has nobody to ask. */
+  /** Asks Python for a change; absent in a page that only plays. */
   change?(message: object): void;
   onStory?(changed: (story: StoryView) => void, failed: (message: string) => void): void;
 }
@@ -29,9 +29,9 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
   let { story } = telling;
   let { at } = story;
   let edits = false;
-  const said = h("div", { class: "irs-story-text", role: "status", "aria-live": "polite" });
+  const body = h("div", { class: "irs-story-text", role: "status", "aria-live": "polite" });
   const controls = h("div", { class: "irs-story-controls", role: "group", "aria-label": "story" });
-  const element = h("section", { class: "irs-story", "aria-label": `story: ${story.title}`, tabindex: "-1" }, controls, said);
+  const element = h("section", { class: "irs-story", "aria-label": `story: ${story.title}`, tabindex: "-1" }, controls, body);
 
   const show = (number: number, tell = true) => {
     at = Math.max(-1, Math.min(story.steps.length - 1, number));
@@ -46,8 +46,8 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
       button("add this view", "add this view to the story", () => compose("", (text) => telling.change!({ kind: "add", text, ...seen(context, panes, graph) }))),
       ...(at < 0 ? [] : [
         button("edit", "edit the text of this step", () => compose(steps[at].text, (text) => telling.change!({ kind: "edit", number: at, text }))),
-        button("↑", "move this step one back", () => telling.change!({ kind: "move", number: at, to: at - 1 }), at > 0),
-        button("↓", "move this step one on", () => telling.change!({ kind: "move", number: at, to: at + 1 }), at < steps.length - 1),
+        button("↑", "move this step back", () => telling.change!({ kind: "move", number: at, to: at - 1 }), at > 0),
+        button("↓", "move this step forward", () => telling.change!({ kind: "move", number: at, to: at + 1 }), at < steps.length - 1),
         button("×", "remove this step", () => telling.change!({ kind: "remove", number: at })),
       ]),
     ] : [];
@@ -57,12 +57,12 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
       button("‹", "previous step (p)", () => show(at - 1), at > 0), h("span", { class: "irs-story-at" }, steps.length ? `${at + 1} / ${steps.length}` : "no steps yet"), button("›", "next step (n)", () => show(at + 1), at < steps.length - 1),
       h("span", { class: "irs-spring" }), ...editing,
     );
-    if (focused) element.focus(); // the button that had it is drawn anew, and the keys go on working
+    if (focused) element.focus(); // the button that had it is redrawn; keeps the keys working
     if (edits) return;
-    said.replaceChildren(...(at >= 0 ? markdown(context, steps[at].text) : [h("p", { class: "irs-quiet" }, steps.length ? "n plays the first step" : "select something, open boxes, choose colours, and add the view")]),
+    body.replaceChildren(...(at >= 0 ? markdown(context, steps[at].text) : [h("p", { class: "irs-quiet" }, steps.length ? "press n to play the first step" : "select something, open boxes, choose colours, and add the view")]),
       ...story.problems.map((problem) => h("p", { class: "irs-problem" }, problem)));
   };
-  /** A field for a sentence in the place of the text. */
+  /** Replaces the text by a field to edit it. */
   const compose = (text: string, done: (text: string) => void) => {
     const field = h("textarea", { rows: "2", "aria-label": "what this view shows, in Markdown", placeholder: "what this view shows, in Markdown" });
     field.value = text;
@@ -81,7 +81,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
         end(true);
       }
     });
-    said.replaceChildren(h("div", { class: "irs-story-compose" }, field, button("keep", "keep the text (Enter)", () => end(true)), button("cancel", "leave it (Escape)", () => end(false))));
+    body.replaceChildren(h("div", { class: "irs-story-compose" }, field, button("keep", "keep the text (Enter)", () => end(true)), button("cancel", "discard it (Escape)", () => end(false))));
     field.focus();
   };
   telling.onStory?.((changed) => {
@@ -89,7 +89,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
     story = changed;
     at = changed.at;
     if (before !== changed.steps.length || !edits) draw();
-  }, (message) => said.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, message)));
+  }, (message) => body.replaceChildren(h("pre", { class: "irs-problem", role: "alert" }, message)));
   draw();
   if (at >= 0) requestAnimationFrame(() => show(at, false));
   return {
@@ -102,7 +102,7 @@ export function storyBar(context: Context, panes: Alone, graph: GraphPane, telli
   };
 }
 
-/** Shows the views as a step has them. */
+/** Restores the views stored in a step. */
 function look({ selection, steps }: Context, panes: Alone, graph: GraphPane, step: StoryStep): void {
   if (panes.alone !== step.pane) panes.showAlone(step.pane);
   graph.restore(step.open, step.colour);
@@ -110,7 +110,7 @@ function look({ selection, steps }: Context, panes: Alone, graph: GraphPane, ste
   selection.set(step.selection);
 }
 
-/** What a step keeps of the views as they are. */
+/** The current state of the views, as a step stores it. */
 function seen({ selection, steps }: Context, panes: Alone, graph: GraphPane): object {
   const { open, colour } = graph.kept();
   return { selection: [...selection.ids], state: steps?.active ? steps.at : null, open, colour, pane: panes.alone };

@@ -1,5 +1,5 @@
-// The dock below: remarks, equivalence classes and times, one at a time. In a notebook it is closed until somebody asks: text and
-// graph need the place more; a page has place for all.
+// The dock below: remarks, equivalence classes and times, one at a time. In a notebook it is closed until the user opens it, since
+// text and graph need the space more; a page has space for everything.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";

@@ -1,4 +1,4 @@
-// The remarks as a table that sorts by any column and filters by any word; a row selects what it is about.
+// The remarks as a table that sorts by any column and filters by any word; a row selects the records it is about.
 
 import type { Context } from "../lib/model/context";
 import { h } from "../lib/dom/dom";
@@ -78,7 +78,7 @@ function compare(a: Cell, b: Cell): number {
   return String(a).localeCompare(String(b), "en", { numeric: true });
 }
 
-/** Column widths by what they hold: the widest text takes what is left. */
+/** Column widths by content: the widest column takes the remaining space. */
 function widths(columns: Column[], rows: Cell[][]): string {
   const sample = rows.filter((_, k) => k % Math.ceil(rows.length / SAMPLE) === 0);
   const lengths = columns.map((column, c) => Math.max(column.label.length, ...sample.map((row) => shown(row[c]).length)));

@@ -4,10 +4,10 @@ import type { Context } from "../lib/model/context";
 import { h, s } from "../lib/dom/dom";
 import type { Measured, TimingView } from "../lib/model/schema";
 
-/** As long as nobody measured: what it takes, and the button. */
+/** Before a measurement: what it takes, and the button that starts it. */
 export function timingOffer(context: Context): HTMLElement {
   const element = h("div", { class: "irs-timing irs-offer" });
-  const said = h("p", { class: "irs-quiet" }, "Compiles the program and runs it in turns, op by op and fused, with the arguments that it was given: some seconds, in which Python does nothing else.");
+  const hint = h("p", { class: "irs-quiet" }, "Compiles the program and runs it op by op and fused, alternately, on the given arguments. Takes some seconds, during which Python is busy.");
   const button = h("button", { class: "irs-switch", onclick: () => {
     button.disabled = true;
     button.textContent = "measuring…";
@@ -21,13 +21,13 @@ export function timingOffer(context: Context): HTMLElement {
       element.append(h("pre", { class: "irs-problem", role: "alert" }, error instanceof Error ? error.message : String(error)));
     });
   } }, "measure");
-  element.append(button, said);
+  element.append(button, hint);
   return element;
 }
 
 export function timingChart(timing: TimingView): HTMLElement {
   const slowest = timing.bars.reduce((most, bar) => Math.max(most, bar.median), 0);
-  // a whisker of one disturbed run must not squeeze all bars: it runs to the edge and has no end there
+  // the whisker of one disturbed run must not squeeze all bars: it is cut at the edge and has no end mark there
   const longest = Math.max(Math.min(Math.max(...timing.bars.map((bar) => bar.high)), 3 * slowest), 1e-9);
   const heads = ["", "time", "median", "against the slowest", "kernels", "compile", "error", ""].map((word, k) => (word ? h("th", { scope: "col", class: k > 1 ? "number" : null }, word) : h("td", {})));
   const rows = timing.bars.map((bar) => h("tr", {},
@@ -45,7 +45,7 @@ export function timingChart(timing: TimingView): HTMLElement {
 /** A bar to the median with a whisker over the middle half. */
 export function barElement(bar: Pick<Measured, "label" | "median" | "low" | "high">, longest: number): SVGSVGElement {
   const part = (time: number) => `${(100 * time) / longest}%`;
-  const words = `${bar.label}: median ${milliseconds(bar.median)}, the middle half from ${milliseconds(bar.low)} to ${milliseconds(bar.high)}`;
+  const words = `${bar.label}: median ${milliseconds(bar.median)}, quartiles from ${milliseconds(bar.low)} to ${milliseconds(bar.high)}`;
   return s("svg", { class: "irs-time-bar", width: "100%", height: 18, role: "img", "aria-label": words }, s("title", {}, words),
     s("rect", { y: 2, width: part(bar.median), height: 14, rx: 2 }),
     s("line", { x1: part(Math.min(bar.low, longest)), x2: part(Math.min(bar.high, longest)), y1: 9, y2: 9 }),

@@ -1,12 +1,12 @@
-// The text of a program while somebody writes it: a text area whose letters are transparent over lines in colour. What was written
-// is asked about once nobody types; what is wrong is marked in its place, and the other panes keep the last program that was right.
+// The editor of the program text: a text area with transparent letters over coloured lines. The text is sent to Python when typing
+// pauses; an error is marked in its place, and the other panes keep the last valid program.
 
 import { h } from "../lib/dom/dom";
 import type { Branching, Draft } from "../lib/model/branches";
 import { tokens } from "../lib/model/tokens";
 
 const ROW = 18;
-/** How long nobody types before Python is asked, and how much longer for each letter of a long text: it fuses all of it anew. */
+/** The pause in typing before Python is asked, and its extension per letter of a long text, all of which is fused again. */
 const RESTING_MS = 350;
 const RESTING_PER_LETTER = 0.001;
 const SPARE = 4;
@@ -14,18 +14,18 @@ const SPARE = 4;
 export function editor(branching: Branching, signal: AbortSignal, close: () => void): HTMLElement {
   const { draft } = branching;
   const lines = h("div", { class: "irs-editor-lines", "aria-hidden": "true" });
-  const said = h("div", { class: "irs-editor-said", role: "status", "aria-live": "polite", id: `irs-said-${Math.random().toString(36).slice(2)}` });
+  const status = h("div", { class: "irs-editor-said", role: "status", "aria-live": "polite", id: `irs-said-${Math.random().toString(36).slice(2)}` });
   const area = h("textarea", {
     class: "irs-editor-area", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off",
-    "aria-label": "IR text of the program as it was written", "aria-describedby": said.id,
+    "aria-label": "IR text of the program as written", "aria-describedby": status.id,
   });
   let resting: ReturnType<typeof setTimeout> | undefined;
   let asked = 0;
   const draw = () => drawLines(lines, area, draft);
   const tell = () => {
     area.setAttribute("aria-invalid", String(draft.trouble !== null));
-    said.classList.toggle("wrong", draft.trouble !== null);
-    said.replaceChildren(...told(draft, () => goTo(area, draft)));
+    status.classList.toggle("wrong", draft.trouble !== null);
+    status.replaceChildren(...statusOf(draft, () => goTo(area, draft)));
   };
   const show = () => {
     if (area.value !== draft.text) area.value = draft.text;
@@ -42,7 +42,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
       if (text !== draft.text) return;
       Object.assign(draft, { trouble, taken: true });
     } catch (error) {
-      if (text === draft.text) draft.trouble = { message: error instanceof Error ? error.message : String(error), hint: "what you wrote is kept here", line: 0, column: 0 };
+      if (text === draft.text) draft.trouble = { message: error instanceof Error ? error.message : String(error), hint: "your text is kept here", line: 0, column: 0 };
     }
     if (mine === asked) draft.tell();
   };
@@ -103,12 +103,12 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
   const sizes = new ResizeObserver(draw);
   sizes.observe(area);
   signal.addEventListener("abort", () => {
-    if (area.isConnected) Object.assign(draft, { start: area.selectionStart, end: area.selectionEnd }); // what moved it last has not told yet
+    if (area.isConnected) Object.assign(draft, { start: area.selectionStart, end: area.selectionEnd }); // the last movement has not fired an event yet
     sizes.disconnect();
     clearTimeout(resting);
   });
-  if (!draft.taken) wait(); // written while another program took its place
-  const element = h("div", { class: "irs-editor" }, said, h("div", { class: "irs-editor-sheet" }, lines, area));
+  if (!draft.taken) wait(); // edited while another program was replacing this one
+  const element = h("div", { class: "irs-editor" }, status, h("div", { class: "irs-editor-sheet" }, lines, area));
   queueMicrotask(() => {
     if (signal.aborted) return;
     show();
@@ -119,7 +119,7 @@ export function editor(branching: Branching, signal: AbortSignal, close: () => v
   return element;
 }
 
-/** The lines in sight, in colour, at the places where the text area has them. */
+/** Draws the visible lines in colour where the text area has them. */
 function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft): void {
   const all = draft.text.split("\n");
   const first = Math.max(0, Math.floor(area.scrollTop / ROW) - SPARE);
@@ -142,10 +142,10 @@ function drawLines(holder: HTMLElement, area: HTMLTextAreaElement, draft: Draft)
   holder.style.transform = `translate(${-area.scrollLeft}px, ${-area.scrollTop}px)`;
 }
 
-function told({ trouble }: Draft, go: () => void): (Node | string)[] {
-  if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow what you write · Esc leaves, Ctrl+Z undoes")];
+function statusOf({ trouble }: Draft, go: () => void): (Node | string)[] {
+  if (!trouble) return [h("span", { class: "irs-quiet" }, "all panes follow your edits · Esc leaves, Ctrl+Z undoes")];
   const what = trouble.line ? h("button", { title: "go there", onclick: go }, trouble.message) : h("span", {}, trouble.message);
-  return [what, trouble.hint ? h("span", { class: "irs-quiet" }, `; ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last program that was right")];
+  return [what, trouble.hint ? h("span", { class: "irs-quiet" }, `; ${trouble.hint}`) : "", h("span", { class: "irs-quiet" }, " · the panes show the last valid program")];
 }
 
 function goTo(area: HTMLTextAreaElement, { trouble }: Draft): void {

@@ -1,5 +1,5 @@
-// The text pane: the IR, or the user's source where the view has it. A click on a name selects the value, elsewhere on a
-// line what the line stands for; the selection is marked in every line that prints it.
+// The text pane: the IR, or the user's source if the view has it. A click on a name selects the value, elsewhere on a
+// line the record of the line; the selection is marked in every line that prints it.
 
 import type { Context } from "../lib/model/context";
 import { freshId, h, oncePerFrame } from "../lib/dom/dom";
@@ -29,7 +29,7 @@ export function textPane(context: Context): HTMLElement {
     drawRuler(ruler, lines);
     const first = lines.marked.find(([, kind]) => kind === "selected")?.[0] ?? lines.marked[0]?.[0] ?? -1;
     const seen = lines.marked.some(([line, kind]) => kind === "selected" && scroller.isInSight(line));
-    if (reveal && !seen) scroller.reveal(first); // before the rows are touched: most of them go
+    if (reveal && !seen) scroller.reveal(first); // before the rows are updated: most of them are dropped
     for (const [index, element] of scroller.rows()) {
       redress(element, lines, index, listId);
       markNames(element, lines);
@@ -44,7 +44,7 @@ export function textPane(context: Context): HTMLElement {
     scroller.reveal(...current());
     for (const [index, element] of scroller.rows()) redress(element, lines, index, listId);
   };
-  /** Takes in or leaves out removed lines, and keeps the line at the top where it is, unless others are wanted; tells whether it did. */
+  /** Shows or hides removed lines, and keeps the top line in place unless others are wanted; returns whether any line moved. */
   const rearrange = (wanted: () => number[] = () => []) => {
     const top = lines.anchor(scroller.topRow);
     const shift = scroller.top - scroller.topRow * ROW;
@@ -94,7 +94,7 @@ export function textPane(context: Context): HTMLElement {
   return h("section", { class: "irs-pane irs-text", "aria-label": "IR text" }, bar, body);
 }
 
-/** The switch between reading and writing; in a page without Python, a word that says why there is none. */
+/** The switch between reading and editing; in a page without Python, the word "read-only". */
 function editing(context: Context, body: HTMLElement): HTMLElement {
   const { branching, signal } = context;
   const now = branching?.now();
@@ -102,11 +102,11 @@ function editing(context: Context, body: HTMLElement): HTMLElement {
   if (now.read_only) return h("span", { class: "irs-quiet", title: now.read_only, tabindex: "0" }, "read-only: too long");
   const { draft } = branching;
   const read = [...body.childNodes];
-  const button = h("button", { class: "irs-switch", "aria-pressed": "false", title: "all panes follow what you write" }, "edit");
+  const button = h("button", { class: "irs-switch", "aria-pressed": "false", title: "all panes follow your edits" }, "edit");
   const show = () => {
     button.setAttribute("aria-pressed", String(draft.open));
     button.textContent = !draft.open && draft.trouble ? "edit ●" : "edit";
-    if (!draft.open && draft.trouble) button.title = "go on: what you wrote is kept";
+    if (!draft.open && draft.trouble) button.title = "continue: your text is kept";
     body.replaceChildren(...(draft.open ? [editor(branching, signal, close)] : read));
   };
   const close = () => {
@@ -160,7 +160,7 @@ function row(lines: Lines, index: number, listId: string): HTMLElement {
   return element;
 }
 
-/** The number of a line, on the colour of what the line takes. */
+/** The number of a line, on the colour of the line's cost. */
 function numberOf(lines: Lines, index: number): HTMLElement {
   const heat = lines.heat(index);
   const number = h("span", { class: heat ? "irs-number irs-heat" : "irs-number", "aria-hidden": "true", title: heat?.told }, lines.number(index));
@@ -170,12 +170,12 @@ function numberOf(lines: Lines, index: number): HTMLElement {
 
 const printedWords = new WeakMap<HTMLElement, string>();
 
-/** Two lines of the same words print the same. */
+/** The key of what a line prints; the line is printed again when it changes. */
 function wordsOf(lines: Lines, index: number): string {
   return lines.isThere(index) ? lines.words(index) : "waits";
 }
 
-/** Makes a line look as it does at the step and with the selection of the moment, touching as little of it as that takes. */
+/** Updates a line to the current step and selection with as few changes as possible. */
 function redress(element: HTMLElement, lines: Lines, index: number, listId: string): void {
   const words = wordsOf(lines, index);
   if (printedWords.get(element) !== words) {
@@ -200,7 +200,7 @@ function markNames(element: HTMLElement, lines: Lines): void {
   }
 }
 
-/** Small marks beside the scrollbar for what is selected out of sight. */
+/** Draws small marks beside the scrollbar, which show selected lines that are out of sight. */
 function drawRuler(ruler: HTMLElement, lines: Lines): void {
   const marks = lines.marked.slice(0, MOST_MARKS).map(([line, kind]) => {
     const mark = h("i", { class: kind });

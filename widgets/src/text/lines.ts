@@ -1,4 +1,4 @@
-// What the lines of a text stand for: of the IR, and of the user's source.
+// What the lines of a text represent, for the IR and for the user's source.
 
 import type { Context } from "../lib/model/context";
 import { HEAT_COLOURS, stepOf } from "../lib/model/heat";
@@ -15,7 +15,7 @@ export interface Lines {
   /** Whether the text has types that may be hidden. */
   typed: boolean;
   showTypes: boolean;
-  /** Marked lines in order, worked out by `mark` for the selection of the moment. */
+  /** Marked lines in order, computed by `mark` for the current selection. */
   marked: [number, Mark][];
   mark(): void;
   markOf(line: number): Mark;
@@ -25,28 +25,29 @@ export interface Lines {
   pick(record: number | null, line: number | null, extend: boolean): void;
   /** What to print beside a line: its number in the text. */
   number(line: number): string;
-  /** How a line looks at the step of the moment, and whether it prints the same as before: the same words, the same text. */
+  /** The look of a line at the current step. */
   look(line: number): LineLook;
   /** Whether a line copies a tensor and does nothing else. */
   moves(line: number): boolean;
-  /** What a line takes, as a colour and in words; null for nothing. */
+  /** The cost of a line, as a colour and in words; null for none. */
   heat(line: number): { colour: string; told: string } | null;
+  /** A key of what a line prints: it changes when the line has to be printed again. */
   words(line: number): string;
-  /** What to print for a name on a line, and whether its value needs no memory any more. */
+  /** What to print for a name on a line, and whether its value no longer needs memory. */
   meant(line: number, name: string, nth: number): { record: number | undefined; name: string; kept: boolean };
-  /** Where a node's line is; for one that is gone, where it was. */
+  /** The line of a node; for a removed node, where it was. */
   lineOf(node: number): number;
-  /** How many lines are of nodes that passes removed, and whether they are shown in every state. */
+  /** The number of lines of nodes that passes removed, and whether they are shown in every state. */
   gone: number;
   showGone: boolean;
-  /** Takes in the lines that the state of the moment has, and leaves out others; tells whether any line changed its place. */
+  /** Shows the lines of the current state and hides the others; returns whether any line moved. */
   arrange(): boolean;
-  /** The line of the text without gone ones that a line is, or stands above. */
+  /** The line of the text without removed lines that a line is, or is above. */
   anchor(line: number): number;
   fromAnchor(anchor: number): number;
-  /** Asks for a line that is not there yet; tells whether it is. */
+  /** Requests a line that is not loaded yet; returns whether it is loaded. */
   isThere(line: number): boolean;
-  /** Moves the selection to the next or previous line that stands for something. */
+  /** Moves the selection to the next or previous line that represents a record. */
   step(by: 1 | -1, extend: boolean): void;
 }
 
@@ -54,7 +55,7 @@ export function irLines(context: Context): Lines {
   const { view, records, selection, steps } = context;
   const states = new LineStates(context);
   const gone = steps?.view.gone ?? [];
-  /** For each line that is shown: the line of the text, or -1 - k for the k-th gone one. */
+  /** For each visible line: the line of the text, or -1 - k for the k-th removed one. */
   let shown: number[] = [];
   let placeOf: Int32Array = new Int32Array(0);
   const goneAt = new Int32Array(gone.length).fill(-1);

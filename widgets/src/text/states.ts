@@ -1,5 +1,5 @@
-// What the lines of the IR look like at a step: who is joined with whom, what is not there yet or no more, which values
-// need no memory, and what the names inside a group stand for before it is one.
+// The look of IR lines at a step: which nodes are merged, which do not exist yet or no longer, which values
+// need no memory, and what the names inside a group represent before it is complete.
 
 import { namesIn } from "../lib/model/tokens";
 import type { Context } from "../lib/model/context";
@@ -9,14 +9,14 @@ import type { GoneLine } from "../lib/model/schema";
 /** How a row is drawn. */
 export interface LineLook {
   classes: string;
-  /** Of the part that the line's node is joined into; empty for none. */
+  /** The colour of the part into which the line's node is merged; empty for none. */
   colour: string;
 }
 
 const PLAIN: LineLook = { classes: "", colour: "" };
 
 export class LineStates {
-  /** For each line of a group that belongs to no node which steps put in, that group: its heads and its copied constants. */
+  /** The group of each of its lines that belong to no node merged by a step: its head lines and its copied constants. */
   readonly #frames = new Map<number, number>();
 
   constructor(private readonly context: Context) {
@@ -74,7 +74,7 @@ export class LineStates {
     return steps !== null && steps.active && steps.isKept(value);
   }
 
-  /** Tells whether what a line prints has to be made anew: which names, and which of them are kept. */
+  /** A key that changes when a line has to be printed again: whether its node is merged, and which of its names need no memory. */
   words(line: number): string {
     const { steps, records, view } = this.context;
     const node = view.text.nodes[line];

@@ -1,4 +1,4 @@
-// The step bar: where in the history the program is shown, what the step did and saved, and a slider over all steps.
+// The step bar: the current step of the history, what it did and saved, and a slider over all steps.
 
 import { sentence } from "../inspector/words";
 import type { Context } from "../lib/model/context";
@@ -30,13 +30,13 @@ export function stepBar(context: Context, steps: Steps): HTMLElement {
   play.setAttribute("aria-pressed", "false");
   const back = button("‹", "step back (←)", () => go(steps.at - 1));
   const on = button("›", "next step (→)", () => go(steps.at + 1));
-  const said = h("div", { class: "irs-said" });
+  const text = h("div", { class: "irs-said" });
   const total = h("div", { class: "irs-saved" });
   const spoken = h("div", { class: "irs-spoken", role: "status", "aria-live": "polite" });
   const track = slider(steps, go);
   let speech: ReturnType<typeof setTimeout> | undefined;
   const show = () => {
-    said.replaceChildren(...told(context, steps));
+    text.replaceChildren(...description(context, steps));
     total.textContent = saved(steps);
     back.disabled = steps.at === 0;
     on.disabled = steps.at === steps.last;
@@ -48,7 +48,7 @@ export function stepBar(context: Context, steps: Steps): HTMLElement {
   signal.addEventListener("abort", () => clearTimeout(speech));
   show();
   const element = h("section", { class: "irs-steps", "aria-label": "timeline" },
-    h("div", { class: "irs-step-row" }, h("div", { class: "irs-step-buttons", role: "group", "aria-label": "steps" }, back, play, on), said, total),
+    h("div", { class: "irs-step-row" }, h("div", { class: "irs-step-buttons", role: "group", "aria-label": "steps" }, back, play, on), text, total),
     track.element, spoken);
   element.addEventListener("keydown", (event) => key(event, steps, go, player), { signal });
   return element;
@@ -69,7 +69,7 @@ function key(event: KeyboardEvent, steps: Steps, go: (state: number) => void, pl
 }
 
 /** What the step did, with its names linked. */
-function told(context: Context, steps: Steps): Node[] {
+function description(context: Context, steps: Steps): Node[] {
   const { step, at, last } = steps;
   const count = h("strong", {}, `step ${at.toLocaleString("en")} / ${last.toLocaleString("en")}`);
   if (!step) return [count, sentence(context, "the program as it was loaded")];
@@ -132,7 +132,7 @@ function slider(steps: Steps, go: (state: number) => void): { element: HTMLEleme
   return { element, show };
 }
 
-/** Goes on step by step until the end or until told to stop; from the end it starts over. */
+/** Plays step by step until the end or until stopped; from the end it starts over. */
 function playing(steps: Steps, signal: AbortSignal, changed: (on: boolean) => void): { toggle(): void; stop(): void } {
   let timer: ReturnType<typeof setInterval> | undefined;
   const stop = () => {

@@ -1,5 +1,5 @@
-// The bars of the step bar: what each step saved, or where nothing is known how many nodes it joined. Drawn once; a step
-// only moves the edge between what is done and what is not.
+// The bars of the step bar: the bytes that each step saved, or, if unknown, how many nodes it merged. Drawn once; a step
+// only moves the boundary between done and not done.
 
 import { s } from "../lib/dom/dom";
 import type { Steps } from "../lib/model/steps";
@@ -28,7 +28,7 @@ export function spark(steps: Steps): Spark {
   const width = last / Math.max(1, count);
   const gap = count > 120 ? 0 : 0.15 * width;
   const d = bars.map((bar, k) => {
-    const height = LEAST + (HEIGHT - LEAST) * Math.sqrt(bar / most); // the root keeps small savings in sight beside large ones
+    const height = LEAST + (HEIGHT - LEAST) * Math.sqrt(bar / most); // the square root keeps small savings visible beside large ones
     return `M${k * width + gap} ${HEIGHT}v${-height}h${width - 2 * gap}v${height}z`;
   }).join("");
   const done = s("path", { class: "done", d });

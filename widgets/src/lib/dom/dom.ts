@@ -25,7 +25,7 @@ export function s<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Attr
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Sets an attribute if it is another: to set the same one again costs a layout. */
+/** Sets an attribute if its value differs: setting the same value again costs a layout. */
 export function keep(element: Element, name: string, value: string): void {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }

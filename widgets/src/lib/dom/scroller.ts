@@ -1,9 +1,9 @@
-// A list of any length of which only the rows in sight are in the document. All rows have one height.
+// A list of any length of which only the visible rows are in the document. All rows have the same height.
 
 import { h, oncePerFrame } from "./dom";
 
 const SPARE = 6;
-/** How long a list that was scrolled to a row shows only what is in sight: who goes from step to step wants no more. */
+/** How long a list that was scrolled to a row has only its visible rows: moving from step to step needs no more. */
 const SPARE_AFTER_MS = 150;
 const MOST_PUT_OFF = 30;
 
@@ -12,14 +12,14 @@ export class Scroller {
   readonly #body: HTMLElement;
   readonly #mounted = new Map<number, HTMLElement>();
   #count = 0;
-  /** Where it is scrolled to and how high it is: asked of the document when those change, since an answer costs a layout. */
+  /** Scroll position and height, read from the document only when they change, since reading costs a layout. */
   #top = 0;
   #height = 0;
-  /** How often a drawing was put off: while Lab loads a theme, everything has no size and stands at the top for a frame. */
+  /** How often a drawing was postponed: while Lab loads a theme, everything has no size and is at the top for a frame. */
   #putOff = 0;
   #spare = SPARE;
   #resting: ReturnType<typeof setTimeout> | undefined;
-  /** Rows to show at the top, and in sight, once the list has a size. */
+  /** The row to show at the top, and the row to make visible, once the list has a size. */
   #start = -1;
   #awaited = -1;
 
@@ -48,7 +48,7 @@ export class Scroller {
     });
   }
 
-  /** Shows this many rows, made anew, from a height on if one is given, or around the first of the `wanted` if none is in sight there. */
+  /** Recreates the list with this many rows, scrolled to `from` if given, then to the first of the `wanted` if none of them is visible. */
   reset(count: number, from?: number, wanted: readonly number[] = []): void {
     this.#count = count;
     this.#body.style.height = `${count * this.rowHeight}px`;
@@ -66,7 +66,7 @@ export class Scroller {
     return this.#top;
   }
 
-  /** The first row in sight. */
+  /** The first visible row. */
   get topRow(): number {
     return Math.floor(this.#top / this.rowHeight);
   }
@@ -80,7 +80,7 @@ export class Scroller {
     return (this.#height ||= this.element.clientHeight);
   }
 
-  /** Makes the rows in sight anew. */
+  /** Recreates the visible rows. */
   redraw(): void {
     for (const row of this.#mounted.values()) row.remove();
     this.#mounted.clear();
@@ -108,7 +108,7 @@ export class Scroller {
     this.#start = -1;
   }
 
-  /** Scrolls the first of some rows into sight, from its start on, as soon as there is room; does nothing when one is there already. */
+  /** Scrolls to the first of some rows as soon as there is room, and back to its left end; does nothing if one is visible already. */
   reveal(...wanted: readonly number[]): void {
     if (this.#revealOne(wanted.filter((index) => index >= 0))) this.#draw();
   }

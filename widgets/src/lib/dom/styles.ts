@@ -1,7 +1,7 @@
 // The style sheet goes into a document once, however many explorers it shows.
 
 declare const IRSCOPE_STYLES: string;
-/** Signs in the sheet, and what each stands for. */
+/** Abbreviations in the sheet, and what each stands for. */
 declare const IRSCOPE_SHORT: [string, string][];
 declare const IRSCOPE_DIGEST: string;
 

@@ -3,12 +3,12 @@
 import { freshId, h } from "./dom";
 
 export interface TabOptions<Name extends string> {
-  /** What the list is called for a screen reader. */
+  /** The name of the list for a screen reader. */
   label: string;
   /** The style class of the list. */
   look: string;
   names: readonly Name[];
-  /** What a tab says; its name if there is nothing else. */
+  /** The content of a tab's label; its name by default. */
   say?(name: Name): (Node | string)[];
   /** Gets the label of the chosen tab; its content is the caller's. */
   panel: HTMLElement;

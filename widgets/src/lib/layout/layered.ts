@@ -1,10 +1,10 @@
-// The layered layout of one level: which row each box stands in, in which order, and where. Every step is a fixed number
-// of linear passes. `arrange` looks only at who feeds whom, so opening a box moves its neighbours aside but never
-// changes rows or order; `place` then finds coordinates for the sizes of the moment.
+// The layered layout of one level: the row of each box, its order in the row, and its coordinates. Every step is a fixed number
+// of linear passes. `arrange` depends only on the edges, so opening a box moves its neighbours aside but never
+// changes rows or order; `place` then computes coordinates for the current sizes.
 //
-// Rows: edges against program order that close a cycle are turned round, then longest path from the top, then boxes sink
-// towards their readers where that makes edges shorter: those that read nothing, that have more readers than reads, or
-// that read only what everybody reads. Order: sweeps of barycentres with program order as
+// Rows: edges against program order that close a cycle are reversed, then longest path from the top, then boxes sink
+// towards their users where that makes edges shorter: those that read nothing, that have more users than operands, or
+// that read only values with MANY users. Order: sweeps of barycentres with program order as
 // the tie-break. An edge over up to MAX_SPAN rows bends through one free place in each row between; a longer one takes no
 // part in ordering and has no route (it is drawn as two stubs).
 
@@ -33,7 +33,7 @@ export interface Placement {
   y: Float64Array;
   rowTop: Float64Array;
   rowHeight: Float64Array;
-  /** The column that each row stands in, and where each column begins. */
+  /** The column of each row, and the left edge of each column. */
   columnOf: Int32Array;
   columnLeft: number[];
   width: number;
@@ -48,14 +48,14 @@ const BEND_WIDTH = 6;
 export const GAP_X = 18;
 export const GAP_Y = 24;
 export const GAP_COLUMN = 40;
-/** Drawings that are less tall stay in one column. */
+/** Drawings of less than this height stay in one column. */
 const LEAST_CUT = 560;
-/** Width to height of what a long drawing is cut into, where nobody says. */
+/** The default ratio of width to height that a long drawing is cut into. */
 const SHAPE = 1.25;
 
 type Pair = readonly [number, number];
 
-/** `anchored` vertices read something from outside, so they are no sources even when no edge says so. */
+/** `anchored` vertices read something from outside, so they are not sources even if they have no incoming edge. */
 export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayLike<number>): Arrangement {
   const turned = turnCycles(count, edges);
   const rowOf = splitWideRows(rank(count, turned, anchored));
@@ -85,7 +85,7 @@ export function arrange(count: number, edges: readonly Pair[], anchored?: ArrayL
   return { rows, count, rowOf, up, down, routes };
 }
 
-/** The same edges with those that close a cycle turned round; found depth first in program order. */
+/** The same edges with those that close a cycle reversed; found depth first in program order. */
 function turnCycles(count: number, edges: readonly Pair[]): Pair[] {
   const leaving: number[][] = Array.from({ length: count }, () => []);
   edges.forEach(([from], e) => leaving[from].push(e));
@@ -115,11 +115,11 @@ function turnCycles(count: number, edges: readonly Pair[]): Pair[] {
   return edges.map(([from, to], e): Pair => (back.has(e) ? [to, from] : [from, to]));
 }
 
-/** The row of each vertex: below everything it reads, and as low as its readers allow where that shortens its edges. */
+/** The row of each vertex: below all its producers, and as low as its users allow where that shortens its edges. */
 function rank(count: number, edges: readonly Pair[], anchored?: ArrayLike<number>): Int32Array {
   const readers: number[][] = Array.from({ length: count }, () => []);
   const reads = new Int32Array(count);
-  const fewest = new Int32Array(count).fill(MANY); // the fewest readers that any of its producers has
+  const fewest = new Int32Array(count).fill(MANY); // the fewest users that any of its producers has
   for (const [from, to] of edges) {
     if (from === to) continue;
     readers[from].push(to);
@@ -148,7 +148,7 @@ function rank(count: number, edges: readonly Pair[], anchored?: ArrayLike<number
   return row;
 }
 
-/** Rows of more than MAX_IN_ROW boxes become several, in program order, and empty rows go. */
+/** Splits rows of more than MAX_IN_ROW boxes, in program order, and drops empty rows. */
 function splitWideRows(row: Int32Array): Int32Array {
   const held: number[] = [];
   for (const r of row) held[r] = (held[r] ?? 0) + 1;
@@ -186,14 +186,14 @@ function mean(vertices: readonly number[], of: Float64Array): number | null {
   return sum / vertices.length;
 }
 
-/** The rows that begin the columns of a level: worked out when it is first placed, and kept, so that nothing changes columns. */
+/** The rows that begin the columns of a level, computed when it is first placed and kept, so that no box changes columns. */
 export interface Columns {
   starts?: number[];
-  /** Width to height of what it is cut into. */
+  /** The ratio of width to height that it is cut into. */
   shape?: number;
 }
 
-/** Coordinates for boxes of these sizes; with `columns`, a drawing much taller than wide continues at the top of a further one. */
+/** Coordinates for boxes of these sizes; with `columns`, a drawing much taller than wide continues at the top of another column. */
 export function place(arrangement: Arrangement, sizes: readonly Size[], columns?: Columns): Placement {
   const { rows, count, up, down } = arrangement;
   const width = (vertex: number) => (vertex < count ? sizes[vertex].width : BEND_WIDTH);
@@ -225,7 +225,7 @@ export function place(arrangement: Arrangement, sizes: readonly Size[], columns?
   return stacked;
 }
 
-/** The first row of each column; one column where the drawing is not much taller than wide. */
+/** The first row of each column; a single column if the drawing is not much taller than wide. */
 export function columnStarts(heights: ArrayLike<number>, width: number, shape = SHAPE): number[] {
   let whole = -GAP_Y;
   for (let row = 0; row < heights.length; row++) whole += heights[row] + GAP_Y;

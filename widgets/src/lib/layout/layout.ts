@@ -1,5 +1,5 @@
-// Where every visible box stands, for a set of open boxes. Levels are placed from the innermost outwards, since an open
-// box is as large as what it holds; who stands in which row of a level is worked out once and kept.
+// The position of every visible box, for a set of open boxes. Levels are placed from the innermost outwards, since an open
+// box is as large as its contents; the rows of a level are computed once and kept.
 
 import type { Hierarchy } from "../model/hierarchy";
 import { GAP_COLUMN, arrange, place, type Arrangement, type Columns, type Placement, type Size } from "./layered";
@@ -18,7 +18,7 @@ export interface DrawnEdge {
   values: number[];
   /** Points from the source's bottom to the target's top; null for an edge that is too long to route. */
   points: Float64Array | null;
-  /** Whether it goes to another column, and so through the space between columns, in straight lines. */
+  /** Whether it leads to another column, and so runs through the space between columns in straight lines. */
   around?: boolean;
   /** Where it leaves the source and enters the target. */
   leaves: [number, number];
@@ -28,7 +28,7 @@ export interface DrawnEdge {
 export interface Layout {
   width: number;
   height: number;
-  /** Per box; of no meaning for boxes that are not visible. */
+  /** Per box; meaningless for boxes that are not visible. */
   x: Float64Array;
   y: Float64Array;
   w: Float64Array;
@@ -56,7 +56,7 @@ export class Layouter {
     private readonly anchored?: (box: number) => number,
   ) {}
 
-  /** Cuts long levels so that they fit a window of this width to height; forgets how they were cut. */
+  /** Cuts long levels to fit a window of this ratio of width to height; forgets how they were cut before. */
   shapeTo(shape: number): void {
     this.#shape = shape;
     this.#columns.clear();
@@ -109,7 +109,7 @@ export class Layouter {
     return known;
   }
 
-  /** Places the children of a box relative to it; gives the size that the box needs. */
+  /** Places the children of a box relative to it; returns the size that the box needs. */
   #placeLevel(around: number, made: Layout, placed: Map<number, Placement>): Size {
     const level = this.levels.get(around)!;
     const sizes = level.members.map((member) => ({ width: made.w[member], height: made.h[member] }));
@@ -182,7 +182,7 @@ function spreadPorts(level: Level, arrangement: Arrangement, placement: Placemen
   return { leaving, entering };
 }
 
-/** From the bottom of one column to the top of a further one, around what stands in both. */
+/** The path from the bottom of one column to the top of another, around the boxes in both. */
 function detour([x0, y0]: readonly [number, number], [x1, y1]: readonly [number, number], by: { foot: number; side: number; head: number }): Float64Array {
   return Float64Array.from([x0, y0, x0, by.foot, by.side, by.foot, by.side, by.head, x1, by.head, x1, y1]);
 }

@@ -1,5 +1,5 @@
-// Which edges are drawn inside which box. An edge between two boxes belongs to the innermost box around both and there
-// joins the two children that hold its ends; equal edges become one with a count. Neither depends on what is open.
+// Which edges are drawn inside which box. An edge between two boxes belongs to the innermost box around both, where it
+// connects the two children that contain its ends; equal edges become one with a count. Neither depends on which boxes are open.
 
 import type { Hierarchy } from "../model/hierarchy";
 import type { Edge } from "../model/schema";
@@ -18,25 +18,25 @@ export interface Level {
   edges: LiftedEdge[];
 }
 
-/** What crosses the border of the box around a box: shown as a short tick, since the edge itself is drawn further out. */
+/** Edges across the border of the box around a box, shown as a short tick, since the edge itself is drawn further out. */
 export interface Crossings {
   /** Boxes that read something from outside the box around them. */
   reads: Uint8Array;
-  /** Boxes that make something read outside the box around them. */
+  /** Boxes that produce something used outside the box around them. */
   feeds: Uint8Array;
-  /** Boxes that read something from outside that is not read by MANY: they belong near the top of their box. */
+  /** Boxes that read something from outside with fewer than MANY users: they belong near the top of their box. */
   anchored: Uint8Array;
 }
 
-/** What has this many readers is at hand everywhere: its readers need not stand near it. */
+/** A value with this many users is available everywhere: its users need not be near it. */
 export const MANY = 8;
 
 export function crossingsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Crossings {
   const { parent, depth } = hierarchy;
-  const told = (bit: number) => Uint8Array.from(hierarchy.boxes, (box) => ((box.crosses ?? 0) & bit ? 1 : 0));
-  const reads = told(1);
-  const feeds = told(2);
-  const anchored = told(1);
+  const withBit = (bit: number) => Uint8Array.from(hierarchy.boxes, (box) => ((box.crosses ?? 0) & bit ? 1 : 0));
+  const reads = withBit(1);
+  const feeds = withBit(2);
+  const anchored = withBit(1);
   const readers = new Map<number, number>();
   for (const edge of edges) readers.set(edge.source, (readers.get(edge.source) ?? 0) + 1);
   const enter = (box: number, from: number) => {
@@ -59,7 +59,7 @@ export function crossingsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Cross
   return { reads, feeds, anchored };
 }
 
-/** The level of a box whose inside was asked for. */
+/** The level of a box whose contents were requested. */
 export function levelOf(hierarchy: Hierarchy, around: number, edges: readonly Edge[]): Level {
   const members = hierarchy.inside(around);
   const place = new Map(members.map((member, k) => [hierarchy.boxes[member].id, k]));
@@ -106,7 +106,7 @@ export function levelsOf(hierarchy: Hierarchy, edges: readonly Edge[]): Map<numb
   return levels;
 }
 
-/** The two siblings that hold the ends of an edge; null when one end holds the other or is not drawn. */
+/** The two siblings that contain the ends of an edge; null if one end contains the other or is not drawn. */
 export function lift(hierarchy: Hierarchy, source: number, target: number): [number, number] | null {
   const { parent, depth } = hierarchy;
   if (source < 0 || target < 0) return null;

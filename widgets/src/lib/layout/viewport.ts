@@ -15,7 +15,7 @@ export interface Extent {
 
 export const MIN_SCALE = 0.01;
 export const MAX_SCALE = 3;
-/** Below this scale letters have less than 10 pixels: a first look shows a part of the picture rather than that. */
+/** Below this scale letters have less than 10 pixels: a first look then shows only a part of the picture. */
 export const READABLE = 0.8;
 /** From this scale on, the first look shows the whole rather than larger letters. */
 export const FITTED = 0.7;
@@ -46,7 +46,7 @@ export function showsAll(view: Viewport, picture: Extent, frame: Extent): boolea
   return seen.x <= EDGE && seen.y <= EDGE && seen.x + seen.width >= picture.width - EDGE && seen.y + seen.height >= picture.height - EDGE;
 }
 
-/** The whole picture where its text can be read that way; or else its upper part around x, where the program starts. */
+/** The whole picture if its text is then readable; otherwise its upper part around x, where the program starts. */
 export function firstLook(picture: Extent, frame: Extent, x: number): Viewport {
   const all = fit(picture, frame);
   if (all.scale >= FITTED) return all;

@@ -1,4 +1,4 @@
-// Answers about one record or a pair: asked of Python in a notebook, read from the view's details in a page without a kernel.
+// Answers about one record or a pair: from Python in a notebook, from the view's details in a page without a kernel.
 
 import { pairFromDetails } from "./pairs";
 import type { Records } from "./records";
@@ -11,7 +11,7 @@ export type Ask = (ids: number[], state?: number) => Promise<Detail | PairDetail
 /** Asks for the kernel of a node in a language. */
 export type AskKernel = (id: number, language: string) => Promise<KernelText>;
 
-/** Records of an answer whose names are asked for. */
+/** Limit on the records of an answer whose names are requested. */
 const MOST_NAMED = 200;
 
 export class Answers {
@@ -46,15 +46,15 @@ export class Answers {
     });
   }
 
-  /** What may share memory with a record in the state that is shown. In a page: as in the last state, told with what is there now. */
+  /** What may share memory with a record in the state shown. A page reports the last state, in terms of the values that exist now. */
   async alias(record: number): Promise<AliasDetail | null> {
     const { steps } = this;
     if (!steps || steps.at === steps.last) return (await this.detail(record)).alias;
     const state = steps.at;
     if (this.ask) return remembered(this.#states, `${record} ${state}`, async () => ((await this.ask!([record], state)) as Detail).alias);
     const value = steps.valueIn(this.records.isValue(record) ? record : (this.records.valuesOf(record)[0] ?? record));
-    const told = steps.earlierAlias(value) ?? this.#stored(record)?.alias;
-    return told ? { ...this.#filled(told), alias_set: meantIn(steps, this.#filled(told).alias_set) } : null;
+    const earlier = steps.earlierAlias(value) ?? this.#stored(record)?.alias;
+    return earlier ? { ...this.#filled(earlier), alias_set: meantIn(steps, this.#filled(earlier).alias_set) } : null;
   }
 
   pair(first: number, second: number): Promise<PairDetail> {
@@ -71,7 +71,7 @@ export class Answers {
     });
   }
 
-  /** The kernel of a record in a language; null where nobody can be asked and the page does not hold it. */
+  /** The kernel of a record in a language; null if there is no kernel to ask and the page does not include it. */
   kernel(record: number, kernel: KernelDetail, language: string): Promise<KernelText | null> {
     const { askKernel, records } = this;
     const stored = () => records.view.kernel_texts?.[kernel.name]?.find((text) => text.language === language) ?? null;
@@ -79,7 +79,7 @@ export class Answers {
     return remembered(this.#kernels, `${this.#groupOf(record)} ${language}`, () => askKernel(record, language));
   }
 
-  /** The fusion group around a record or its maker, or the record. */
+  /** The fusion group around a record or its producer, or the record itself. */
   #groupOf(record: number): number {
     const { hierarchy } = this.records;
     for (let box = hierarchy.find(this.records.makerOf(record) || record); box >= 0; box = hierarchy.parent[box]) {
@@ -93,18 +93,18 @@ export class Answers {
     const { view } = this.records;
     const found = view.details[record];
     if (!found) return undefined;
-    const kernel = found.kernel ?? view.details[this.#groupOf(record)]?.kernel ?? null; // told once, for the group
+    const kernel = found.kernel ?? view.details[this.#groupOf(record)]?.kernel ?? null; // stored once, for the group
     return { ...found, kernel, alias: found.alias && this.#filled(found.alias), text: found.text || bare(this.records, record).text };
   }
 
   #filled(alias: AliasDetail): AliasDetail {
     const sets = this.records.view.alias_sets ?? [];
-    const told = alias.shared_set === undefined ? alias : { ...alias, alias_set: sets[alias.shared_set] ?? [] };
-    return told.shared_writers === undefined ? told : { ...told, writers: sets[told.shared_writers] ?? [] };
+    const withSet = alias.shared_set === undefined ? alias : { ...alias, alias_set: sets[alias.shared_set] ?? [] };
+    return withSet.shared_writers === undefined ? withSet : { ...withSet, writers: sets[withSet.shared_writers] ?? [] };
   }
 }
 
-/** Values as they are called in the state that is shown, each once. */
+/** Values under their names in the state shown, without repeats. */
 function meantIn(steps: Steps, values: readonly number[]): number[] {
   return [...new Set(values.map((value) => steps.valueIn(value)))];
 }
@@ -117,7 +117,7 @@ function remembered<K, V>(known: Map<K, Promise<V>>, key: K, find: () => Promise
   return found;
 }
 
-/** What the view alone tells of a record. */
+/** The detail of a record that the view alone provides. */
 export function bare(records: Records, record: number): Detail {
   const line = records.line(record);
   return {

@@ -1,8 +1,8 @@
-// The branches of the timeline, and the draft of an edited text: what stays when another program takes the place of the one that is shown.
+// The branches of the timeline, and the draft of an edited text: both persist when another program replaces the one shown.
 
 import type { BranchDiff, BranchesView, EditTrouble } from "./schema";
 
-/** What is to be otherwise; records go by their ids, inputs by their names. */
+/** A change to try; records are given by id, inputs by name. */
 export interface Change {
   step?: number;
   policy?: string;
@@ -13,7 +13,7 @@ export interface Change {
   channels_last?: string[];
 }
 
-/** Whom to ask for other branches: Python. */
+/** Access to the branches in Python. */
 export interface Branching {
   now(): BranchesView | null;
   onChange(listener: () => void): void;
@@ -21,11 +21,11 @@ export interface Branching {
   show(index: number): Promise<unknown>;
   measure(): Promise<unknown>;
   diff(first: number, second: number): Promise<BranchDiff>;
-  /** The text of the program as it was written, or what somebody was writing. */
+  /** The text of the program as written, or the unfinished draft. */
   written(): Promise<string>;
   edit(text: string): Promise<EditTrouble | null>;
   draft: Draft;
-  /** The last wish that came to nothing, and why; empty for none. */
+  /** Why the last change failed; empty if none did. */
   problem: string;
 }
 
@@ -36,12 +36,12 @@ interface Snapshot {
 }
 
 const APART_MS = 600;
-/** Texts that can be gone back to: fewer of a long one. */
+/** Limit on undo snapshots; lower for a long text. */
 const MOST_KEPT = 200;
 const LEAST_KEPT = 20;
 const MOST_LETTERS = 20_000_000;
 
-/** A text while somebody writes it. */
+/** A text while it is being edited. */
 export class Draft {
   open = false;
   focused = false;
@@ -51,14 +51,14 @@ export class Draft {
   top = 0;
   left = 0;
   trouble: EditTrouble | null = null;
-  /** Whether the program is that of the text. */
+  /** Whether the program shown is that of the text. */
   taken = true;
-  /** Shows what is wrong with the text, wherever it is written by now: the answer may come when another program has taken its place. */
+  /** Shows the error of the text in the current editor: the answer may arrive after another program has replaced this one. */
   tell: () => void = () => undefined;
   #before: Snapshot[] = [];
   #after: Snapshot[] = [];
   #last = 0;
-  /** Where the last letter was written: what is written elsewhere is undone by itself. */
+  /** Where the last letter was typed: typing elsewhere starts a new undo step. */
   #written = 0;
 
   begin(text: string): void {
@@ -66,7 +66,7 @@ export class Draft {
     [this.#before, this.#after, this.#last] = [[], [], 0];
   }
 
-  /** Takes note of what was written; letters in quick succession are undone together. */
+  /** Records an edit; letters typed in quick succession are undone together. */
   write(text: string, start: number, end: number): void {
     const now = Date.now();
     if (now - this.#last > APART_MS || Math.abs(start - this.#written) > 1 || !this.#before.length) this.#before.push({ text: this.text, start: this.start, end: this.end });

@@ -1,4 +1,4 @@
-// What every pane is given: the view, what its ids stand for, the selection, and whom to ask for more.
+// The context of every pane: the view, what its ids stand for, the selection, and who answers questions.
 
 import type { Answers } from "./answers";
 import type { Branching } from "./branches";
@@ -32,24 +32,24 @@ export interface Context {
   records: Records;
   selection: Selection;
   answers: Answers;
-  /** What was measured, as colours. */
+  /** Measurements as colours. */
   heat: Heat;
-  /** What is copied and nothing else. */
+  /** The nodes that only copy a tensor. */
   copies: Copies;
-  /** Which pieces are the same. */
+  /** Which pieces are equal. */
   same: Same;
   /** The state of the program that is shown; null where the view has no history. */
   steps: Steps | null;
   /** The branches of the timeline; null in a page without Python, and where there can be none. */
   branching: Branching | null;
-  /** Whom to ask for more of the program; null in a page without Python. */
+  /** Provides more of the program; null in a page without Python. */
   supply: Supply | null;
-  /** Shows the program after this many steps, which may have to be asked for. */
+  /** Shows the program after this many steps, which may have to be requested. */
   goTo(state: number): void;
-  /** Puts more of the view in its place and draws the explorer anew, as for steps that came late. */
+  /** Adds parts to the view and redraws the explorer, as for steps that arrived late. */
   remount(part: Partial<ExplorerView>): void;
-  /** What a reader made of the panes: it stays when another program takes the place of this one. */
+  /** The user's arrangement of the panes, which is kept when another program replaces this one. */
   kept: Kept;
-  /** Aborted when the view is taken away. */
+  /** Aborted when the view is removed. */
   signal: AbortSignal;
 }

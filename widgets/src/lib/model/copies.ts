@@ -1,5 +1,5 @@
-// The nodes that copy a tensor and do nothing else: they stand out in graph and text. A live page asks for them once its first
-// picture stands.
+// The nodes that copy a tensor and do nothing else, highlighted in graph and text. A live page requests them after its first
+// picture.
 
 import type { Supply } from "./records";
 import type { CopyView, ExplorerView } from "./schema";
@@ -18,7 +18,7 @@ export class Copies {
     return this.#nodes.has(node);
   }
 
-  /** Called when they came that were asked for. */
+  /** Calls the listener when requested copies have arrived. */
   subscribe(listener: () => void): void {
     this.#listeners.add(listener);
   }

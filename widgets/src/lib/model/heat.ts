@@ -1,5 +1,5 @@
-// What records, boxes and lines take, as colours from cold to hot: known to a page that holds the whole program, and asked for by
-// one that holds a part.
+// The costs of records, boxes and lines, as colours from cold to hot. A page with the whole program holds them; a page with a part
+// requests them.
 
 import type { Supply } from "./records";
 import type { ProfileView } from "./schema";
@@ -8,14 +8,14 @@ import { bytes as sizeInWords } from "./sizes";
 export const MEASURES = ["time", "bytes", "memory", "roof"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** What a reader calls them. */
+/** Their names for the user. */
 export const MEASURE_NAMES: Record<Measure, string> = { time: "time", bytes: "bytes", memory: "memory", roof: "share of roof" };
 
 /** From cold to hot. */
 export const HEAT_COLOURS = ["#94a3b8", "#eab308", "#f59e0b", "#f97316", "#ef4444", "#b91c1c"];
 
 export class Heat {
-  /** What colours mean where nothing else is said: of lines, and of the pictures of a profile. */
+  /** The default meaning of colours, for lines and for the pictures of a profile. */
   measure: Measure = "time";
   readonly #known = new Map<number, readonly number[]>();
   readonly #asked = new Set<number>();
@@ -28,7 +28,7 @@ export class Heat {
     this.#isWhole = this.#known.size > 0;
   }
 
-  /** Called when heat came that was asked for, and when another measure is shown. */
+  /** Calls the listener when requested heat has arrived, and when another measure is shown. */
   subscribe(listener: () => void): void {
     this.#listeners.add(listener);
   }
@@ -39,7 +39,7 @@ export class Heat {
     this.#tell();
   }
 
-  /** How hot a record or box is, from 0 to 1; undefined for what takes nothing, and for what was asked for just now. */
+  /** How hot a record or box is, from 0 to 1; undefined if it has no cost, or was requested just now. */
   of(record: number, measure: Measure = this.measure): number | undefined {
     return this.#rated(this.values(record), measure);
   }
@@ -48,7 +48,7 @@ export class Heat {
     return this.#rated(this.profile?.source_heat?.[file]?.[line], this.measure);
   }
 
-  /** Which of the colours it has; undefined for none. */
+  /** The index of its colour; undefined for none. */
   step(record: number, measure: Measure = this.measure): number | undefined {
     return stepOf(this.of(record, measure));
   }
@@ -57,7 +57,7 @@ export class Heat {
     return HEAT_COLOURS[this.step(record, measure) ?? 0];
   }
 
-  /** What it takes, in words; empty for nothing. */
+  /** Its costs in words; empty for none. */
   told(values: readonly number[] | undefined): string {
     if (!values) return "";
     const [time, bytes, alive, roof] = values;
@@ -96,7 +96,7 @@ export class Heat {
   }
 }
 
-/** The root keeps what is small in sight. */
+/** The square root keeps small values visible. */
 export function stepOf(heat: number | undefined): number | undefined {
   return heat === undefined ? undefined : Math.min(HEAT_COLOURS.length - 1, Math.floor(Math.sqrt(heat) * HEAT_COLOURS.length));
 }

@@ -1,4 +1,4 @@
-// Which box stands inside which, and which box stands for a record. Boxes go by their position in the view's list; -1 is the top.
+// Which box is inside which, and which box represents a record. Boxes are identified by their position in the view's list; -1 is the top.
 
 import type { Box, GraphView } from "./schema";
 
@@ -12,14 +12,14 @@ export class Hierarchy {
   readonly roots: number[] = [];
   readonly #positions = new Map<number, number>();
   readonly #makers = new Map<number, number>();
-  /** For records that are not held: the boxes around them by id, the outermost first. */
+  /** For records that are not loaded: the boxes around them by id, the outermost first. */
   readonly #paths = new Map<number, readonly number[]>();
 
   constructor(view: GraphView) {
     this.add(view.boxes);
   }
 
-  /** Takes in boxes, each after the one around it; those that are there already stay. */
+  /** Adds boxes, each after the one around it; existing ones are kept. */
   add(boxes: readonly Box[]): void {
     for (const box of boxes) {
       if (this.#positions.has(box.id)) continue;
@@ -30,13 +30,13 @@ export class Hierarchy {
       this.children.push([]);
       (around < 0 ? this.roots : this.children[around]).push(i);
       this.#positions.set(box.id, i);
-      // The innermost maker of a value wins: it comes after the boxes around it.
+      // The innermost producer of a value wins: it comes after the boxes around it.
       for (const value of box.values) this.#makers.set(value, i);
     }
   }
 
-  /** What boxes are called in whatever program stands here next, by their position: their labels from the outermost one on, equal ones
-   * beside each other counted. Groups, blocks and stretches have labels that tell what is in them, which an edit changes: they are counted. */
+  /** Names of the boxes, by position, that identify them in the next program too: the path of labels from the outermost box, with equal
+   * siblings numbered. Groups, blocks and stretches are only numbered: their labels describe their contents, which an edit changes. */
   names(): string[] {
     const made: string[] = [];
     const seen = new Map<string, number>();
@@ -49,7 +49,7 @@ export class Hierarchy {
     return made;
   }
 
-  /** Notes where a record is that stands inside boxes which are not held. */
+  /** Stores the path of a record inside boxes that are not loaded. */
   put(record: number, path: readonly number[]): void {
     this.#paths.set(record, path);
   }
@@ -58,7 +58,7 @@ export class Hierarchy {
     return this.#paths.get(record) ?? [];
   }
 
-  /** The box that stands for a record: its own, or the one that makes the value, or the innermost one around it that is held; -1 when there is none. */
+  /** The box that represents a record: its own, the producer of the value, or the innermost loaded one around it; -1 if there is none. */
   find(record: number): number {
     const path = this.#paths.get(record);
     const found = this.#positions.get(record) ?? (path?.length ? this.#positions.get(path[path.length - 1]) : undefined) ?? this.#makers.get(record);
@@ -70,13 +70,13 @@ export class Hierarchy {
     return -1;
   }
 
-  /** Whether the box that stands for a record is held, and not only one around it. */
+  /** Whether the box of a record itself is loaded, and not only one around it. */
   holds(record: number): boolean {
     const path = this.#paths.get(record);
     return this.#positions.has(record) || (path?.length ? this.#positions.has(path[path.length - 1]) : this.#makers.has(record));
   }
 
-  /** Whether what is in a box has to be asked for. */
+  /** Whether the contents of a box have to be requested. */
   lacks(box: number): boolean {
     return this.boxes[box].holds === true && this.children[box].length === 0;
   }
@@ -101,7 +101,7 @@ export class Hierarchy {
     return found;
   }
 
-  /** The innermost box around or at this one that a picture with these boxes open shows. */
+  /** This box, or the innermost box around it, that is visible with these boxes open. */
   shown(box: number, open: ReadonlySet<number>): number {
     let seen = box;
     for (let around = box; around >= 0; around = this.parent[around]) {

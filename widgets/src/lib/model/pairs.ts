@@ -1,10 +1,10 @@
-// What a page without a kernel says of two records, composed of what it holds about each: the same answers as Python's, told in fewer words.
-// A question that does not apply to the two has none.
+// The answers of a page without a kernel about two records, composed from its details of each: the same answers as Python's, in fewer words.
+// A question that does not apply to the two has no answer.
 
 import type { Records } from "./records";
 import type { AliasDetail, Detail, PairDetail, VerdictView } from "./schema";
 
-/** What is held about a record; its alias detail is that of the state which is shown. */
+/** The stored detail of a record; its alias detail is that of the state shown. */
 export interface Known {
   detail: Detail;
   alias: AliasDetail | null;
@@ -31,20 +31,20 @@ function fusionOf(records: Records, first: Detail, second: Detail): VerdictView 
   const [groupA, groupB] = [groupAround(records, a), groupAround(records, b)];
   const names = `${records.longTitle(first.id)} and ${records.longTitle(second.id)}`;
   if (groupA && groupA === groupB) return { holds: true, because: `${names} are in one fusion group`, witness: [groupA] };
-  const told = neighbour(records, groupA, groupB || b) ?? neighbour(records, groupB, groupA || a);
-  if (told) return { holds: false, because: told, witness: [groupA || a, groupB || b] };
+  const reason = neighbour(records, groupA, groupB || b) ?? neighbour(records, groupB, groupA || a);
+  if (reason) return { holds: false, because: reason, witness: [groupA || a, groupB || b] };
   const alone = [[groupA, first], [groupB, second]] as const;
   const reasons = alone.filter(([group]) => !group).map(([, detail]) => `${records.longTitle(detail.id)} is ${detail.fusion}`);
   if (reasons.length) return { holds: false, because: [...new Set(reasons)].join("; "), witness: [a, b] };
-  return { holds: false, because: `${names} are in two fusion groups, of which neither reads what the other makes`, witness: [groupA, groupB] };
+  return { holds: false, because: `${names} are in two fusion groups, neither of which uses a result of the other`, witness: [groupA, groupB] };
 }
 
-/** Why a group does not hold a node or another group beside it; undefined where the page holds nothing about the two. */
+/** Why a group does not include a neighbouring node or group; undefined if the page stores nothing about the two. */
 function neighbour(records: Records, group: number, other: number): string | undefined {
   return records.view.details[group]?.neighbours?.find(({ id }) => id === other)?.because;
 }
 
-/** The fusion group that a node is, or is in; 0 for none. */
+/** The fusion group that is the node or contains it; 0 for none. */
 function groupAround(records: Records, node: number): number {
   const { hierarchy } = records;
   let box = hierarchy.find(node);
@@ -61,6 +61,6 @@ function sameOf(records: Records, first: number, second: number): VerdictView | 
   const names = `the groups of ${records.longTitle(first)} and ${records.longTitle(second)}`;
   if (a.index === b.index) return { holds: true, because: `${names} are in one equivalence class`, witness: groups };
   const meets = view.coarser?.find((_, k) => a.coarser?.[k] === b.coarser?.[k]);
-  const why = meets ? `are the same only from step '${meets.step}' on, which gives up ${meets.gives_up}` : "are built differently: they meet at no step of the ladder";
+  const why = meets ? `are the same only from step '${meets.step}' on, which gives up ${meets.gives_up}` : "differ in structure: no step of the ladder merges them";
   return { holds: false, because: `${names} ${why}`, witness: groups };
 }

@@ -4,17 +4,17 @@ import { Hierarchy } from "./hierarchy";
 import type { AssumedLayout, BesideView, Box, ExplorerView, Found, LayoutView, Level, MemoryView, Place, RepeatView, SameClass, SameStep, SameView, TextView } from "./schema";
 import { definedNames, namesIn } from "./tokens";
 
-/** Lines of a page of text. */
+/** The number of lines in a page of text. */
 const PAGE = 240;
-/** Pages that Python gives in one answer, that are asked for while somebody reads on, and that are asked for ahead of somebody. */
+/** Limits on pages: in one answer of Python, requested while the user scrolls on, and requested ahead of the user. */
 const MOST_PAGES = 8;
 const READ_ON = 3;
 const READ_AHEAD = 24;
-/** Lines above and below one that may be in sight with it. */
+/** Lines above and below one that may be visible with it. */
 const NEAR_LINES = 40;
 const MOST_PLACES = 3000;
 
-/** An answer about equal pieces: the field that was asked for. */
+/** An answer about equal pieces; only the requested field is set. */
 export interface SameAnswer {
   same?: SameView;
   step?: SameStep;
@@ -22,24 +22,24 @@ export interface SameAnswer {
   beside?: BesideView;
 }
 
-/** What a page may ask for that holds only a part of a program. */
+/** The requests available to a page that holds only a part of a program. */
 export interface Supply {
   lines(first: number, count: number): Promise<TextView>;
   levels(boxes: readonly number[]): Promise<Level[]>;
   places(ids: readonly number[]): Promise<Place[]>;
-  /** The first that a query finds, or all of it. */
+  /** The first results of a query, or all of them. */
   find(query: string, all?: boolean): Promise<Found>;
-  /** What records and boxes take. */
+  /** The costs of records and boxes. */
   heat(ids: readonly number[]): Promise<Record<number, number[]>>;
-  /** Where a tensor lies. */
+  /** The layout of a tensor. */
   layout(value: number): Promise<LayoutView>;
-  /** What would be if an argument lay otherwise. */
+  /** The effect of another layout of an argument. */
   assumed(value: number, layout: string): Promise<AssumedLayout>;
   /** The memory plan of a state of the history. */
   memory(state: number): Promise<MemoryView>;
-  /** What differs between the modules in a box of modules that are alike. */
+  /** The differences between the modules in a box of equal modules. */
   repeat(box: number): Promise<RepeatView>;
-  /** Which pieces are the same. */
+  /** Which pieces are equal. */
   same(question: object): Promise<SameAnswer>;
   part(name: string): Promise<Partial<ExplorerView>>;
 }
@@ -53,7 +53,7 @@ export class Records {
   readonly #nodesAt = new Map<string, number[]>();
   readonly #classOf = new Map<number, number>();
   readonly #membersOf = new Map<number, number[]>();
-  /** Of a record that is not held: its line, what to call it, what it makes. */
+  /** For a record that is not loaded: its line, its title, the values it produces. */
   readonly #places = new Map<number, Place>();
   readonly #textListeners = new Set<() => void>();
 
@@ -66,12 +66,12 @@ export class Records {
     this.learnClasses();
   }
 
-  /** Whether the page holds only a part of the program, and asks for the rest. */
+  /** Whether the page holds only a part of the program, and requests the rest. */
   get isPart(): boolean {
     return this.view.text.total !== undefined;
   }
 
-  /** A line of the text; empty while it is not there. */
+  /** A line of the text; empty until it is loaded. */
   text(line: number): string {
     return this.view.text.lines[line] ?? "";
   }
@@ -98,7 +98,7 @@ export class Records {
     }
   }
 
-  /** Takes in the classes of the view, which may come after the rest of it. */
+  /** Indexes the classes of the view, which may arrive after the rest of it. */
   learnClasses(): void {
     const { view } = this;
     for (const group of view.classes) {
@@ -110,14 +110,14 @@ export class Records {
     }
   }
 
-  /** Called when lines came that were asked for. */
+  /** Calls the listener when requested lines have arrived. */
   onText(listener: () => void): void {
     this.#textListeners.add(listener);
   }
 
   readonly #wanted = new Set<number>();
 
-  /** Asks for the page of a line that is not there; of who reads on from one page into the next, for more of them at once. */
+  /** Requests the page of a missing line; when the user scrolls from one page into the next, requests several at once. */
   wantLine(line: number): void {
     const page = Math.floor(line / PAGE);
     if (this.#wanted.has(page)) return;
@@ -128,7 +128,7 @@ export class Records {
     this.#askPages(run);
   }
 
-  /** Asks for the pages around some lines, the nearest first, before anybody looks at them. */
+  /** Requests the pages around some lines, the nearest first, before they are visible. */
   wantAround(lines: Iterable<number>): void {
     const pages = new Set<number>();
     for (const line of lines) {
@@ -150,7 +150,7 @@ export class Records {
     return page >= 0 && page * PAGE < (this.view.text.total ?? 0) && !this.#wanted.has(page);
   }
 
-  /** Asks for pages that follow each other, all in one question. */
+  /** Requests consecutive pages in one question. */
   #askPages(pages: readonly number[]): void {
     if (!this.supply || !pages.length) return;
     for (const page of pages) this.#wanted.add(page);
@@ -160,19 +160,19 @@ export class Records {
     }, () => pages.forEach((page) => this.#wanted.delete(page)));
   }
 
-  /** What nobody knows a place of: it is asked about once. */
+  /** Records whose places were already requested: each is asked about once. */
   readonly #nowhere = new Set<number>();
 
   #lacking(records: Iterable<number>): number[] {
     return [...new Set(records)].filter((record) => !this.#places.has(record) && !this.#nowhere.has(record) && this.#isElsewhere(record));
   }
 
-  /** Whether nobody told yet where a record is. */
+  /** Whether the place of a record is not known yet. */
   #isElsewhere(record: number): boolean {
     return (!this.hierarchy.holds(record) && !this.hierarchy.path(record).length) || this.line(record) < 0;
   }
 
-  /** Asks where records are that are not held, and with them others that may be wanted next; tells whether anything was learned. */
+  /** Requests the places of records that are not loaded, and of others that may be needed next; returns whether any arrived. */
   async know(records: Iterable<number>, next: () => Iterable<number> = () => []): Promise<boolean> {
     const lacking = this.#lacking(records);
     if (!this.supply || !lacking.length) return false;
@@ -187,7 +187,7 @@ export class Records {
     return places.length > 0;
   }
 
-  /** Asks for what is directly in boxes; the new edges are added to those of the view. */
+  /** Requests the direct contents of boxes; the new edges are added to those of the view. */
   async fetchLevels(ids: readonly number[]): Promise<Level[]> {
     const lacking = ids.filter((id) => {
       const box = this.hierarchy.find(id);
@@ -212,12 +212,12 @@ export class Records {
     }
   }
 
-  /** The line that best stands for a record, -1 for none. */
+  /** The line that best represents a record, -1 for none. */
   line(record: number): number {
     return this.lines(record)[0] ?? -1;
   }
 
-  /** The lines that print a record: a node's own, a value's definition, for a box all lines of what it holds. */
+  /** The lines that print a record: a node's own, a value's definition, for a box all lines of its contents. */
   lines(record: number): number[] {
     const own = this.#linesOfNode.get(record);
     if (own) return own;
@@ -228,7 +228,7 @@ export class Records {
     return this.linesInside(record);
   }
 
-  /** The lines of all that a box holds; none for a value. */
+  /** The lines of everything in a box; none for a value. */
   linesInside(record: number): number[] {
     const box = this.hierarchy.find(record);
     if (box < 0 || this.hierarchy.boxes[box].id !== record) return [];
@@ -236,7 +236,7 @@ export class Records {
     return inside.sort((a, b) => a - b);
   }
 
-  /** The record a line stands for: its node, or else the first value that it declares; 0 for none. */
+  /** The record that a line represents: its node, or else the first value that it declares; 0 for none. */
   recordAt(line: number): number {
     const node = this.view.text.nodes[line];
     if (node) return node;
@@ -251,7 +251,7 @@ export class Records {
     return this.#nameOf.has(record);
   }
 
-  /** What to call a record in a sentence: `%name` for a value, the op for a node, the label of any other box. */
+  /** The name of a record in a sentence: `%name` for a value, the op for a node, the label of any other box. */
   title(record: number): string {
     const name = this.#nameOf.get(record);
     if (name !== undefined) return `%${name}`;
@@ -264,7 +264,7 @@ export class Records {
     return /\w+::\w+/u.exec(text)?.[0] ?? `#${record}`;
   }
 
-  /** The op of a node with the value it makes, to tell apart nodes of one kind. */
+  /** The op of a node with the value it produces, to distinguish nodes of one kind. */
   longTitle(record: number): string {
     const title = this.title(record);
     if (this.isValue(record)) return title;
@@ -282,13 +282,13 @@ export class Records {
     return definedNames(this.text(line)).map((name) => this.names.get(name) ?? 0).filter((value) => value !== 0);
   }
 
-  /** The node that makes a value; 0 for what no node makes. */
+  /** The producer of a value; 0 if it has none. */
   makerOf(record: number): number {
     const line = this.#lineOfValue.get(record);
     return line === undefined ? 0 : this.view.text.nodes[line];
   }
 
-  /** The node whose block takes a value, by the indentation of the text; 0 for none. */
+  /** The node whose block has the value as a parameter, by the indentation of the text; 0 for none. */
   declarerOf(value: number): number {
     const line = this.#lineOfValue.get(value) ?? 0;
     const indentation = (k: number) => this.text(k).search(/\S/u);
@@ -303,7 +303,7 @@ export class Records {
     return index === undefined || !members ? null : { index, members };
   }
 
-  /** How many equal parts a box is one of, or stands for. */
+  /** The number of equal parts to which a box belongs, or which it represents. */
   copies(box: Box): number {
     return box.copies ?? this.equals(box.id)?.members.length ?? 0;
   }

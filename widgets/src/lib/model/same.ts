@@ -1,4 +1,4 @@
-// Which pieces are the same: asked of Python in a notebook, read from the view in a page without a kernel.
+// Which pieces are equal: from Python in a notebook, from the view in a page without a kernel.
 
 import type { SameAnswer, Supply } from "./records";
 import type { BesideView, ExplorerView, RepeatView, SameClass, SameStep, SameView } from "./schema";
@@ -26,12 +26,12 @@ export class Same {
     return stored ?? (await this.#ask({ step, place, left, right })).beside ?? null;
   }
 
-  /** Any two pieces; null where there is nobody to ask. */
+  /** Any two pieces; null without a kernel. */
   async pair(first: number, second: number): Promise<BesideView | null> {
     return (await this.#ask({ ids: [first, second] })).beside ?? null;
   }
 
-  /** What differs between the modules in a box of modules that are alike; null where there is nobody to ask. */
+  /** The differences between the modules in a box of equal modules; null if neither the page nor a kernel has them. */
   async repeat(box: number): Promise<RepeatView | null> {
     return this.view.repeats?.[box] ?? (await this.supply?.repeat(box)) ?? null;
   }

@@ -1,4 +1,4 @@
-// Where a typed word occurs: names, ops and labels, best matches first.
+// The occurrences of a typed word: names, ops and labels, best matches first.
 
 import type { Records } from "./records";
 import { withoutTypes } from "./tokens";

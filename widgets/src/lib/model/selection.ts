@@ -1,9 +1,9 @@
-// The one selection, shared by every pane, by the other views of the same notebook and by Python; and what a click does to it.
+// The one selection, shared by every pane, by the other views of the same notebook and by Python; and the effect of a click on it.
 
-/** Told of a change; `moved` when other records are selected, not when only the evidence changed. */
+/** Called on a change; `moved` is true if other records are selected, false if only the evidence changed. */
 export type Listener = (moved: boolean) => void;
 
-/** What holds the selection outside the page: the hub model of a notebook, or nothing. */
+/** The store of the selection outside the page: the hub model of a notebook, or nothing. */
 export interface Shared {
   get(): number[];
   set(ids: number[]): void;
@@ -14,7 +14,7 @@ export class Selection {
   #held: number[];
   #evidence: ReadonlySet<number> = new Set();
   readonly #listeners = new Set<Listener>();
-  /** Takes what is picked in the place of the selection, as a quiz does. */
+  /** Receives picks instead of the selection, as in a quiz. */
   taker: ((record: number) => void) | null = null;
 
   constructor(private readonly shared?: Shared) {
@@ -26,7 +26,7 @@ export class Selection {
     return this.#held;
   }
 
-  /** Records that the answer shown at the moment names: they are lit, not selected. */
+  /** Records named in the answer shown now: they are lit, not selected. */
   get lit(): ReadonlySet<number> {
     return this.#evidence;
   }
@@ -56,7 +56,7 @@ export class Selection {
     this.#listeners.add(listener);
   }
 
-  /** Tells the same selection once more: the page learned where it is. */
+  /** Notifies listeners of the same selection again, after the page learned where it is. */
   tellAgain(): void {
     this.#tell();
   }

@@ -1,9 +1,9 @@
-// The program at a step of its history. The view tells everything on the last state; this knows, for any state, which nodes
-// are joined already, with which others, and what is not made yet. Going from state to state costs what changed between them.
+// The program at a step of its history. The view describes the last state; `Steps` knows, for any state, which nodes
+// are merged, with which others, and what does not exist yet. Moving between states costs time in proportion to the changes.
 
 import type { AliasDetail, EarlierLine, GoneLine, StepView, TimelineView } from "./schema";
 
-/** What holds the step outside the page: the hub model of a notebook, or nothing. */
+/** The store of the step outside the page: the hub model of a notebook, or nothing. */
 export interface SharedStep {
   get(): number;
   set(step: number): void;
@@ -12,7 +12,7 @@ export interface SharedStep {
 
 export type Progress = "future" | "partial" | "whole";
 
-/** A node that changed parts at a step. Part 0 is none: the node stands by itself. */
+/** A node that changed parts at a step. Part 0 means none: the node is on its own. */
 interface Move {
   node: number;
   from: number;
@@ -24,7 +24,7 @@ const NONE: ReadonlySet<number> = new Set();
 export class Steps {
   readonly last: number;
   readonly groupOf = new Map<number, number>();
-  /** For a value that stands inside a group for another: that group, and the value that is meant. */
+  /** For a value that represents another one inside a group: the group, and the value represented. */
   readonly #insideOf = new Map<number, number>();
   readonly #outside = new Map<number, number>();
   /** Bytes saved by all steps up to each state. */
@@ -34,10 +34,10 @@ export class Steps {
   readonly #numbers = new Map<number, number>();
   readonly #part = new Map<number, number>();
   private readonly moves: Move[][] = [];
-  /** How many parts each group has, by its number, and what that comes to in the end. */
+  /** The number of parts of each group, by group number: now, and in the last state. */
   readonly #parts: Int32Array;
   readonly #inTheEnd: Int32Array;
-  /** By how many each step lowers the number of parts of its group. */
+  /** By how much each step reduces the number of parts of its group. */
   readonly #joins: Int32Array;
   readonly #listeners = new Set<() => void>();
   readonly #goneNodes: ReadonlyMap<number, GoneLine>;
@@ -80,7 +80,7 @@ export class Steps {
     }
   }
 
-  /** Joins the parts of a step's nodes into the largest of them; the others' nodes change parts. */
+  /** Merges the parts of a step's nodes into the largest one; the nodes of the others change parts. */
   #join(step: StepView, k: number, members: Map<number, number[]>): Move[] {
     const moves: Move[] = [];
     const held = [...new Set(step.nodes.map((node) => this.#part.get(node) ?? -node))];
@@ -112,12 +112,12 @@ export class Steps {
     return this.view.steps[this.#state - 1] ?? null;
   }
 
-  /** Whether steps are shown: once somebody has moved, or is somewhere else than at the end. */
+  /** Whether steps are shown: after the user has moved, or if the state is not the last one. */
   get active(): boolean {
     return this.#touched || this.#state !== this.last;
   }
 
-  /** The nodes that the step is about; none while nobody looks at steps. */
+  /** The nodes that the step is about; none while no steps are shown. */
   get now(): ReadonlySet<number> {
     if (!this.active) return NONE;
     if (this.#nowAt !== this.#state) {
@@ -127,7 +127,7 @@ export class Steps {
     return this.#nowHeld;
   }
 
-  /** What became of a node that is gone; undefined for a node that is there in the end. */
+  /** What became of a removed node; undefined for a node that exists in the last state. */
   goneLine(node: number): GoneLine | undefined {
     return this.#goneNodes.get(node);
   }
@@ -151,7 +151,7 @@ export class Steps {
     this.#listeners.add(listener);
   }
 
-  /** Tells the same step once more: the page learned where its nodes are. */
+  /** Notifies listeners of the same step again, after the page learned where its nodes are. */
   tellAgain(): void {
     for (const listener of this.#listeners) listener();
   }
@@ -179,7 +179,7 @@ export class Steps {
     if (group) this.#parts[this.#numbers.get(group)!] += by * this.#joins[step];
   }
 
-  /** The part that a node is joined into, 0 while it stands by itself. Parts go by the step that began them. */
+  /** The part into which a node is merged, 0 while it is on its own. A part is identified by the step that began it. */
   partOf(node: number): number {
     return this.#part.get(node) ?? 0;
   }
@@ -189,14 +189,14 @@ export class Steps {
     return this.#numbers.get(group);
   }
 
-  /** How far a group has come. */
+  /** The progress of a group. */
   progress(group: number): Progress {
     const k = this.#numbers.get(group)!;
     if (this.#parts[k] === this.#inTheEnd[k]) return "whole";
     return this.#parts[k] === this.view.groups[k].nodes.length ? "future" : "partial";
   }
 
-  /** In how many parts a group still is, nodes by themselves included. */
+  /** The current number of parts of a group, single nodes included. */
   partsOf(group: number): number {
     return this.#parts[this.#numbers.get(group)!];
   }
@@ -213,29 +213,29 @@ export class Steps {
     return line.since <= this.#state && this.#state < line.until;
   }
 
-  /** What a node's line said in this state, if a later pass rewrote it; node 0 is the line with which the program returns. */
+  /** The line of a node in this state, if a later pass rewrote it; node 0 is the return line of the program. */
   earlier(node: number): EarlierLine | undefined {
     return this.active ? this.#earlierLines.get(node)?.find((line) => this.#state < line.until) : undefined;
   }
 
-  /** What was known of a value's memory in this state, if a later pass changed it and the view has it stored. */
+  /** The alias detail of a value in this state, if a later pass changed it and the view stores it. */
   earlierAlias(value: number): AliasDetail | undefined {
     return this.view.earlier_aliases?.find((told) => told.value === value && this.#state < told.until)?.alias;
   }
 
-  /** Whether a value needs no memory any more, because only the part that makes it reads it. */
+  /** Whether a value no longer needs memory, because only the part that produces it uses it. */
   isKept(value: number): boolean {
     const since = this.view.kept[value];
     return since !== undefined && since <= this.#state;
   }
 
-  /** A value as it is called in this state: inside a group that is not begun yet, the value that is meant. */
+  /** The value to name in this state: for one inside a group that is not begun yet, the value it represents. */
   valueIn(value: number): number {
     const group = this.#insideOf.get(value);
     return group !== undefined && this.progress(group) === "future" ? this.meant(value) : value;
   }
 
-  /** The value that a name inside a group stands for while the node that uses it stands by itself. */
+  /** The value that a name inside a group represents while the node that uses it is on its own. */
   meant(value: number): number {
     return this.#outside.get(value) ?? value;
   }

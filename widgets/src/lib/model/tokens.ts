@@ -1,4 +1,4 @@
-// One line of IR or of kernel source as coloured pieces. Pieces of a line put together are the line.
+// One line of IR or of kernel source as coloured pieces. Concatenated, the pieces are the line.
 
 export type TokenKind = "value" | "op" | "type" | "keyword" | "number" | "string" | "comment" | "plain";
 
@@ -20,7 +20,7 @@ const IR = new RegExp(
   "gu",
 );
 
-/** Letters of a line that are coloured. A browser matches a string of some millions with a pattern until its stack is full. */
+/** Limit on the coloured letters of a line. Matching a string of some millions of letters overflows the stack of a browser. */
 const COLOURED = 50_000;
 
 export function tokens(line: string): Token[] {

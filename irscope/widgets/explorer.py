@@ -184,7 +184,8 @@ class Explorer(Forking):
         Terms are `op:`, `type:`, `name:`, `kind:`, `scope:`, `source:`, `line:`, `group:`, `class:`, `rule:`, `remark:` and
         `is:` (group, write, input, parameter, output, constant, block, unused) with a text; `bytes`, `rank`, `elements`, `inputs`
         and `outputs` with `<`, `>` or `=` and a number; `writes %p`, `reads %p`, `makes %p` and `alias %p`; and plain
-        words, searched in printed text. Combine them by `&`, `|`, `!` and brackets. Raises ArgumentError or UnknownName.
+        words, searched in printed text. Combine them by `&`, `|`, `!` and brackets. If the program shown has no result, nodes that
+        passes removed are found. Raises ArgumentError or UnknownName.
         """
         if self._query is None:
             raise UnknownName("this explorer answers no queries", hint="irs.explore(program) does")

@@ -52,8 +52,8 @@ def parts_of(exploration: Exploration) -> dict[str, Any]:
                       "layout": lambda ask: {"layout": inspection.layout(int(ask["id"]))},
                       "assumed": lambda ask: {"assumed": inspection.assumed(int(ask["id"]), str(ask["layout"]))},
                       "memory": lambda ask: {"memory": inspection.memory(int(ask["state"]))}},
-        "records": exploration.records_of, "query": exploration.queries, "last_step": steps or None, "profile": exploration.profile,
-        "measure": measure,
+        "records": exploration.records_of, "query": exploration.queries.in_any_state, "last_step": steps or None,
+        "profile": exploration.profile, "measure": measure,
     }  # fmt: skip
 
 

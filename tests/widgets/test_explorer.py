@@ -386,6 +386,7 @@ def test_what_is_selected_can_be_asked_about() -> None:
     with pytest.raises(irs.errors.ArgumentError):
         e.select("fruit:apple")
     assert e.selection == [fusion.graph.node("b").id]
+    assert e.select("writes %x") == e.selected == [fusion.history.initial.node("a")], "a pass removed it"
 
 
 def test_a_long_answer_is_sent_as_text_beside_its_message() -> None:

@@ -71,7 +71,10 @@ def _headline(history: History, timeline: TimelineView | None) -> list[Count]:
         Count(label="node" if nodes == "1" else "nodes", value=nodes, selects=[], hint="as loaded, and after the passes"),
         _count(len(steps), "step", [], "what the passes did, one by one"),
         *(
-            Count(label=stretch["name"], value=amount(stretch["steps"]), selects=[], hint=f"took {duration(1e3 * stretch['seconds'])}")
+            Count(
+                label=f"by {stretch['name']}", value=amount(stretch["steps"]), selects=[],
+                hint=f"steps of the pass, which took {duration(1e3 * stretch['seconds'])}",
+            )
             for stretch in passes
             if stretch["steps"]
         ),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Value
 from irscope.ops.registry import category_of
 from irscope.report.boxes import writes_memory
@@ -76,20 +77,33 @@ class Queries:
         lines = self.index.line_of
         return sorted(found, key=lambda record: lines[record.id])
 
+    def in_any_state(self, query: str) -> list[Node | Value]:
+        """The results of a query; if the program has none, those in the program as written. Raises as a call does."""
+        try:
+            found, error = self(query), None
+        except IrscopeError as raised:
+            found, error = [], raised
+        if not found and self.as_written is not None:
+            with suppress(IrscopeError):
+                found = self.as_written(query)
+        if error is not None and not found:
+            raise error
+        return found
+
     @cached_property
     def as_written(self) -> Queries | None:
-        """The queries of the program before the first pass; None where no pass changed it, and for one so long that it takes a second."""
+        """The queries of the program before the first pass; None if no pass changed it, or if it is so long that they take a second."""
         initial = self._graph if self._history is None else self._history.initial
         return None if initial is self._graph or len(self.index.nodes) > _LONG else Queries(initial)
 
     @cached_property
     def names(self) -> Mapping[Value, str]:
-        """What each value of the history is called, whatever state it is told in."""
+        """The name of each value of the history, the same in every state."""
         return self._graph.names if self._history is None else names_in(self._history)
 
     @property
     def graph(self) -> Graph:
-        """What is asked about."""
+        """The program that is queried."""
         return self._graph
 
     def prepare(self) -> None:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import irscope as irs
-from irscope.errors import UnknownName
+from irscope.errors import ArgumentError, UnknownName
 from irscope.report.boxes import BoxTree
 from irscope.report.pages import Exploration, Inspection, ProgramIndex
 from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
@@ -127,6 +127,12 @@ def test_what_a_pass_took_away_is_found_as_it_was_written(exploration: Explorati
     assert f"%{names[written.node('aten::add_#0').outputs[0]]}, " in taken["titles"][0], "by the name that it has in every state"
     assert taken["titles"][0].startswith("add_ ") and taken["titles"][0].endswith(", as written"), "the reader is told where it stands"
     assert [record.id for record in exploration.records_of(taken["ids"])] == writes, "and may select it"
+    assert [record.id for record in exploration.queries.in_any_state("op:add_")] == writes, "in Python as in the search box"
+    with pytest.raises(ArgumentError, match="there is no field 'fruit'"):
+        exploration.queries.in_any_state("fruit:apple")
+    with pytest.raises(UnknownName, match="nowhere"):
+        exploration.queries.in_any_state("writes %nowhere")
+    assert exploration.queries.in_any_state("op:sort") == []
     assert index.find("op:sort") == {"count": 0, "ids": [], "shown": [], "titles": [], "lines": [], "trouble": ""}
     assert not any(title.endswith("as written") for title in index.find("op:relu")["titles"])
     (place,) = index.places(writes[:1])

@@ -376,3 +376,13 @@ def test_numbers_that_no_tensor_and_no_window_has_are_shown(call: str) -> None:
   %t : Tensor = aten::square(%q)
   return (%t, %y)"""
     assert trouble(text) == ""
+
+
+@pytest.mark.parametrize(("kind", "zero"), [("float", "0."), ("int", "0")])
+def test_an_op_that_its_numbers_leave_undefined_stays_with_the_library(kind: str, zero: str) -> None:
+    """`celu` divides by its alpha, and torch refuses 0 when it runs."""
+    text = f"graph(%x : Double(4)):\n  %a : {kind} = prim::Constant[value={zero}]()\n"
+    text += "  %c : Double(4) = aten::celu(%x, %a)\n  %e : Double(4) = aten::exp(%c)\n  return (%e)"
+    assert trouble(text, compiled=True) == ""
+    (remark,) = [remark for remark in irs.fuse(irs.parse(text)).remarks if remark.rule == "no-expression"]
+    assert "not defined for these numbers" in remark.because

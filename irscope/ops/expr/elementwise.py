@@ -154,7 +154,11 @@ class Elementwise:
             name: self._lifted(value, common, compute) if isinstance(value, Expr) else self._number(value, common)
             for name, value in self._rest(args).items()
         }
-        return cast(self.expr(*parts, **rest), dtype)
+        try:
+            made = self.expr(*parts, **rest)
+        except ArithmeticError as error:  # such as 1 / alpha: torch refuses the call when it runs
+            raise NoExpression(f"it is not defined for these numbers ({error})") from None
+        return cast(made, dtype)
 
     def _lifted(self, value: Any, common: str | None, compute: str, first: bool = False) -> Expr:
         """Return an operand in the computing type, rounded to the promoted half type first where torch does so."""
@@ -169,7 +173,7 @@ class Elementwise:
         """Return a known number, rounded as an operand of the promoted type; anything else unchanged."""
         if not self.rounds or common not in _HALVES or type(value) not in (int, float):
             return value
-        return float(quietly(round_to, np.asarray(value, np.float32), str(common)))
+        return float(quietly(lambda: round_to(np.asarray(value, np.float32), str(common))))
 
     def _values(self, args: Mapping[str, Any]) -> list[Any]:
         return [args.get(mark.lstrip("?=")) for mark in self.operands]

@@ -386,3 +386,10 @@ def test_an_op_that_its_numbers_leave_undefined_stays_with_the_library(kind: str
     assert trouble(text, compiled=True) == ""
     (remark,) = [remark for remark in irs.fuse(irs.parse(text)).remarks if remark.rule == "no-expression"]
     assert "not defined for these numbers" in remark.because
+
+
+@pytest.mark.parametrize(("type", "memory_format"), [("Half(3)", 3), ("Float(2, 3, 4)", 2), ("Float(2, 3, 4, 5)", 3)])
+def test_a_channels_last_copy_of_another_rank_is_refused(type: str, memory_format: int) -> None:
+    text = f"graph(%x : {type}):\n  %f : int = prim::Constant[value={memory_format}]()\n  %n : NoneType = prim::Constant()\n"
+    text += "  %l : Tensor = aten::full_like(%x, %f, %n, %n, %n, %n, %f)\n  %c : Tensor = aten::abs(%l)\n  return (%c)"
+    assert trouble(text, compiled=True) == ""

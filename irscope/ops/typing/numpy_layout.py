@@ -14,7 +14,7 @@ from irscope._base.concurrency.restored import quietly
 from irscope.errors import RunError
 from irscope.ir import TensorType
 from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, like_strides, suggests_channels_last
-from irscope.ops.typing.type_rules import Abstract, Unknown, dtype_name, refined, static_shape
+from irscope.ops.typing.type_rules import Abstract, Unknown, dtype_name, mismatch, refined, static_shape
 
 __all__ = [
     "Array", "array_type", "at", "channels_last_copy", "laid_out_like", "mean_of", "numpy_dtype", "type_suggests_channels_last",
@@ -77,6 +77,9 @@ def laid_out_like(self: TensorType, dtype: str | None, memory_format: Abstract =
     if memory_format == 0:
         return refined(dtype, shape, contiguous_strides(shape))
     if memory_format in (2, 3):
+        if len(shape) != memory_format + 2:
+            form = "channels_last" if memory_format == 2 else "channels_last_3d"
+            raise mismatch(f"a tensor of rank {len(shape)} has no {form} layout", rule="memory-format")
         return refined(dtype, shape, channels_last_strides(shape))
     return refined(dtype, shape, None if self.strides is None else like_strides(shape, self.strides))
 

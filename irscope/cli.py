@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _take_any_character()
     try:
         status = int(options.run(options) or 0)
-        if sys.stdout is not None:  # as it is where the shell has closed it
+        if sys.stdout is not None:  # it is None if the shell has closed it
             sys.stdout.flush()
         return status
     except IrscopeError as error:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _take_any_character() -> None:
-    """What the terminal's alphabet lacks is written as its number, such as `\\xb7`, rather than not at all."""
+    """Write characters that the terminal's encoding lacks as escapes, such as `\\xb7`, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -32,7 +32,7 @@ _HEAD = "m-3-5l3 5 3-5"
 def graph_svg(
     view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False
 ) -> str:
-    """Draw a graph view; `selected` ids are outlined. A `themed` one is dark where its reader prefers dark pages; one for paper is not."""
+    """Draw a graph view; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme."""
     shut = _closed_until_it_fits(view, closed)
     layout = lay_out(view, shut)
     boxes = {box["id"]: box for box in view["boxes"]}

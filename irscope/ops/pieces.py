@@ -1,6 +1,6 @@
-"""Into what pieces the ops that cut a tensor cut an axis: `chunk`, `split`, `tensor_split`, `unbind`.
+"""The sizes of the pieces into which `chunk`, `split`, `tensor_split` and `unbind` divide an axis.
 
-How many there are is bounded before they are told: one line of text cuts a million million of them.
+Their number is checked before they are listed: one line of text may ask for 10^12 pieces.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Final
 __all__ = ["MOST_PIECES", "chunks_of", "pieces_at", "pieces_of", "sections_of"]
 
 MOST_PIECES: Final = 1 << 18
-"""The most pieces that are told one by one before a program runs."""
+"""The most pieces that are listed before a program runs."""
 
 
 def pieces_of(extent: int, size: int, most: int | None = MOST_PIECES) -> list[int] | None:
-    """Pieces of one size, the last one smaller; one piece where there is nothing to cut. None for more than `most`.
+    """Return pieces of one size, the last one smaller; an empty axis is one piece. Returns None for more than `most`.
 
     >>> pieces_of(7, 3), pieces_of(0, 3), pieces_of(10**12, 1)
     ([3, 3, 1], [0], None)
@@ -29,7 +29,7 @@ def pieces_of(extent: int, size: int, most: int | None = MOST_PIECES) -> list[in
 
 
 def chunks_of(extent: int, chunks: int, most: int | None = MOST_PIECES) -> list[int] | None:
-    """At most so many pieces, as even as pieces of one size are; nothing is cut into pieces of nothing.
+    """Return at most `chunks` pieces of one size, the last one smaller; an empty axis is divided into empty pieces.
 
     >>> chunks_of(7, 3), chunks_of(0, 3), chunks_of(0, 10**12)
     ([3, 3, 1], [0, 0, 0], None)
@@ -40,7 +40,7 @@ def chunks_of(extent: int, chunks: int, most: int | None = MOST_PIECES) -> list[
 
 
 def sections_of(extent: int, sections: int) -> list[int] | None:
-    """So many pieces, the first ones larger by one.
+    """Return `sections` pieces, the first ones larger by one.
 
     >>> sections_of(7, 3), sections_of(1, 3), sections_of(4, 10**12)
     ([3, 2, 2], [1, 0, 0], None)
@@ -51,7 +51,7 @@ def sections_of(extent: int, sections: int) -> list[int] | None:
 
 
 def pieces_at(extent: int, places: Sequence[int]) -> list[int]:
-    """The pieces between these places, which count from the end where they are below zero, as slices of a list do.
+    """Return the pieces between these places; negative places count from the end, as in slices of a list.
 
     >>> pieces_at(7, [2, 5]), pieces_at(7, [-1, 3, 9])
     ([2, 3, 2], [6, 0, 4, 0])

@@ -27,12 +27,12 @@ _NAMES: Final[Mapping[str, Mapping[int, str]]] = {
     "Layout": dict(enumerate("strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split())),
     "MemoryFormat": dict(enumerate("contiguous_format preserve_format channels_last channels_last_3d".split())),
 }
-"""What torch calls the numbers that stand for its objects, by the word of a schema."""
+"""The names in torch of the objects that numbers encode, by type word in schemas."""
 
 
 _FATAL: Final = frozenset({"aten::_add_batch_dim", "aten::_remove_batch_dim", "aten::range", "aten::_ncf_unsqueeze"})
-"""Ops that look for a level of `torch.func` that is not there, that divide by a step that the element type makes 0, or that make
-as many axes as a program says (torch 2.13)."""
+"""Ops that are not run: they look up a missing level of `torch.func`, divide by a step that the element type rounds to 0, or add
+any number of axes (torch 2.13)."""
 
 
 class _NotStatic(Exception):
@@ -40,7 +40,7 @@ class _NotStatic(Exception):
 
 
 class _NoMeta(Exception):
-    """The op cannot be run on `meta` with these operands; the message says why."""
+    """Raised if the op cannot run on `meta` with these operands; the message says why."""
 
 
 @lru_cache(maxsize=1)
@@ -96,22 +96,22 @@ def _run(
 
 
 def _on_meta(torch: Any, declared: Sequence[Argument], operands: Sequence[Abstract]) -> dict[str, Any]:
-    """The arguments by name, with `meta` for the device; raises _NoMeta where the op would make its results elsewhere."""
+    """Return the arguments by name, with `meta` as the device. Raises _NoMeta if the results would be on another device."""
     given = {a.name: _object(torch, a, operand) for a, operand in zip(declared, operands, strict=False)}
     devices = [argument.name for argument in declared if argument.type in (DEVICE, OptionalType(DEVICE))]
     if not devices and not any(map(_has_tensor, given.values())):
-        raise _NoMeta("it takes neither a tensor nor a device, so that it would have to run")
+        raise _NoMeta("it takes neither a tensor nor a device, so it cannot run on meta")
     return given | dict.fromkeys(devices, torch.device("meta"))
 
 
 def _object(torch: Any, argument: Argument, operand: Abstract) -> Any:
-    """An operand as torch takes it: a tensor on `meta`, and an object for a number that stands for one."""
+    """Return an operand as torch expects it: a tensor on `meta`, or the object that a number encodes."""
     names = _NAMES.get(argument.word)
     if names is None or not isinstance(operand, int):
         return _meta(torch, operand)
     found = getattr(torch, names.get(operand, ""), None)
     if found is None:
-        raise _NoMeta(f"{argument.name}={operand} stands for nothing that torch has")
+        raise _NoMeta(f"{argument.name}={operand} is not a {argument.word} of torch")
     return found
 
 

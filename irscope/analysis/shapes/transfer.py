@@ -323,7 +323,7 @@ class AbstractNodes:
 
 
 def _check_extents(result: Fact) -> None:
-    """Raises ArgumentError for a result that no tensor is: numbers of a program may say anything."""
+    """Raises ArgumentError for a result type that no tensor can have: the numbers of a program may have any value."""
     for fact in result if type(result) is tuple else (result,):
         wrong = wrong_extents(fact) if isinstance(fact, TensorType) else ""
         if wrong:

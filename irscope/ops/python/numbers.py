@@ -1,7 +1,7 @@
-"""Numbers as TorchScript computes with them: C's, where Python's raise, grow or become complex.
+"""Arithmetic on numbers as in TorchScript: that of C, where Python's would raise, grow or become complex.
 
-A float that has no result is NaN or infinite, as IEEE 754 says; an int keeps 64 bits and wraps around. What torch refuses (a whole
-number divided by zero, zero to a negative power, a float that no int holds) raises. Tried against torch 2.13.
+An undefined float result is NaN or infinite, as IEEE 754 defines; ints have 64 bits and wrap around. Operations that torch refuses
+(an int divided by zero, zero to a negative power, the conversion of a float too large for an int) raise. Tested against torch 2.13.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FAILS: Final = (ValueError, OverflowError, ZeroDivisionError)
 
 
 def of_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator whose ints wrap around.
+    """Return an operator whose ints wrap around in 64 bits.
 
     >>> of_64_bits(lambda a, b: a * b)(2**62, 6), of_64_bits(lambda a, b: a * b)(0.5, 6)
     (-9223372036854775808, 3.0)
@@ -37,37 +37,37 @@ def of_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapped(value: Any) -> Any:
-    """An int in 64 bits; anything else as it is."""
+    """Return an int wrapped to 64 bits; any other value unchanged."""
     if value.__class__ is not int or _LEAST <= value <= _MOST:
         return value
     return (value - _LEAST) % 2**64 + _LEAST
 
 
 def whole(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What makes an int of a number; raises OverflowError where 64 bits do not hold it."""
+    """Return a conversion to int that raises OverflowError if the result needs more than 64 bits."""
 
     def run(value: Any) -> Any:
         found = function(value)
         if found.__class__ is int and not _LEAST <= found <= _MOST:
-            raise OverflowError(f"no int of 64 bits holds {value}")
+            raise OverflowError(f"{value} does not fit into an int of 64 bits")
         return found
 
     return run
 
 
 def shifted(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
-    """A shift, of 0 to 63 bits: beyond, every processor does something else."""
+    """Return a shift by 0 to 63 bits; others are undefined in C++ and are refused."""
 
     def run(value: int, bits: int) -> int:
         if not 0 <= bits < 64:
-            raise ValueError(f"a shift of {bits} bits has no meaning")
+            raise ValueError(f"a shift by {bits} bits is undefined")
         return int(wrapped(function(value, bits)))
 
     return run
 
 
 def divided(a: Any, b: Any) -> Any:
-    """A division whose result is a float.
+    """Compute a division whose result is a float.
 
     >>> divided(1, 0), divided(-1.0, 0), divided(1, 2)
     (inf, -inf, 0.5)
@@ -91,7 +91,7 @@ def modulo(a: Any, b: Any) -> Any:
 
 
 def power(a: Any, b: Any) -> Any:
-    """TorchScript's `**` of two ints is a float; `pow.int_to_int`, which is not, comes from traced code only."""
+    """Compute TorchScript's `**`, a float for two ints; only traced code has `pow.int_to_int`, which is not."""
     if isinstance(a, complex) or isinstance(b, complex):
         return a**b
     if not a and b < 0:
@@ -103,7 +103,7 @@ def power(a: Any, b: Any) -> Any:
 
 
 def real_function(name: str) -> Callable[..., Any]:
-    """A function of Python's `math`, or of `cmath` for complex numbers, which gives what C gives where Python raises.
+    """Return a function of Python's `math`, or of `cmath` for complex numbers, with C's result where Python raises.
 
     >>> real_function("log")(0.0), real_function("acos")(2.0), real_function("cosh")(-1000.0), real_function("gamma")(-0.0)
     (-inf, nan, inf, -inf)

@@ -1,8 +1,8 @@
-"""Strings as TorchScript makes and searches them, which is not quite as Python does.
+"""Strings as TorchScript formats and searches them, which differs from Python in details.
 
-Only `{}` stands for something in a text that is formatted, and nothing reaches into what is given: Python's `"{0.__class__}"` would.
-Floats have 17 digits, or a point and nothing behind it; strings in lists have no quotes. The ends of a search count as C++
-counts them. Tried against torch 2.13.
+Only `{}` is a placeholder in a format text, so that it cannot access attributes of operands, as Python's `"{0.__class__}"` can.
+Floats have 17 digits, or end in a point; strings in lists have no quotes. The bounds of a search are those of C++. Tested
+against torch 2.13.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["ends_with", "find", "formatted", "percent_formatted", "shown", "star
 
 
 def shown(value: Any) -> str:
-    """A value as TorchScript prints it.
+    """Return a value as TorchScript prints it.
 
     >>> shown(2.0), shown(0.1), shown([True, None]), shown((1, "a")), shown(("a",)), shown({"k": [1e300]})
     ('2.', '0.10000000000000001', '[True, None]', '(1, a)', '(a,)', '{k: [1.0000000000000001e+300]}')
@@ -38,7 +38,7 @@ def _float(value: float) -> str:
 
 
 def formatted(text: str, *operands: Any) -> str:
-    """The text with an operand for each `{}`; operands that are left over say nothing.
+    """Return the text with each `{}` replaced by an operand; surplus operands are ignored.
 
     >>> formatted("{} of {:>5}", 1, 2)
     '1 of {:>5}'
@@ -50,7 +50,7 @@ def formatted(text: str, *operands: Any) -> str:
 
 
 def percent_formatted(text: str, *operands: Any) -> str:
-    """The text with an operand for each `%d`, `%s` and their like; one tuple is its members.
+    """Return the text with each `%d`, `%s` and so on replaced by an operand; a single tuple stands for its members.
 
     >>> percent_formatted("%d%% %s %f", (3, "of", 0.5))
     '3% of 0.500000'
@@ -89,11 +89,11 @@ def _specified(kind: str, given: Iterator[Any], text: str) -> str:
         return chr(value)
     if kind == "s" or (kind == "c" and isinstance(value, str)):
         return shown(value)
-    raise ValueError(f"%{kind} does not stand for {shown(value)}")
+    raise ValueError(f"%{kind} cannot format {shown(value)}")
 
 
 def find(text: str, part: str, start: int = 0, end: int = -1) -> int:
-    """Where a part begins between two ends; -1 if it is not there.
+    """Return the index of a part between two bounds; -1 if it is not found.
 
     >>> find("banana", "an", 2), find("banana", "an", 2, 4), find("banana", "an", -6, -1)
     (3, -1, 1)
@@ -112,14 +112,14 @@ def ends_with(text: str, part: str, start: int = 0, end: int = -1) -> bool:
 
 
 def _between(text: str, start: int, end: int) -> str:
-    """What lies between two ends; an end before the beginning is none."""
+    """Return the part between two bounds; an end before the start means no end."""
     start, end = _ends(text, start, end)
     return text[start:end] if end >= start else text[start:]
 
 
 def _ends(text: str, start: int, end: int) -> tuple[int, int]:
-    """The ends of a search, from zero on; one below zero counts from behind the last character."""
+    """Return the bounds of a search; a negative bound counts from the end."""
     start = max(0, len(text) + start) if start < 0 else start
     if start > len(text):
-        raise ValueError(f"the search begins at {start}, behind the text of {len(text)} characters")
+        raise ValueError(f"the search starts at {start}, after the end of the text of {len(text)} characters")
     return start, max(0, len(text) + end + 1) if end < 0 else end

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
-"""What a type rule raises when it is given what it does not cover, and what a reference raises when its op fails."""
+"""The exceptions of a type rule for arguments that it does not cover, and of a reference whose op fails."""
 
 Abstract = Any
 """An abstract value, as described above; Python's type system has no more precise type for it."""

@@ -54,7 +54,7 @@ class Operand:
         return whole(self.given[name])
 
     def positive(self, name: str) -> int:
-        """A number that divides something; torch refuses others, and nothing is known of what they would do."""
+        """Return a known positive number, as torch requires of divisors. Raises NotKnown otherwise."""
         found = self.whole(name)
         if found < 1:
             raise NotKnown

@@ -46,7 +46,7 @@ class ProgramIndex:
     """
 
     def __init__(self, graph: Graph, queries: Queries | None = None, names: Mapping[Value, str] | None = None) -> None:
-        """`names` are what values are called in answers, if not as in the graph."""
+        """`names` are the names of values in answers, if not those of the graph."""
         self._names = names or graph.names
         self._graph = graph
         self._queries = queries or Queries(graph)

@@ -36,7 +36,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _FEW = 500
 _LONG = 20_000
-"""Nodes."""
+"""The longest program, in nodes, that is also searched as written."""
 _REMARKS = ("passed", "missed", "analysis")
 
 

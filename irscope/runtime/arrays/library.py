@@ -230,7 +230,7 @@ def _size(tensor: Any, dim: int | None = None) -> Any:
 
 
 def _reshape_alias(tensor: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
-    """Torch's own looks beyond the memory without asking; `as_strided` refuses."""
+    """Compute `_reshape_alias` by `as_strided`, which checks bounds; torch's own may read beyond the memory."""
     return tensor.as_strided(size, stride, tensor.storage_offset())
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -58,14 +59,13 @@ class PrivateFolder:
         else:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def __del__(self) -> None:
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         handle, self._handle = getattr(self, "_handle", -1), -1
-        if handle >= 0:
-            with suppress(OSError):
-                if (
-                    _identity(os.fstat(handle)) == self._identity
-                ):  # else it was closed elsewhere, and the number belongs to another file
-                    os.close(handle)
+        if handle < 0 or is_ending():  # then the system closes it, and this module may be empty already
+            return
+        with suppress(OSError):
+            if _identity(os.fstat(handle)) == self._identity:  # else it was closed elsewhere, and the number is another file's
+                os.close(handle)
 
     def is_valid(self) -> bool:
         """Whether the folder still exists and is the same one. Raises Distrusted if others may write in it now."""

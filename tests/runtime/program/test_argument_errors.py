@@ -1,14 +1,10 @@
-"""Calls that cannot work, and calls that are interrupted: one clear error, nothing kept, and the next call is right."""
+"""Calls that cannot work: one clear error, nothing kept, and the next call is right."""
 
 from __future__ import annotations
 
 import gc
-import linecache
-import sys
-import threading
 import weakref
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,8 +13,6 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.arrays.buffer_pool import BufferPool
-from irscope.runtime.cpu import device as cpu
-from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.program.executable import Executable, compile_graph
 
 TEXT = """graph(%x : Tensor, %y : Tensor):
@@ -192,98 +186,6 @@ def test_no_memory_in_a_call_like_the_last_one_is_the_same_error(library: str, m
                 run(x, x)
     assert bool((run(x, x) == first).all())
     assert bool((second == first).all())
-
-
-# -- interrupted ------------------------------------------------------------------------------------------------------
-
-
-def interrupt_at(count: int, run: Callable[[], object]) -> bool:
-    """Raise KeyboardInterrupt, as Ctrl-C does, when so many lines of the runtime have run; gives whether it came.
-
-    Not at a `with`: the tracer is also there when it is about to leave, where Python itself looks for no signal. And not in
-    what the collector calls, where Python ignores it.
-    """
-    seen = 0
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal seen
-        if frame.f_code.co_name == "_give_back" or "irscope/runtime" not in frame.f_code.co_filename.replace("\\", "/"):
-            return None
-        if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().startswith(
-            "with "
-        ):
-            seen += 1
-            if seen == count:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        run()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
-def every_place(run: Callable[[int], bool], step: int) -> int:
-    """Interrupts at one line after the other until a run goes through; gives how many there were."""
-    count = 1
-    while run(count):
-        count += step
-    return count
-
-
-def test_interrupted_anywhere_in_a_run() -> None:
-    run = fused()
-    still_works(run)
-    assert run.pool is not None
-    kept = Kept()
-
-    def once(count: int) -> bool:
-        came = interrupt_at(count, lambda: run(*map(kept, given())))
-        still_works(run)
-        return came
-
-    assert every_place(once, 1) > 30
-    assert kept.none()
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupt inside of __del__ has nowhere to go
-def test_interrupted_anywhere_while_compiling(tmp_path: Any) -> None:
-    pytest.importorskip("llvmlite")
-    fusion = irs.fuse(irs.load(TEXT, *given()))
-    store = ObjectStore(tmp_path / "kernels")
-
-    def once(count: int) -> bool:
-        came = interrupt_at(count, lambda: compile_graph(fusion, store=store))
-        still_works(compile_graph(fusion, store=store))
-        store.clear()
-        return came
-
-    assert every_place(once, 7) > 50
-    assert not list((tmp_path / "kernels").glob(".new-*"))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("irscope-compile")]
-
-
-def test_interrupted_while_threads_run_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("llvmlite")
-    monkeypatch.setattr(cpu, "loaded_openmp", lambda: None)
-    monkeypatch.setattr(cpu, "_THREADS_PAY", 0.0)
-    monkeypatch.setattr(cpu, "_cores", lambda: 3)
-    run = compile_graph(irs.fuse(irs.parse(OUTER)), store=cpu.user_store("cpu"))
-    x = np.linspace(-1, 1, 60_000, dtype=np.float32).reshape(300, 200)
-    wanted = np.tanh(x) * x
-    np.testing.assert_allclose(run(x, x), wanted, rtol=1e-5)
-
-    def once(count: int) -> bool:
-        came = interrupt_at(count, lambda: run(x, x))
-        np.testing.assert_allclose(run(x, x), wanted, rtol=1e-5)
-        return came
-
-    assert every_place(once, 1) > 10
 
 
 def test_an_error_in_the_middle_keeps_nothing() -> None:

@@ -35,7 +35,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 }  # fmt: skip
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _FEW = 500
-_LONG = 20_000
+_LONG = 100_000
 """The longest program, in nodes, that is also searched as written."""
 _REMARKS = ("passed", "missed", "analysis")
 
@@ -92,7 +92,8 @@ class Queries:
 
     @cached_property
     def as_written(self) -> Queries | None:
-        """The queries of the program before the first pass; None if no pass changed it, or if it is so long that they take a second."""
+        """The queries of the program before the first pass; None if no pass changed it, or if it is so long that the first
+        query takes over a second."""
         initial = self._graph if self._history is None else self._history.initial
         return None if initial is self._graph or len(self.index.nodes) > _LONG else Queries(initial)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -13,50 +11,8 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.arrays.buffer_pool import BufferPool
-from irscope.runtime.program.executable import Executable, compile_graph
-
-TEXT = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  %p : Tensor = aten::matmul(%b, %y)
-  %c : Tensor = aten::tanh(%p)
-  %d : Tensor = aten::mul(%c, %x)
-  return (%d)
-"""
-
-
-def given() -> list[np.ndarray[Any, Any]]:
-    numbers = np.random.default_rng(0)
-    return [numbers.uniform(-1, 1, (6, 6)).astype(np.float32) for _ in range(2)]
-
-
-def truth(x: Any, y: Any) -> Any:
-    return np.tanh((np.maximum(x, 0) * y) @ y) * x
-
-
-def fused() -> Executable:
-    return compile_graph(irs.fuse(irs.load(TEXT, *given())))
-
-
-def still_works(run: Executable) -> None:
-    x, y = given()
-    np.testing.assert_allclose(run(x, y), truth(x, y), rtol=1e-5, atol=1e-6)
-
-
-class Kept:
-    """Arrays that a call is given, to see afterwards whether it kept any."""
-
-    def __init__(self) -> None:
-        self.references: list[weakref.ref[Any]] = []
-
-    def __call__(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        self.references.append(weakref.ref(array))
-        return array
-
-    def none(self) -> bool:
-        gc.collect()
-        return all(reference() is None for reference in self.references)
-
+from irscope.runtime.program.executable import compile_graph
+from tests.runtime.program.small_program import OUTER, TEXT, Kept, fused, given, still_works, truth
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 
@@ -137,13 +93,6 @@ def test_arguments_may_overlap_each_other() -> None:
     text = "graph(%x : Tensor, %y : Tensor):\n  %a : Tensor = aten::tanh(%x)\n  %b : Tensor = aten::mul(%a, %y)\n  return (%b)"
     run = compile_graph(irs.fuse(irs.parse(text)))
     np.testing.assert_allclose(run(x[:-1], x[1:]), np.tanh(x[:-1]) * x[1:], rtol=1e-6)
-
-
-OUTER = """graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::tanh(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  return (%b)
-"""
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])

@@ -5,7 +5,8 @@ The invariants, by the name that errors and tests use:
 `op-name`             an op is written as the parser reads it: `namespace::name` or `^PythonOp`.
 `attrs-are-frozen`    attributes are numbers, strings, None, types, tensors, opaque payloads, and tuples or frozen
                       mappings of these.
-`constant-form`       a `prim::Constant` has no operands, one result, and a value, unless the result is None.
+`constant-form`       a `prim::Constant` has no operands, one result, and a value; without a value it is None, of type
+                      `NoneType` or an optional type.
 `one-definition`      a value is a result or a parameter once, a node and a block occur in the graph once, and no two
                       have one id.
 `defs-dominate-uses`  a value is defined before it is used, in the same block or one around it.
@@ -39,7 +40,7 @@ from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.subtyping import is_subtype
 from irscope.ir.text.excerpt import excerpt
 from irscope.ir.traversal import Step, steps
-from irscope.ir.types import BOOL, INT, NONE, Type
+from irscope.ir.types import BOOL, INT, NONE, OptionalType, Type
 
 __all__ = ["verify"]
 
@@ -163,9 +164,11 @@ class _Verifier:
                 what = f"the attribute {key!r} of {node.op} holds a {type(payload).__name__}, which can change"
                 self.fail("attrs-are-frozen", what, {node: ""}, hint="use a tuple, a FrozenDict or a TensorData")
         if node.op == "prim::Constant":
-            has_value = bool(node.attrs) or (len(node.outputs) == 1 and node.outputs[0].type == NONE)
-            if node.inputs or len(node.outputs) != 1 or not has_value:
-                self.fail("constant-form", "a constant has no operands, one result and a value", {node: ""})
+            if node.inputs or len(node.outputs) != 1:
+                self.fail("constant-form", "a constant has no operands and one result", {node: ""})
+            if not node.attrs and not isinstance(node.outputs[0].type, OptionalType) and node.outputs[0].type != NONE:
+                what = f"a constant without a value is None, and this one is of type {node.outputs[0].type}"
+                self.fail("constant-form", what, {node: ""}, hint=f"add [value=…], or declare {node.outputs[0].type}?")
 
     def arity(self, node: Node) -> None:
         """Check the arity of if, loop and group; other nodes with blocks are foreign and are not checked."""

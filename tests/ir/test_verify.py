@@ -61,6 +61,7 @@ BROKEN = [
     ("attrs-are-frozen", graph(node("a::b", attrs=FrozenDict(axes=[1, 2])))),
     ("attrs-are-frozen", graph(node("a::b", attrs=FrozenDict(axes=(1, {2: 3}))))),
     ("constant-form", graph(node("prim::Constant", (), (Y,)))),
+    ("constant-form", graph(node("prim::Constant", (), (COUNT,)))),
     ("constant-form", graph(node("prim::Constant", (X,), (Y,), attrs=FrozenDict(value=1)))),
     ("constant-form", graph(node("prim::Constant", (), (), attrs=FrozenDict(value=1)))),
     ("one-definition", graph(RELU, node("aten::neg", (X,), (Y,)))),
@@ -165,3 +166,17 @@ def test_random_programs_verify_and_their_mutilations_do_not(program):
         rest = tuple(n for n in g.body.nodes if n is not used[0])
         with pytest.raises(VerifyError, match="defs-dominate-uses"):
             verify(Graph(Block(new_id(), g.body.params, rest, g.body.returns)))
+
+
+@pytest.mark.torch
+def test_torchs_none_of_an_optional_type_reads_in_both():
+    torch = pytest.importorskip("torch")
+    text = """graph(%x : Tensor):
+  %none : Tensor? = prim::Constant()
+  %same : bool = aten::__is__(%none, %none)
+  return (%same)
+"""
+    graph = parse(text)
+    verify(graph)
+    assert str(graph).strip() == text.strip()
+    assert torch._C._create_function_from_graph("f", torch._C.parse_ir(str(graph)))(torch.zeros(2)) is True

@@ -87,6 +87,8 @@ def test_pythons_own(line: str, params: str, operands: tuple[object, ...], expec
         ("%y : int = prim::Constant[value=3]()", 3),
         ("%y : bool = prim::Constant[value=1]()", True),
         ("%y : NoneType = prim::Constant()", None),
+        ("%y : Tensor? = prim::Constant()", None),
+        ("%y : int[]? = prim::Constant()", None),
         ("%y : int[] = prim::Constant[value=[1, 2]]()", [1, 2]),
         ("%y : (int, bool) = prim::Constant[value=(1, 0)]()", (1, False)),
         ('%y : str = prim::Constant[value="a"]()', "a"),

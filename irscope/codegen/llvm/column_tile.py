@@ -111,12 +111,19 @@ class ColumnTile:
     def keep(self, array: str, kind: str, value: str) -> None:
         """Store the vector's values."""
         wide, place = self.vector.type(kind), self._slot(array, kind)
-        self.body.add(f"store {wide} {value}, ptr {place}, align {self.k.target.vector_bytes}")
+        self.body.add(f"store {wide} {value}, ptr {place}, align {self._alignment(kind)}")
 
     def kept_in(self, array: str, kind: str) -> str:
         """Load the vector's values."""
         wide, place = self.vector.type(kind), self._slot(array, kind)
-        return self.body.value(f"load {wide}, ptr {place}, align {self.k.target.vector_bytes}")
+        return self.body.value(f"load {wide}, ptr {place}, align {self._alignment(kind)}")
+
+    def _alignment(self, kind: str) -> int:
+        """Return the alignment of every vector of an array: the array is aligned, and each vector is as far from the one before as
+        it is large. Vectors narrower than a register are many in one."""
+        bits = {"float": 32, "double": 64}.get(kind) or int(kind.removeprefix("i"))
+        size = max(self.k.width * bits // 8, 1)
+        return min(self.k.target.vector_bytes, size & -size)
 
     def _slot(self, array: str, kind: str) -> str:
         if self.short:

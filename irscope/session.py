@@ -67,6 +67,9 @@ def load(
     `Tensor.backward`, a model that returns one number is its own loss; without a loss the gradients of the outputs are
     the last inputs (`%grad_output`).
 
+    Threads may load at the same time; torch's models are captured one after the other. While torch captures one, it holds no real
+    tensors: no other thread may run that model meanwhile.
+
     Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with a hint.
 
     >>> import numpy as np

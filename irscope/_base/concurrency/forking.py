@@ -24,11 +24,13 @@ _LOOK: Final = 1e-3
 
 
 class Library:
-    """Tracks the threads inside a library."""
+    """Tracks the threads inside a library. If it is `exclusive`, the others wait; Ctrl-C ends their wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, exclusive: bool = False) -> None:
         self._inside: list[int] = []
         self._entrance = threading.RLock()
+        self._is_exclusive = exclusive
+        self._forking: list[int] = []
         self.is_broken = False
         """Whether this process was forked while another thread was inside."""
         if hasattr(os, "register_at_fork"):
@@ -46,6 +48,8 @@ class Library:
         try:
             with self._entrance:
                 self._inside.append(here)
+                if self._is_exclusive:
+                    return work()
             return work()
         finally:
             while here in self._inside:
@@ -53,18 +57,23 @@ class Library:
 
     def _empty(self) -> None:
         """Block new calls, and wait until all other threads are out."""
-        self._entrance.acquire()
         end = time.monotonic() + _PATIENCE
+        if self._entrance.acquire(timeout=_PATIENCE):
+            self._forking.append(threading.get_ident())
         while set(self._inside) - {threading.get_ident()} and time.monotonic() < end:
             time.sleep(_LOOK)
 
     def _open(self) -> None:
-        self._entrance.release()
+        here = threading.get_ident()
+        if here in self._forking:
+            self._forking.remove(here)
+            self._entrance.release()
 
     def _begin(self) -> None:
         here = threading.get_ident()
         self.is_broken |= bool(set(self._inside) - {here})
         self._inside = [thread for thread in self._inside if thread == here]
+        self._forking = []
         self._entrance = threading.RLock()
 
 

@@ -4,8 +4,6 @@ loaded."""
 from __future__ import annotations
 
 import inspect
-import io
-import logging
 import os
 import sys
 import sysconfig
@@ -18,18 +16,18 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from irscope._base.concurrency.restored import with_attributes
-from irscope._base.concurrency.waiting import put_off
 from irscope._base.loaded_code import loaded_files
 from irscope._base.warned import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.torch import torchscript
+from irscope.frontends.torch.capture import alone, captured
 from irscope.frontends.torch.exported_file import load_program
 from irscope.frontends.torch.fx_import import import_exported
 from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.values import require_torch
 from irscope.ir import Graph, TensorType, flatten_arguments
 
-__all__ = ["check_arguments", "load", "may_run_code", "name", "quietly", "reads", "suffixes", "trimmed"]
+__all__ = ["check_arguments", "load", "may_run_code", "name", "reads", "suffixes", "trimmed"]
 
 T = TypeVar("T")
 
@@ -84,9 +82,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         what = f"{source.__name__} is the class of a model; load needs an instance"
         raise ArgumentError(what, hint=f"irs.load({source.__name__}(), x), with the arguments of its constructor in the parentheses")
     title = name or str(getattr(source, "__name__", type(source).__name__))
-    modes = modes_of(source)
-    graph = _captured(source, args, title)
-    return replace(graph, modes=modes) if modes is not None else graph
+    return alone(lambda: _captured(source, args, title))
 
 
 def _ran(file: str) -> bool:
@@ -95,14 +91,14 @@ def _ran(file: str) -> bool:
 
 
 def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
-    torch = require_torch("to export a model")
+    torch, modes = require_torch("to export a model"), modes_of(source)
     is_module = isinstance(source, torch.nn.Module)
     check_arguments(source.forward if is_module else source, args, title)
     model = source if is_module else _as_module(source)
     apart = _apart(model, tuple(args))
     name = title if title.isidentifier() else "exported"
     try:
-        program = quietly(lambda: put_off(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False))))
+        program = captured(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False)))
     except Exception as error:
         place, advice = _failed_at(error), _advice(error)
         if _needs_a_number(error):
@@ -113,11 +109,11 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
                 advice = f"write it with torch.cond or with tensors (torch.jit.script does not take it either: {reason})"
             else:
                 _tell_scripted(title, place)
-                return graph
+                return replace(graph, modes=modes or graph.modes)
         what = f"torch.export cannot capture {title}"
         where = trimmed(str(error)) + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
         raise CaptureError(what, where=where, hint=advice) from None
-    return import_exported(program, name, _ran)
+    return replace(import_exported(program, name, _ran), modes=modes)
 
 
 def _needs_a_number(error: Exception) -> bool:
@@ -134,7 +130,7 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
     for each in parameters.values():
         if each.default is None and each.annotation is each.empty:  # torch always reads it as a tensor, even if undefined
             raise ArgumentError(f"{each.name}=None is read as a tensor; write {each.name}: torch.Tensor | None = None")
-    graph = torchscript.load(quietly(lambda: put_off(lambda: torch.jit.script(source))), args, name=name)
+    graph = torchscript.load(captured(lambda: torch.jit.script(source)), args, name=name)
     for parameter, arg, value in zip(parameters, args, graph.free_inputs, strict=False):
         if isinstance(arg, torch.Tensor) != isinstance(value.type, TensorType):
             hint = f"write {parameter}: {'torch.Tensor' if isinstance(arg, torch.Tensor) else type(arg).__name__}"
@@ -209,20 +205,6 @@ def _alias(tensor: Any) -> Any:
     return tensor.detach().requires_grad_(tensor.requires_grad)
 
 
-def quietly(work: Callable[[], T]) -> T:
-    """Returns the result of a call without torch's log lines; its output to the error stream is passed on only if it
-    succeeds.
-
-    A failure is described by the error that is raised.
-    """
-    known = logging.getLogger("torch").manager.loggerDict.items()
-    loggers = [log for name, log in known if name.partition(".")[0] == "torch" and isinstance(log, logging.Logger)]
-    captured = io.StringIO()
-    result = with_attributes(loggers, "disabled", True, with_attributes, [sys], "stderr", captured, work)
-    sys.stderr.write(captured.getvalue())
-    return result
-
-
 def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
     """Raises ArgumentError unless the function can be called with just these arguments."""
     try:
@@ -291,7 +273,7 @@ def _advice(error: Exception) -> str:
 
 def _open(path: Path, trust: bool) -> Any:
     try:
-        return quietly(lambda: put_off(lambda: load_program(path, trust=trust)))
+        return captured(lambda: load_program(path, trust=trust))
     except LoadError:
         raise
     except Exception as error:

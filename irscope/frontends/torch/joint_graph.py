@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final
 
-from irscope._base.concurrency.waiting import put_off
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
-from irscope.frontends.torch.export import check_arguments, quietly, trimmed
+from irscope.frontends.torch.capture import alone, captured
+from irscope.frontends.torch.export import check_arguments, trimmed
 from irscope.frontends.torch.fx_import import import_exported
 from irscope.frontends.torch.joint_names import apart, argument_names, call_results
 from irscope.frontends.torch.joint_trace import fake_tensors, note_gradients, swapped, trace
@@ -64,14 +64,17 @@ def joint_graph(
     source = source.module() if isinstance(source, torch.export.ExportedProgram) else source
     title = name or str(getattr(source, "__name__", type(source).__name__))
     _check(source, args, loss, targets, title)
-    capture = _Capture(source, args, loss, targets, title)
+    return alone(lambda: _joint(source, args, loss, targets, title))
+
+
+def _joint(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> Graph:
+    capture, modes = _Capture(source, args, loss, targets, title), modes_of(source)
     try:
-        graph = quietly(lambda: put_off(capture.run))
+        graph = captured(capture.run)
     except IrscopeError:
         raise
     except Exception as error:
         raise _failed(error, title) from None
-    modes = modes_of(source)
     return replace(graph, modes=modes) if modes is not None else graph
 
 

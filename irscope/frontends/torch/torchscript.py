@@ -13,6 +13,7 @@ from typing import Any, Final
 from irscope._base.concurrency.trial import TrialError, tried
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError
+from irscope.frontends.torch.capture import alone
 from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.script_file.look import reason_to_distrust
 from irscope.frontends.torch.script_inline import inline_function, inline_module, inlined_graph
@@ -48,7 +49,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
     torch = require_torch("to load TorchScript")
     if isinstance(source, Path):
         return _from_file(torch, source, args, name or source.stem, trust)
-    return _imported(torch, source, args, name, loaded_files() if _is_made_here(torch, source) else frozenset())
+    return alone(lambda: _imported(torch, source, args, name, loaded_files() if _is_made_here(torch, source) else frozenset()))
 
 
 def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, live: AbstractSet[str]) -> Graph:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from irscope.errors import ArgumentError
+from irscope.frontends.torch.capture import alone
 from irscope.ir import GROUPS, Block, Graph, Node, Value
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
@@ -47,13 +48,16 @@ def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Cal
         )
     made: list[Callable[..., Any]] = []
 
-    def run(*args: Any) -> Any:
-        if not made:
-            import torch
+    def first(*args: Any) -> Any:
+        import torch
 
-            plain = model or torch_function(graph)
-            made.append(torch.compile(plain, dynamic=False) if name == "torch.compile" else plain)
-        return made[0](*map(as_torch, args))
+        plain = model or torch_function(graph)
+        made.append(torch.compile(plain, dynamic=False) if name == "torch.compile" else plain)
+        return made[0](*args)
+
+    def run(*args: Any) -> Any:
+        given = [*map(as_torch, args)]
+        return made[0](*given) if made else alone(lambda: first(*given))
 
     return run
 

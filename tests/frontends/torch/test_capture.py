@@ -1,0 +1,93 @@
+"""Captures on several threads: each alone, no matter whose model it is."""
+
+from __future__ import annotations
+
+import copy
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import irscope as irs
+from irscope.frontends.torch.capture import alone
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+def model() -> Any:
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()).eval()
+
+
+def counted(x):
+    return x + 1 if int(x.sum()) > 0 else x  # torch.export refuses it, torch.jit.script takes it
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("shared", [True, False], ids=["one model", "a model each"])
+def test_threads_that_load_leave_the_models_as_they_are(shared: bool) -> None:
+    first, x = model(), torch.randn(4, 8)
+    models = [first if shared else copy.deepcopy(first) for _ in range(4)]
+    wanted, weights = first(x), [each[0].weight for each in models]
+
+    def load(place: int) -> None:
+        for turn in range(3):
+            if (place + turn) % 3 == 2:
+                graph = irs.load(models[place], x, backward=True, loss=torch.nn.functional.mse_loss, targets=(x,))
+                assert graph.gradients
+            else:
+                torch.testing.assert_close(irs.compile(irs.load(models[place], x))(x), wanted)
+            assert irs.load(counted, x.abs()).outputs
+
+    streams = sys.stdout, sys.stderr
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(load, range(4)))
+    assert (sys.stdout, sys.stderr) == streams
+    assert [each[0].weight for each in models] == weights or all(a is b[0].weight for a, b in zip(weights, models, strict=True))
+    assert type(first(x)) is torch.Tensor and torch.equal(first(x), wanted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no timers there")
+def test_ctrl_c_ends_the_wait_for_another_thread() -> None:
+    inside, go = threading.Event(), threading.Event()
+    holder = threading.Thread(target=lambda: alone(lambda: (inside.set(), go.wait(20))))
+    holder.start()
+    inside.wait(20)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            irs.load(model(), torch.randn(4, 8))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        go.set()
+        holder.join()
+    assert irs.load(model(), torch.randn(4, 8)).outputs
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(("held", "patience"), [(0.1, 4.0), (20, 0.05)], ids=["ends soon", "takes long"])
+def test_a_fork_waits_for_a_capture_and_the_child_knows_if_it_did_not_end(held: float, patience: float, monkeypatch: Any) -> None:
+    monkeypatch.setattr("irscope._base.concurrency.forking._PATIENCE", patience)
+    inside, go = threading.Event(), threading.Event()
+    holder = threading.Thread(target=lambda: alone(lambda: (inside.set(), go.wait(held))))
+    holder.start()
+    inside.wait(20)
+    child = os.fork()
+    if not child:
+        try:
+            alone(lambda: None)
+            os._exit(0)
+        except irs.errors.CaptureError as error:
+            os._exit(3 if "forked while another thread" in str(error) else 4)
+        finally:
+            os._exit(5)
+    go.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (0 if held < 1 else 3)
+    assert alone(lambda: 1) == 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from irscope.ir import Node
 
-__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "has_runner", "on_torch", "tensor_of"]
+__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "has_runner", "on_torch", "runs_in", "tensor_of"]
 
 Function = Callable[..., Any]
 
@@ -24,7 +24,8 @@ _RUNNERS: Final[Mapping[str, str]] = {
     "onnx": "irscope.frontends.onnx.evaluate",
     "stablehlo": "irscope.frontends.mlir.evaluate",
 }
-"""Maps a namespace to the module whose `function(node)` returns a function of NumPy arrays."""
+"""Maps a namespace to the module whose `function(node)` returns a function of NumPy arrays, and `runs_in(node)` the name of
+the library that computes it."""
 
 
 def has_runner(node: Node) -> bool:
@@ -36,6 +37,12 @@ def foreign_function(node: Node) -> Function | None:
     """Returns the function that runs an op of another language on NumPy arrays; None for any other op."""
     runner = _RUNNERS.get(node.op.partition("::")[0])
     return None if runner is None else import_module(runner).function(node)
+
+
+def runs_in(node: Node) -> str:
+    """Returns the name of the library that runs an op of another language; empty for any other op."""
+    runner = _RUNNERS.get(node.op.partition("::")[0])
+    return "" if runner is None else str(import_module(runner).runs_in(node))
 
 
 def on_torch(function: Function, torch: Any, device: str) -> Function:

@@ -17,7 +17,7 @@ from irscope.frontends.mlir.write import module_text
 from irscope.ir import Node, TensorType
 from irscope.ir.payload import element_name
 
-__all__ = ["function"]
+__all__ = ["function", "runs_in"]
 
 _TALKS: Final = frozenset({
     "after_all", "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "infeed", "outfeed",
@@ -61,6 +61,11 @@ def function(node: Node) -> Callable[..., Any]:
         return results[0] if len(results) == 1 else results
 
     return call
+
+
+def runs_in(node: Node) -> str:
+    """Returns the name of the library that computes the node."""
+    return "XLA, through JAX"
 
 
 def _compiled(node: Node, types: tuple[TensorType, ...], device: Any) -> Any:

@@ -125,7 +125,8 @@ Written by `python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx
 * **control flow**: it becomes a node with blocks.
 * **definition**: ONNX defines the op by other ops. It becomes those, if all of them have an `aten::` meaning.
 * **onnx::**: the op stays as it is, with its attributes. It is functional, so the alias db treats its results as new memory, and it
-  runs in ONNX's reference implementation, or in onnxruntime.
+  runs in onnxruntime, or if that is not installed or lacks the op in ONNX's reference implementation; a form that the latter ignores (the
+  lengths of an LSTM's sequences) is refused. `executable.remarks` says which of the two runs it.
 
 | domain | op | as of opset | becomes | |
 |---|---|---|---|---|

@@ -1,54 +1,243 @@
-"""Runs an `onnx::` node as a function of NumPy arrays, in ONNX's reference implementation or in onnxruntime.
+"""Runs an `onnx::` node as a function of NumPy arrays: in onnxruntime if it is installed and has the op, else in ONNX's
+reference implementation, and only in the forms that the latter computes.
+
+The reference reads some attributes and optional inputs without acting on them (the lengths of an LSTM's sequences): such
+a form is refused rather than computed as if they were absent. The choice depends on the node and the element types and
+ranks of its operands alone.
 
 The results are new arrays. If the graph knows the type of a result, the result must have it, or the run fails: for an
-op without a definition the type is only a claim of the file, and code was generated that relies on it.
+op without a definition the type is only a claim of the file, and code was generated that relies on it. Operands in
+float64 where the graph has a smaller floating-point type, as in a run that measures rounding, are rounded to the
+declared type, and the results converted back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from irscope.errors import MissingExtra, RunError
-from irscope.ir import NONE, Node, Opaque, TensorData, TensorType
-from irscope.ir.payload import element_name
+from irscope.frontends.onnx.reading.inference import proto_of, schema_of_op
+from irscope.frontends.onnx.reading.types import FLOATS
+from irscope.ir import NONE, ListType, Node, Opaque, OptionalType, TensorData, TensorType, Type
+from irscope.ir.payload import argument_type, element_name
 
-__all__ = ["function"]
+__all__ = ["function", "runs_in"]
+
+Run = Callable[[dict[str, Any]], Sequence[Any]]
+
+_CELL: Final[Mapping[str, Any]] = {
+    "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None, "direction": "forward", "input_forget": 0,
+}  # fmt: skip
+_UNREAD: Final[Mapping[str, Mapping[str, Any]]] = {"LSTM": _CELL, "GRU": _CELL, "RNN": _CELL, "Unique": {"sorted": 1}}
+"""The attributes on which ONNX's reference does not act, by op, each with the only value for which it is right anyway."""
+_UNREAD_INPUTS: Final[Mapping[str, Mapping[int, str]]] = {name: {4: "sequence_lens"} for name in ("LSTM", "GRU", "RNN")}
+"""The optional inputs on which ONNX's reference does not act, by op and position."""
+
+_GIVEN: Final = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 string".split())
+"""The element types that onnxruntime takes from NumPy's arrays."""
+_RETURNED: Final = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float double string".split())
+"""The element types that it returns in them, in its own words."""
 
 
 def function(node: Node) -> Callable[..., Any]:
-    """Returns a function that computes the node. Raises RunError for an op that neither library knows, MissingExtra
+    """Returns a function that computes the node. Raises RunError for an op that neither library computes, MissingExtra
     without onnx."""
-    try:
-        import onnx
-    except ImportError:
-        raise MissingExtra("onnx", extra="onnx", purpose=f"to run {node.op}") from None
-    if node.blocks:
-        raise RunError(f"{node.op} has a subgraph, and can be loaded but not run", rule="unknown-op")
-    domain, _, name = node.op.removeprefix("onnx::").rpartition(".")
-    present = [index for index, value in enumerate(node.inputs) if value.type != NONE]
-    names = [f"x{index}" if index in present else "" for index in range(len(node.inputs))]
-    made = onnx.helper.make_node(name, names, [f"y{index}" for index in range(len(node.outputs))], domain=domain)
-    made.attribute.extend(_attribute(onnx, key, item) for key, item in node.attrs.items() if key not in ("opset", "overload"))
-    opsets = [onnx.helper.make_opsetid(domain, int(node.attrs.get("opset", onnx.defs.onnx_opset_version())))]
-    run = _reference(onnx, made, opsets) or _runtime(onnx, made, opsets, node)
+    kept = _Kept(node)
     types = [value.type for value in node.outputs]
+    chosen: dict[Any, tuple[str, Run]] = {}
 
     def call(*operands: Any) -> Any:
-        feeds = {f"x{index}": operands[index] for index in present}
+        given, is_rounded = kept.as_declared(operands)
+        feeds = {f"x{index}": given[index] for index in kept.present}
+        key = tuple(_kind(item) for item in feeds.values())
+        if key not in chosen:
+            chosen[key] = kept.choice([argument_type(item) for item in feeds.values()])
+        library, run = chosen[key]
         try:
             found = run(feeds)
         except Exception as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise RunError(f"{node.op} failed: {first}", where=repr(node)) from error
+            raise RunError(f"{node.op} failed in {library}: {_first_line(error)}", where=repr(node)) from error
         results = [_own(item, feeds.values()) for item in found]
         for item, declared in zip(results, types, strict=True):
             _check(node, item, declared)
+        if is_rounded:
+            results = [_widened(item) for item in results]
         return results[0] if len(types) == 1 else tuple(results)
 
+    if kept.are_known:
+        chosen[tuple(_declared_kind(value.type) for value in kept.inputs)] = kept.choice([value.type for value in kept.inputs])
     return call
+
+
+def runs_in(node: Node) -> str:
+    """Returns the name of the library that computes the node, as far as its declared types decide it."""
+    try:
+        kept = _Kept(node)
+        if not kept.are_known:
+            return "onnxruntime, or ONNX's reference implementation, by the types that it is given"
+        return kept.choice([value.type for value in kept.inputs])[0]
+    except (RunError, MissingExtra) as error:
+        return f"nothing that is installed: {error.what}"
+
+
+class _Kept:
+    """A node as ONNX's proto, over operands `x0`, `x1`, …"""
+
+    def __init__(self, node: Node) -> None:
+        try:
+            import onnx
+        except ImportError:
+            raise MissingExtra("onnx", extra="onnx", purpose=f"to run {node.op}") from None
+        if node.blocks:
+            what = f"{node.op} has a subgraph over other values of the program, which only the whole model in its own runtime can run"
+            raise RunError(what, where=repr(node), rule="unknown-op")
+        self.node, self.onnx = node, onnx
+        self.domain, _, self.name = node.op.removeprefix("onnx::").rpartition(".")
+        self.present = [index for index, value in enumerate(node.inputs) if value.type != NONE]
+        self.inputs = [node.inputs[index] for index in self.present]
+        names = [f"x{index}" if index in self.present else "" for index in range(len(node.inputs))]
+        self.made = onnx.helper.make_node(self.name, names, [f"y{index}" for index in range(len(node.outputs))], domain=self.domain)
+        attributes = [(key, item) for key, item in node.attrs.items() if key not in ("opset", "overload")]
+        self.made.attribute.extend(_attribute(onnx, key, item) for key, item in attributes)
+        opset = int(node.attrs.get("opset", onnx.defs.onnx_opset_version()))
+        schema = schema_of_op(self.name, self.domain or "ai.onnx", opset)
+        self.opset = opset if schema is None else schema.since_version
+        """The oldest opset of the same meaning, which more libraries know."""
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the graph knows element type and rank of every operand."""
+        return all(_declared_kind(value.type) is not None for value in self.inputs)
+
+    def as_declared(self, operands: Sequence[Any]) -> tuple[list[Any], bool]:
+        """Returns the operands, those in float64 in their declared smaller type, and whether there was one."""
+        given = list(operands)
+        for index in self.present:
+            given[index] = _rounded(given[index], self.node.inputs[index].type)
+        return given, any(new is not old for new, old in zip(given, operands, strict=True))
+
+    def choice(self, types: Sequence[Type]) -> tuple[str, Run]:
+        """Returns the library that computes the node on operands of these types, and its implementation. Raises RunError."""
+        lacking = "onnxruntime, which may have it, is not installed"
+        hint = "pip install onnxruntime"
+        try:
+            import onnxruntime
+        except ImportError:
+            pass
+        else:
+            hint = "replace the op in the model by others with the same results"
+            try:
+                return f"onnxruntime {onnxruntime.__version__}", self._session(onnxruntime, types)
+            except Exception as error:  # its errors have no common class
+                lacking = f"onnxruntime {onnxruntime.__version__} says: {_first_line(error)}"
+        form = self._unread()
+        why = f"ONNX's reference implementation ignores {form}" if form else ""
+        run = None if form else self._reference()
+        if run is None:
+            what = f"{self.node.op} cannot be run: {why or 'ONNX has no reference implementation of it'}; {lacking}"
+            raise RunError(what, where=repr(self.node), rule="unknown-op", hint=hint)
+        return f"ONNX's reference implementation ({lacking})", run
+
+    def _session(self, onnxruntime: Any, types: Sequence[Type]) -> Run:
+        onnx = self.onnx
+        infos = []
+        for index, type in zip(self.present, types, strict=True):
+            proto = proto_of(_any_extents(type))
+            if proto is None or not _is_numpys(type):
+                raise TypeError(f"it takes no {type} from NumPy")
+            infos.append(onnx.helper.make_value_info(f"x{index}", proto))
+        graph = onnx.helper.make_graph([self.made], "one", infos, [onnx.ValueInfoProto(name=name) for name in self.made.output])
+        opsets = [onnx.helper.make_opsetid(self.domain, self.opset)]
+        if self.domain:
+            opsets.append(onnx.helper.make_opsetid("", 17))
+        model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        strange = [item.type for item in session.get_outputs() if item.type.startswith("tensor") and item.type[7:-1] not in _RETURNED]
+        if strange:
+            raise TypeError(f"its results of type {strange[0]} do not come back to NumPy")
+        return lambda feeds: list(session.run(None, feeds))
+
+    def _reference(self) -> Run | None:
+        """Returns ONNX's own implementation, or None if it has none."""
+        from onnx.reference import ReferenceEvaluator
+
+        onnx = self.onnx
+        graph = onnx.GraphProto(name="one", node=[self.made])
+        graph.input.extend(onnx.ValueInfoProto(name=name) for name in self.made.input if name)
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.made.output)
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(self.domain, self.opset)])
+        try:
+            evaluator = ReferenceEvaluator(model)
+        except Exception:  # it raises many types of errors
+            return None
+        return lambda feeds: list(evaluator.run(None, feeds))
+
+    def _unread(self) -> str:
+        """Returns the attribute or input on which ONNX's reference would not act; empty if there is none."""
+        if self.domain:
+            return ""
+        for name, harmless in _UNREAD.get(self.name, {}).items():
+            if self.node.attrs.get(name, harmless) != harmless:
+                return f"{name} = {self.node.attrs[name]!r}"
+        return next((name for index, name in _UNREAD_INPUTS.get(self.name, {}).items() if index in self.present), "")
+
+
+def _declared_kind(type: Type) -> Any:
+    """Returns what `_kind` says of an operand of a type; None if the type leaves it open."""
+    if isinstance(type, ListType):
+        return None
+    return (type.dtype, type.rank) if isinstance(type, TensorType) and type.dtype and type.rank is not None else None
+
+
+def _kind(item: Any) -> Any:
+    if isinstance(item, list | tuple):
+        return ("list", _kind(item[0]) if item else None)
+    return (element_name(item), item.ndim) if isinstance(item, np.ndarray | np.generic) else type(item)
+
+
+def _is_numpys(type: Type) -> bool:
+    """Checks whether NumPy itself has the element type: onnxruntime takes no others from Python."""
+    if isinstance(type, ListType | OptionalType):
+        return _is_numpys(type.element)
+    return isinstance(type, TensorType) and type.dtype in _GIVEN
+
+
+def _any_extents(type: Type) -> Type:
+    if isinstance(type, ListType):
+        return ListType(TensorType(type.element.dtype) if isinstance(type.element, TensorType) else type.element)
+    return TensorType(type.dtype, (None,) * type.rank) if isinstance(type, TensorType) and type.rank is not None else type
+
+
+def _rounded(item: Any, declared: Type) -> Any:
+    if isinstance(item, list | tuple) and isinstance(declared, ListType):
+        made = [_rounded(part, declared.element) for part in item]
+        return made if any(new is not old for new, old in zip(made, item, strict=True)) else item
+    is_wide = isinstance(item, np.ndarray) and item.dtype == np.float64
+    if not (is_wide and isinstance(declared, TensorType) and declared.dtype in FLOATS and declared.dtype != "float64"):
+        return item
+    if declared.dtype == "bfloat16":
+        import ml_dtypes
+
+        return item.astype(ml_dtypes.bfloat16)
+    return item.astype(declared.dtype)
+
+
+def _widened(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_widened(part) for part in item]
+    return item.astype(np.float64) if isinstance(item, np.ndarray) and element_name(item) in FLOATS else item
+
+
+def _first_line(error: Exception) -> str:
+    """Returns the first line of an error's text, without onnxruntime's number of it."""
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", first)[:300]
 
 
 def _attribute(onnx: Any, name: str, payload: Any) -> Any:
@@ -64,49 +253,6 @@ def _attribute(onnx: Any, name: str, payload: Any) -> Any:
     if payload == ():
         return onnx.helper.make_attribute(name, [], attr_type=onnx.AttributeProto.INTS)
     return onnx.helper.make_attribute(name, payload)
-
-
-def _reference(onnx: Any, node: Any, opsets: Sequence[Any]) -> Callable[[dict[str, Any]], Sequence[Any]] | None:
-    """Returns ONNX's own implementation, or None if it has none."""
-    from onnx.reference import ReferenceEvaluator
-
-    graph = onnx.GraphProto(name="one", node=[node])
-    graph.input.extend(onnx.ValueInfoProto(name=name) for name in node.input if name)
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output)
-    model = onnx.helper.make_model(graph, opset_imports=opsets)
-    try:
-        evaluator = ReferenceEvaluator(model)
-    except Exception:  # it raises many types of errors
-        return None
-    return lambda feeds: list(evaluator.run(None, feeds))
-
-
-def _runtime(onnx: Any, node: Any, opsets: Sequence[Any], subject: Node) -> Callable[[dict[str, Any]], Sequence[Any]]:
-    """Returns onnxruntime's implementation, with a session for each combination of element types and ranks."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise RunError(
-            f"ONNX's reference implementation has no {subject.op}", where=repr(subject), rule="unknown-op",
-            hint="pip install onnxruntime, which may have it",
-        ) from None  # fmt: skip
-    sessions: dict[Any, Any] = {}
-
-    def run(feeds: dict[str, Any]) -> Sequence[Any]:
-        key = tuple((str(item.dtype), item.ndim) for item in feeds.values())
-        if key not in sessions:
-            infos = [
-                onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(item.dtype), [None] * item.ndim)
-                for name, item in feeds.items()
-            ]
-            outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
-            graph = onnx.helper.make_graph([node], "one", infos, outputs)
-            imports = [*opsets, onnx.helper.make_opsetid("", 17)]
-            model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=8)
-            sessions[key] = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        return sessions[key].run(None, feeds)  # type: ignore[no-any-return]
-
-    return run
 
 
 def _own(item: Any, operands: Any) -> Any:

@@ -13,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.leaves import leaves
 from irscope._base.warned import warn_caller
@@ -43,6 +44,7 @@ from irscope.runtime.executor import (
     only_group,
 )
 from irscope.runtime.executor.gradients import Gradients, may_write
+from irscope.runtime.foreign_ops import runs_in
 from irscope.runtime.program.argument_checks import check_of
 from irscope.runtime.program.assumed_types import likely_types
 from irscope.runtime.program.device_choice import devices_for_groups, shared_device
@@ -217,9 +219,17 @@ class Executable:
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """Groups that run without a kernel, kernels that the disk cache refused, and ops that `exact` leaves to torch, each
-        with the reason."""
-        return (*self.told, *self._kernels.remarks, *self._kernels.unsaved())
+        """Groups that run without a kernel, kernels that the disk cache refused, ops that `exact` leaves to torch, each with
+        the reason, and for each op of another language the library that runs it."""
+        return (*self.told, *self._kernels.remarks, *self._kernels.unsaved(), *self._kept_ops)
+
+    @cached_property
+    def _kept_ops(self) -> tuple[Remark, ...]:
+        return tuple(
+            Remark("analysis", "kept-op", node, f"{node.op} runs in {library}")
+            for node in self.graph.nodes()
+            if (library := runs_in(node))
+        )
 
     def source(self, index: int = 0) -> SourceText:
         """Returns the text of a kernel. Raises UnknownNumber for a number that no kernel has."""
@@ -230,8 +240,8 @@ class Executable:
             return "the program has no fusion groups; irs.fuse(graph) makes some"
         if self.device == "reference":
             return 'the device "reference" interprets op by op'
-        if self.remarks:
-            return self.remarks[0].because
+        if (remarks := (*self.told, *self._kernels.remarks)):
+            return remarks[0].because
         if all(group.known_types() is not None for group in self._groups.values()):
             return "its groups have nothing to compute: their tensors have no elements"
         return "it is compiled when the program first runs, or at once for a graph of irs.load(program, *arguments)"

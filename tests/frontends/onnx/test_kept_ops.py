@@ -1,0 +1,114 @@
+"""Ops without an `aten::` meaning: which library runs them, in which forms, and what is said of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.errors import RunError
+
+onnx = pytest.importorskip("onnx")
+from onnx import helper, numpy_helper  # noqa: E402
+
+R = np.random.default_rng(0)
+
+
+def array(*shape: int) -> Any:
+    return R.normal(size=shape).astype(np.float32)
+
+
+def model(op: str, inputs: dict[str, Any], outputs: int = 1, opset: int = 17, **attributes: Any) -> Any:
+    """A model of one op whose first operand is an input and whose other operands are weights; `""` is one that is left out."""
+    first = next(iter(inputs))
+    names = [name if value is not None else "" for name, value in inputs.items()]
+    results = [f"y{index}" for index in range(outputs)]
+    weights = [numpy_helper.from_array(value, name) for name, value in inputs.items() if name != first and value is not None]
+    kind = helper.np_dtype_to_tensor_dtype(inputs[first].dtype)
+    info = helper.make_tensor_value_info(first, kind, inputs[first].shape)
+    node = helper.make_node(op, names, results, **attributes)
+    graph = helper.make_graph([node], "g", [info], [onnx.ValueInfoProto(name=name) for name in results], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def run(made: Any, x: Any) -> tuple[Any, ...]:
+    found = irs.compile(irs.fuse(irs.load(made)))(x)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def same_as_runtime(made: Any, x: Any) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    for ours, theirs in zip(run(made, x), session.run(None, {made.graph.input[0].name: x}), strict=True):
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "lengths": {"n": np.array([5, 3], np.int32)}, "clip": {"clip": 0.1}, "coupled": {"input_forget": 1},
+    "activations": {"activations": ["Relu", "Tanh", "Sigmoid"]},
+}  # fmt: skip
+
+
+def lstm(n: Any = None, **attributes: Any) -> Any:
+    inputs = {"x": array(5, 2, 4), "w": array(1, 12, 4), "r": array(1, 12, 3), "b": None, "n": n}
+    return model("LSTM", inputs, 3, 14, hidden_size=3, **attributes)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_that_onnxs_reference_ignores_runs_in_onnxruntime_and_is_refused_without(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, x = lstm(**FORMS[form]), array(5, 2, 4)
+    same_as_runtime(made, x)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(RunError, match=r"reference implementation ignores .*onnxruntime.*not installed"):
+        run(made, x)
+
+
+def test_gru_and_rnn_stop_at_the_end_of_each_sequence() -> None:
+    for op, gates in (("GRU", 3), ("RNN", 1)):
+        inputs = {"x": array(5, 2, 4), "w": array(1, gates * 3, 4), "r": array(1, gates * 3, 3), "b": None, "n": np.array([2, 5], np.int32)}
+        same_as_runtime(model(op, inputs, 2, 14, hidden_size=3), array(5, 2, 4))
+
+
+def test_distinct_elements_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([3, 1, 3, 2], np.float32)
+    made = model("Unique", {"x": x}, sorted=0, opset=11)
+    pytest.importorskip("onnxruntime")
+    assert run(made, x)[0].tolist() == [3, 1, 2]
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(RunError, match="ignores sorted = 0"):
+        run(made, x)
+    assert run(model("Unique", {"x": x}, opset=11), x)[0].tolist() == [1, 2, 3]
+
+
+def test_what_only_one_of_the_two_has_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = array(1, 1, 3, 4)
+    upsample = model("Upsample", {"x": x, "s": np.array([1, 1, 2, 2], np.float32)}, opset=9, mode="linear")
+    same_as_runtime(upsample, x)
+    words = np.array(["b", "a"], object)
+    assert run(model("StringNormalizer", {"x": words}), words)[0].tolist() == ["b", "a"]
+
+
+def test_which_of_the_two_ran_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    x = array(4)
+    made = irs.load(model("Unique", {"x": x}, opset=11))
+    (remark,) = irs.compile(made).remarks
+    assert str(remark) == f"analysis [kept-op] %y0: onnx::Unique runs in onnxruntime {runtime.__version__}"
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    (remark,) = irs.compile(made).remarks
+    assert "onnx::Unique runs in ONNX's reference implementation" in str(remark)
+
+
+def test_a_comparison_with_float64_gives_kept_ops_the_types_that_they_declare() -> None:
+    x = array(2, 3)
+    made = model("Unique", {"x": x}, opset=11)
+    comparison = irs.compare(irs.load(made), x, repeats=1)
+    assert comparison.table()["absolute error"].max() == 0
+    torch = pytest.importorskip("torch")
+    assert irs.compare(irs.load(made), torch.from_numpy(x), repeats=1).table()["absolute error"].max() == 0

@@ -21,7 +21,6 @@ and merges programs that compute different numbers; here a name is compared by i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from irscope.ir import Block, Node, Type, Value
@@ -40,6 +39,7 @@ from irscope.transforms.dedup.piece import (
     Piece,
     attrs_of,
     inner_blocks,
+    kept_in,
     renamed_symbols,
     symbols_in,
     without_symbols,
@@ -103,15 +103,16 @@ def _spelling(piece: Piece, relation: Relation) -> Symbols:
             if name in roots:
                 renamed[name] = roots[name]
             elif name in piece.named and relation != "alpha":
-                renamed[name] = _meaning(piece.named[name], relation)
+                renamed[name] = _meaning(*piece.named[name], relation=relation)
         return renamed_symbols(text, renamed) if renamed else text
 
     return spelled
 
 
-@lru_cache(maxsize=4096)
-def _meaning(bodies: tuple[Body, ...], relation: Relation) -> str:
+@kept_in(4096)
+def _meaning(first: Body, *others: Body, relation: Relation) -> str:
     """A digest of the bodies behind a name, ignoring the names in them; it only selects, like every digest."""
+    bodies = (first, *others)
     if RANK[relation] < RANK["order"]:
         return digest(*(token for body in bodies for token in _tokens(body, relation, without_symbols))).hex()
     return digest(*(Colors(body, relation, False, without_symbols).form for body in bodies)).hex()
@@ -319,7 +320,7 @@ class Colors:
         return digest(*sorted(digest(*sorted(found)) for found in places.values()))
 
 
-@lru_cache(maxsize=512)
+@kept_in(512)
 def colors_of(piece: Piece, body: Body, relation: Relation, *, permuted: bool) -> Colors:
     """Returns the digests of one body of a piece."""
     return Colors(body, relation, permuted, _spelling(piece, relation))

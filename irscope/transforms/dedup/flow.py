@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
 from irscope._base.trampoline import Call, run
@@ -52,7 +51,7 @@ from irscope.ops.schema import draws_random_numbers
 from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
 from irscope.ops.typing import iterator_strides, static_shape
 from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell_payload, spell_type
-from irscope.transforms.dedup.piece import Body, inner_blocks, known_arguments
+from irscope.transforms.dedup.piece import Body, inner_blocks, kept_in, known_arguments
 
 __all__ = ["Flow", "Leaf", "Operand", "Ref", "Region", "Term", "flow_of"]
 
@@ -136,7 +135,7 @@ def _with_strides(value: Value, graph: Graph) -> tuple[tuple[int, ...], tuple[in
     return None if shape is None or not isinstance(type, TensorType) or type.strides is None else (shape, type.strides)
 
 
-@lru_cache(maxsize=2048)
+@kept_in(2048)
 def flow_of(body: Body, *, merged: bool) -> Flow:
     """Returns the terms of a body; `merged` merges equal ones where that is allowed."""
     return _Builder(body, merged and body.is_free).run()

@@ -10,9 +10,14 @@ asks for the first export would get another computation.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import wraps
+from itertools import count
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from weakref import ref
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -34,8 +39,13 @@ from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 
 __all__ = [
-    "NO_BLOCK", "Body", "Piece", "apart_from_symbols", "attrs_of", "inner_blocks", "known_arguments", "renamed_symbols", "symbols_in",
+    "NO_BLOCK", "Body", "Piece", "apart_from_symbols", "attrs_of", "inner_blocks", "kept_in", "known_arguments", "renamed_symbols",
+    "symbols_in",
 ]  # fmt: skip
+
+P = ParamSpec("P")
+T = TypeVar("T")
+B = TypeVar("B", "Body", "Piece")
 
 NO_BLOCK: Final[Block] = make_block(0, (), (), ())
 """The block of a symbol that is declared without a body."""
@@ -131,6 +141,47 @@ class Piece:
         """The nodes of all its bodies, roots first, without constants."""
         bodies = [self.body, *(body for name in self.roots for body in self.named[name])]
         return [node for body in bodies for node in _all_nodes(body.block) if node.op != "prim::Constant"]
+
+
+class _Results(dict[Hashable, tuple[int, Any]]):
+    """The results kept in one body or piece; a copy or pickle starts without any."""
+
+    def __reduce__(self) -> tuple[type[_Results], tuple[()]]:
+        return _Results, ()
+
+
+def kept_in(most: int) -> Callable[[Callable[Concatenate[B, P], T]], Callable[Concatenate[B, P], T]]:
+    """Makes a function keep its last `most` results, each in its first argument: they refer to the graph, and with it to a
+    model's weights, and so must not outlive the program as those of an `lru_cache` do."""
+    recent: OrderedDict[int, ref[Any]] = OrderedDict()
+    numbers = count()
+
+    def keeping(function: Callable[Concatenate[B, P], T]) -> Callable[Concatenate[B, P], T]:
+        @wraps(function)
+        def call(holder: B, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            results = vars(holder).setdefault("_results", _Results())
+            key = (function, *args, *kwargs.items())
+            if key in results:
+                number, found = results[key]
+                with suppress(KeyError):  # another thread has just dropped it
+                    recent.move_to_end(number)
+                return cast(T, found)
+            number, result = next(numbers), function(holder, *args, **kwargs)
+            results[key], recent[number] = (number, result), ref(holder)
+            while len(recent) > most:
+                with suppress(KeyError):
+                    _forget(*recent.popitem(last=False))
+            return result
+
+        return call
+
+    return keeping
+
+
+def _forget(number: int, holder: ref[Any]) -> None:
+    results = getattr(holder(), "_results", {})
+    for key in [key for key, (kept, _) in list(results.items()) if kept == number]:
+        results.pop(key, None)
 
 
 def _all_nodes(block: Block) -> list[Node]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from irscope._base.frozen import EMPTY
+from irscope.frontends.mlir.read.dense import bfloat16_bits
 from irscope.frontends.mlir.read.places import Place
 from irscope.ir import DEVICE, TENSOR, GraphBuilder, ListType, TensorData, TensorType, Type, Value, payload_type
 from irscope.ir.builder import BlockBuilder
@@ -97,12 +98,7 @@ class Emitter:
 
     def scalar(self, number: float, dtype: str) -> Value:
         """Returns a constant tensor of rank 0."""
-        if dtype == "bfloat16":
-            bits = np.array(number, np.float32).view(np.uint32)
-            assert not bits & 0xFFFF, "the number is exact in bfloat16"
-            made = (bits >> 16).astype(np.uint16)
-        else:
-            made = np.array(number, dtype)
+        made = np.array(bfloat16_bits(number), np.uint16) if dtype == "bfloat16" else np.array(number, dtype)
         return self.constant(TensorData(dtype, (), made), TensorType(dtype, (), ()))
 
     def constant_zeros(self, rank: int) -> Value:

@@ -139,11 +139,34 @@ _DIRECTIONS: Final = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt"
 def _compare(op: Operation) -> Value | None:
     word = op.text("comparison_direction").rpartition(" ")[2].rstrip(">")
     dtype = dtype_of(op.operands[0])
-    if dtype not in _NUMBERS | {"bool"} or (dtype in _COMPLEX and word not in ("EQ", "NE")):
+    if dtype not in _NUMBERS | {"bool"}:
         return None
+    if dtype in _COMPLEX and word not in ("EQ", "NE"):
+        return _compare_pairs(op, word, *op.operands)
     if "TOTALORDER" in op.text("compare_type") and dtype not in _BITS:
         return _compare_in_total_order(op, word)
     return op.e.aten(_DIRECTIONS[word], *op.operands, type=op.type)
+
+
+def _compare_pairs(op: Operation, word: str, a: Value, b: Value) -> Value:
+    """Compares complex numbers by their real parts, and where these are equal by their imaginary parts."""
+    e, kind, part = op.e, op.of((), "bool").type, "float32" if dtype_of(a) == "complex64" else "float64"
+    (x, u), (y, v) = ([e.like(name, side, dtype=part) for name in ("real", "imag")] for side in (a, b))
+    first, second = e.aten(_DIRECTIONS[word], x, y, type=kind), e.aten(_DIRECTIONS[word], u, v, type=kind)
+    return e.aten("where", e.aten("eq", x, y, type=kind), second, first, type=kind)
+
+
+def _extreme(aten: str, word: str) -> Rule:
+    """Returns the rule of a maximum or minimum; of complex numbers XLA compares the real parts only, StableHLO pairs."""
+    plain = simple(aten, FLOATS | INTEGERS | {"bool"})
+
+    def rule(op: Operation) -> Value | None:
+        if op.dtype not in _COMPLEX:
+            return plain(op)
+        return op.e.aten("where", _compare_pairs(op, word, *op.operands), *op.operands, type=op.type)
+
+    rule.becomes = aten  # type: ignore[attr-defined]  # for the coverage table
+    return rule
 
 
 def _compare_in_total_order(op: Operation, word: str) -> Value | None:
@@ -186,6 +209,9 @@ _SAME_WIDTH: Final = {"float16": "int16", "float32": "int32", "float64": "int64"
 
 def _clamp(op: Operation) -> Value | None:
     low, x, high = op.operands
+    if op.dtype in _COMPLEX:
+        larger = op.e.aten("where", _compare_pairs(op, "GT", x, low), x, low, type=op.type)
+        return op.e.aten("where", _compare_pairs(op, "LT", larger, high), larger, high, type=op.type)
     if op.dtype not in FLOATS | INTEGERS:
         return None
     made = op.e.aten("minimum", op.e.like("maximum", x, low), high, type=op.type)
@@ -301,8 +327,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.divide": _divide,
     "stablehlo.remainder": _remainder,
     "stablehlo.power": _power,
-    "stablehlo.maximum": simple("maximum", FLOATS | INTEGERS | {"bool"}),
-    "stablehlo.minimum": simple("minimum", FLOATS | INTEGERS | {"bool"}),
+    "stablehlo.maximum": _extreme("maximum", "GT"),
+    "stablehlo.minimum": _extreme("minimum", "LT"),
     "stablehlo.compare": _compare,
     "stablehlo.clamp": _clamp,
     "stablehlo.select": _select,

@@ -2,7 +2,7 @@
 
 NumPy reads the common ones through the bindings' buffers. Element types without a buffer (bfloat16, the eight- and
 four-bit types, complex numbers) are read from the text, which is exact: MLIR writes a float in decimal only if that
-reads back to the same bits, and otherwise in hexadecimal, and many elements as one string of bytes.
+rounds back to the same bits, and otherwise in hexadecimal, and many elements as one string of bytes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 
 from irscope.frontends.mlir.read.types import element_name
 from irscope.ir import TensorData
+from irscope.ops.expr.numpy_eval import round_to
 
-__all__ = ["MAX_ELEMENTS", "dense_data", "splat_data"]
+__all__ = ["MAX_ELEMENTS", "bfloat16_bits", "dense_data", "splat_data"]
 
 MAX_ELEMENTS: Final = 1 << 28
 """The most elements of a constant that becomes an array; a larger one stays a text."""
@@ -109,6 +110,15 @@ def _elements(body: str, element: str, storage: np.dtype[Any], count: int) -> np
     return made if made.size == count else None
 
 
+def bfloat16_bits(number: float) -> int:
+    """Returns the bits of the nearest bfloat16, of two the even one.
+
+    >>> hex(bfloat16_bits(1.28906)), hex(bfloat16_bits(1 / 3)), hex(bfloat16_bits(float("-inf")))
+    ('0x3fa5', '0x3eab', '0xff80')
+    """
+    return int(round_to(np.array(number, np.float32), "bfloat16").view(np.uint32)) >> 16
+
+
 def _integer(word: str) -> int:
     return {"true": 1, "false": 0}[word] if word in ("true", "false") else int(word, 0)
 
@@ -116,12 +126,12 @@ def _integer(word: str) -> int:
 def _float_bits(word: str, element: str) -> int:
     """Returns the bits of one element as a number.
 
-    >>> hex(_float_bits("0xFF80", "bfloat16")), hex(_float_bits("1.5", "bfloat16")), hex(_float_bits("-0.0", "float32"))
-    ('0xff80', '0x3fc0', '0x80000000')
+    >>> hex(_float_bits("0xFF80", "bfloat16")), hex(_float_bits("1.28906", "bfloat16")), hex(_float_bits("-0.0", "float32"))
+    ('0xff80', '0x3fa5', '0x80000000')
     """
     if word.startswith("0x"):
         return int(word, 16)
-    if element == "bfloat16":  # written in decimal only if exact, so that nothing is lost with the lower half
-        return int(struct.unpack("<I", struct.pack("<f", float(word)))[0]) >> 16
+    if element == "bfloat16":
+        return bfloat16_bits(float(word))
     kind, unsigned = {"float16": ("<e", "<H"), "float32": ("<f", "<I"), "float64": ("<d", "<Q")}[element]
     return int(struct.unpack(unsigned, struct.pack(kind, float(word)))[0])

@@ -1,11 +1,12 @@
 """Operations on modules: finding the entry graph, verifying, and inlining calls.
 
-A call by name (`func::call[callee="@f"]`) refers to a graph of the same module. `inlined` replaces calls by their callees,
-for passes and runtimes that do not support calls.
+A call by name (`func::call[callee="@f"]`, quoted as in MLIR where the name is not a plain word: `@"<lambda>"`) refers to a
+graph of the same module. `inlined` replaces calls by their callees, for passes and runtimes that do not support calls.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -16,12 +17,46 @@ from irscope.ir.core import Block, Graph, Module, Node, Value, make_block, make_
 from irscope.ir.text import parse_module, print_module
 from irscope.ir.verify import verify
 
-__all__ = ["MAX_INLINED", "entry", "graphs_of", "inlined", "parse_module", "print_module", "renamed_body", "verify_module"]
+__all__ = [
+    "MAX_INLINED", "entry", "graphs_of", "inlined", "parse_module", "print_module", "reference_to", "renamed_body", "symbol_name",
+    "verify_module",
+]  # fmt: skip
 
 MAX_INLINED: Final = 1_000_000
 """Nodes; a program that would become larger is refused, because nested calls can double it at every step."""
 
 _CALLS: Final = ("func::call", "util::call")
+_WORD: Final = re.compile(r"[A-Za-z_][\w$.-]*", re.ASCII)
+_QUOTED: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPED: Final = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+
+
+def symbol_name(reference: str) -> str:
+    """Returns the name in a reference to a symbol, which MLIR quotes where it is not a plain word.
+
+    >>> symbol_name("@f"), symbol_name('@"<lambda>"'), symbol_name(r'@"a \\22b\\22"')
+    ('f', '<lambda>', 'a "b"')
+    """
+    text = reference.removeprefix("@")
+    quoted = _QUOTED.fullmatch(text.encode("utf-8", "surrogatepass"))
+    if quoted is None:
+        return text
+    return _ESCAPED.sub(lambda found: _unescaped(found[1]), quoted[1]).decode("utf-8", "replace")
+
+
+def _unescaped(letters: bytes) -> bytes:
+    return bytes.fromhex(letters.decode()) if len(letters) == 2 else {b"n": b"\n", b"t": b"\t"}.get(letters, letters)
+
+
+def reference_to(name: str) -> str:
+    """Returns the reference to a symbol, as `symbol_name` reads it.
+
+    >>> reference_to("f"), reference_to("<lambda>"), symbol_name(reference_to('ö "x" \\\\'))
+    ('@f', '@"<lambda>"', 'ö "x" \\\\')
+    """
+    if _WORD.fullmatch(name):
+        return f"@{name}"
+    return '@"' + re.sub(r'["\\\x00-\x1f]', lambda found: f"\\{ord(found[0]):02X}", name) + '"'
 
 
 def entry(module: Module) -> str:
@@ -170,7 +205,7 @@ class _Inliner:
 
 
 def _callee_name(node: Node) -> str:
-    return str(node.attrs.get("callee", "")).removeprefix("@")
+    return symbol_name(str(node.attrs.get("callee", "")))
 
 
 def _callee(node: Node, graphs: Mapping[str, Graph]) -> Graph | None:

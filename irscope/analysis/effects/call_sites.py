@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from irscope.ir import ClassType, Graph, Node, Value
+from irscope.ir.module import symbol_name
 
 __all__ = ["CALLS", "callee_of", "calls_in", "operands_of"]
 
@@ -54,7 +55,7 @@ def _method(graph: Graph, node: Node) -> str | None:
 
 def _symbol(graph: Graph, node: Node) -> str | None:
     name = node.attrs.get("callee")
-    return name.removeprefix("@") if isinstance(name, str) else None
+    return symbol_name(name) if isinstance(name, str) else None
 
 
 CALLS: Final[Mapping[str, Callable[[Graph, Node], str | None]]] = {

@@ -207,7 +207,8 @@ class _Unlocked:
 def _adopted(array: Any) -> Any:
     """Returns a caller's array as a tensor. Raises ArgumentError for an array that torch cannot represent."""
     try:
-        return as_torch(array if array.flags.writeable else np.asarray(_Unlocked(array)))
+        plain = array.flags.writeable or array.dtype.isbuiltin != 1  # a type of `ml_dtypes`, which the interface does not name
+        return as_torch(array if plain else np.asarray(_Unlocked(array)))
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"torch cannot share the memory of an argument, an array of {array.dtype} with strides {array.strides}: {error}",

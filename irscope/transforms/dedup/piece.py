@@ -34,6 +34,7 @@ from irscope.ir import (
     constant_value,
     make_block,
 )  # fmt: skip
+from irscope.ir.module import reference_to, symbol_name
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
@@ -234,7 +235,7 @@ def symbols_in(text: str) -> list[str]:
     >>> symbols_in("@ex_0::@F"), symbols_in("#hal.device.affinity<@dev>"), symbols_in("no name")
     (['ex_0', 'F'], ['dev'], [])
     """
-    return [found.strip('"') for found in _SYMBOL.findall(text)]
+    return [symbol_name(found) for found in _SYMBOL.findall(text)]
 
 
 def apart_from_symbols(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -244,7 +245,7 @@ def apart_from_symbols(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     ((('', '::', ''), ('ex_0', 'F')), (('no name',), ()))
     """
     parts = _SYMBOL.split(text)
-    return tuple(parts[::2]), tuple([found.strip('"') for found in parts[1::2]])
+    return tuple(parts[::2]), tuple([symbol_name(found) for found in parts[1::2]])
 
 
 def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
@@ -253,7 +254,12 @@ def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
     >>> renamed_symbols("@ex_1::@G", {"ex_1": "ex_0"})
     '@ex_0::@G'
     """
-    return _SYMBOL.sub(lambda found: "@" + renamed.get(found.group(1).strip('"'), found.group(1)), text)
+
+    def change(found: re.Match[str]) -> str:
+        new = renamed.get(symbol_name(found.group(1)))
+        return found.group(0) if new is None else reference_to(new)
+
+    return _SYMBOL.sub(change, text)
 
 
 def without_symbols(text: str) -> str:

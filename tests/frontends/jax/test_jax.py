@@ -9,6 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError
+from irscope.ir.module import parse_module
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -184,3 +185,43 @@ def test_a_loop_of_known_rounds_says_how_many() -> None:
     assert int(irs.compile(open_ended)(jnp.int32(3))) == 9
     by_twos = irs.load(lambda x: jax.lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 2, c[1] + 1), (0, x)), jnp.int32(3))
     assert [int(v) for v in irs.compile(by_twos)(jnp.int32(3))] == [10, 8]
+
+
+def test_calls_of_functions_whose_names_mlir_quotes() -> None:
+    x = jnp.arange(3.0)
+    graph = irs.load(lambda x: jax.jit(lambda y: y * 2 + 1)(x), x)
+    assert graph.functional == "StableHLO" and irs.same_structure(irs.parse(str(graph)), graph)
+    np.testing.assert_array_equal(irs.compile(irs.fuse(graph))(x), [1.0, 3.0, 5.0])
+    text = r"""func.func private @"a \22ö\22 \\"(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.add %x, %x : tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+func.func private @"b b"(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = call @"a \22ö\22 \\"(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+func.func private @c(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = call @"a \22ö\22 \\"(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = call @"b b"(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  %1 = call @c(%0) : (tensor<3xf32>) -> tensor<3xf32>
+  return %1 : tensor<3xf32>
+}"""
+    module = irs.load(text)
+    made = irs.dedup(module, relation="alpha").apply()  # `b b` and `c` are one
+    for program in (module, parse_module(str(module)), made):
+        np.testing.assert_array_equal(irs.compile(irs.fuse(program))(np.asarray(x)), [0.0, 4.0, 8.0])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int16", "float16"])
+def test_scatters_of_every_kind(dtype: str) -> None:
+    x, u, i = jnp.arange(8).astype(dtype), jnp.asarray([9, 3, 0, 2]).astype(dtype), jnp.asarray([1, 1, 5, 7])
+    for kind in ("set", "add", "multiply", "max", "min"):
+
+        def scattered(x: Any, u: Any, kind: str = kind) -> Any:
+            return getattr(x.at[i], kind)(u, unique_indices=False)
+
+        found = irs.compile(irs.fuse(irs.load(lambda x, u: scattered(x, u), x, u)))(x, u)
+        np.testing.assert_array_equal(found, jax.jit(scattered)(x, u), err_msg=kind)

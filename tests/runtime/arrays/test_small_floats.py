@@ -82,3 +82,13 @@ def test_without_torch_numbers_are_rounded_at_the_end(monkeypatch: pytest.Monkey
     near(found, np.tanh(x.astype(np.float32) * 2))
     with pytest.raises(ArgumentError, match="the program may write into it"):
         irs.compile(irs.parse(WRITES))(x)
+
+
+@pytest.mark.torch
+def test_arrays_that_may_not_be_written() -> None:
+    pytest.importorskip("torch")
+    x = numbers(4)
+    x.flags.writeable = False
+    graph = irs.parse("graph(%x : BFloat16(4)):\n  %y : BFloat16(4) = aten::neg(%x)\n  return (%y)")
+    for program in (graph, irs.fuse(graph)):
+        np.testing.assert_array_equal(irs.compile(program)(x), -x)

@@ -114,6 +114,8 @@ def _gather(op: Operation) -> Value | None:
 
 _REDUCES: Final = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 """The names of the reductions in torch's `scatter_reduce`."""
+_REDUCED: Final = FLOATS | INTEGERS - {"uint16", "uint32", "uint64"}
+"""The element types of torch's `scatter_reduce`; for the others neither torch nor NumPy has it, and the op is kept."""
 
 
 def _scatter(op: Operation) -> Sequence[Value] | None:
@@ -123,7 +125,7 @@ def _scatter(op: Operation) -> Sequence[Value] | None:
     (region,) = op.regions()
     kind = "set" if keeps_new(region) else reducer(region)
     shape, moved = shape_of(x) or (), shape_of(updates) or ()
-    is_known = op.dtype in FLOATS | INTEGERS or (op.dtype == "bool" and kind == "set")
+    is_known = op.dtype in (FLOATS | INTEGERS if kind in ("set", "add") else _REDUCED) or (op.dtype == "bool" and kind == "set")
     if kind not in ("set", *_REDUCES) or not is_known or prod(shape) == 0 or {dtype_of(x), dtype_of(updates)} != {op.dtype}:
         return None
     if prod(moved) == 0:

@@ -29,6 +29,7 @@ from irscope.ir import (
     make_value,
     new_id,
 )
+from irscope.ir.module import reference_to
 from irscope.transforms.dedup.holes import first_told
 from irscope.transforms.dedup.regions.block_index import BlockIndex, inner_piece
 from irscope.transforms.dedup.regions.body import region_body
@@ -141,7 +142,7 @@ def _call(name: str, repeat: Repeat, at: int) -> Node:
     place = repeat.places[at]
     outputs = tuple([place[column].outputs[number] for column, number in repeat.outputs])
     inputs = tuple([values[at] for values in repeat.inputs])
-    attrs: FrozenDict[str, str] = FrozenDict(callee=f"@{name}")
+    attrs: FrozenDict[str, str] = FrozenDict(callee=reference_to(name))
     return make_node(new_id(), "func::call", inputs, outputs, attrs, (), place[0].location, repeat.scope(at))
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import plural
 from irscope.ir import Block, Graph, Module, Node, Rewriter, Symbol, Value, make_node, make_value, new_id
+from irscope.ir.module import reference_to
 from irscope.transforms.dedup.canonical import fingerprint
 from irscope.transforms.dedup.classes import Ladder, Members
 from irscope.transforms.dedup.piece import Piece, symbols_in
@@ -380,7 +381,7 @@ def _renamed_attrs(attrs: Mapping[str, Any], renaming: Renaming) -> FrozenDict[s
         names = tuple(symbols_in(found.group(0)))
         for length in (2, 1):
             if names[:length] in renaming:
-                return "::".join(f"@{name}" for name in (*renaming[names[:length]], *names[length:]))
+                return "::".join(reference_to(name) for name in (*renaming[names[:length]], *names[length:]))
         return found.group(0)
 
     return FrozenDict({key: _mapped(value, lambda text: _PATH.sub(path, text)) for key, value in attrs.items()})
@@ -408,7 +409,7 @@ def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
     order = tuple(arguments_of(function, leader.graph, one.holes.matches[place]))
     values = tuple([row.values[place] for row in made.rows])
     call = Call(
-        order, 0, len(params), values, tuple([value.type for value in made.params]), FrozenDict(callee=f"@{one.target}")
+        order, 0, len(params), values, tuple([value.type for value in made.params]), FrozenDict(callee=reference_to(one.target))
     )
     constants, inputs = call.operands(params)
     outputs = tuple([make_value(new_id(), value.type, value.name) for value in function.outputs])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import irscope as irs
-from irscope.errors import IrscopeError
+from irscope.errors import IrscopeError, LoadError
+from irscope.frontends.mlir.parse import parser_call
 from irscope.frontends.mlir.parse.bindings import BYTECODE, installed, new_context, required
+from irscope.frontends.mlir.parse.child import _limit
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
@@ -88,3 +92,35 @@ def test_garbled_files_are_errors_of_ours(seed: int, tmp_path: Path) -> None:
         refused += _check(content, tmp_path)
         assert time.process_time() - started < 2
     assert refused > 50
+
+
+def _loaded_with(limit: str, amount: int) -> str:
+    """What a process with a hard limit says of a sound file."""
+    code = f"import resource; resource.setrlimit(resource.{limit}, ({amount}, {amount}))\n"
+    code += f"import irscope as irs\ntry: print(irs.load({str(SAMPLES[0])!r}))\nexcept irs.errors.LoadError as error: print(error)"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such limits")
+@pytest.mark.parametrize(("limit", "amount"), [("RLIMIT_AS", 2_900_000_000), ("RLIMIT_CPU", 9)])
+def test_a_file_is_read_under_a_hard_limit_that_suffices(limit: str, amount: int) -> None:
+    assert _loaded_with(limit, amount).startswith(("graph(", "module "))
+
+
+def test_a_parser_that_cannot_be_started_is_not_blamed_on_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_call, "_HOME", str(Path(__file__).parent / "nowhere.py"))
+    with pytest.raises(LoadError, match=r"parser cannot be started.*FileNotFoundError"):
+        irs.load(SAMPLES[0])
+    monkeypatch.setattr(parser_call, "_SCRIPT", "raise ValueError('no such limit')")
+    with pytest.raises(LoadError, match=r"parser cannot be started.*ValueError: no such limit"):
+        irs.load(SAMPLES[0])
+
+
+def test_a_system_that_refuses_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+
+    def refused(which: int, limits: tuple[int, int]) -> None:
+        raise ValueError("invalid argument")
+
+    monkeypatch.setattr(resource, "setrlimit", refused)
+    _limit(1 << 30, 10)

@@ -40,8 +40,12 @@ def installed() -> tuple[str, ...]:
 
 
 def required(name: str = "") -> Bindings:
-    """Returns the bindings of this name, or the best ones. Raises MissingExtra if they are not installed."""
-    for known in (name,) if name else installed():
+    """Returns the bindings of this name, which are installed, or the best ones.
+
+    Raises MissingExtra if there are none, ImportError if those of this name do not load."""
+    if name:
+        return Bindings(name, import_module(_PACKAGES[name]))
+    for known in installed():
         with suppress(ImportError):
             return Bindings(known, import_module(_PACKAGES[known]))
     raise MissingExtra("iree-base-compiler", extra="mlir", purpose="to read MLIR (jaxlib, of the extra 'jax', will do too)")

@@ -10,15 +10,19 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
+NOT_READY = 3
+"""The exit status if no parser could be started."""
 STACK = 4 << 20
 """Bytes of stack; less than any thread of the user has, so that a file that is parsed here can be parsed there."""
 
 
 def main() -> None:
-    """Parses standard input; the exit status is 0 if that worked, 1 if every parser refused, anything else is a crash."""
+    """Parses standard input; the exit status is 0 if that worked, 1 if every parser refused, NOT_READY if no parser could be
+    started, which the last line of standard error explains; anything else is a crash."""
     packages, path, home = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
     sys.path[:] = path
     _limit(int(sys.argv[4]), int(sys.argv[5]))
@@ -28,24 +32,32 @@ def main() -> None:
     worker = threading.Thread(target=_parse, args=(packages, home, content, answer))
     worker.start()
     worker.join()
+    if not answer:
+        sys.exit(NOT_READY)
     sys.stdout.buffer.write(answer[0].encode("utf-8", "replace"))
     sys.stdout.flush()
     sys.exit(0 if answer[0] in packages else 1)
 
 
 def _parse(packages: list[str], home: str, content: bytes, answer: list[str]) -> None:
-    first = ""
+    refusals, troubles = list[str](), list[str]()
     for package in packages:
         try:
             bindings = _loaded(home)
             found = bindings.required(package)
-            found.ir.Module.parse(content, bindings.new_context(found))
+            context = bindings.new_context(found)
         except BaseException as error:
-            first = first or str(error) or type(error).__name__
+            troubles.append(f"{package}: {type(error).__name__}: {error}".replace("\n", " "))
+            continue
+        try:
+            found.ir.Module.parse(content, context)
+        except BaseException as error:
+            refusals.append(str(error) or type(error).__name__)
         else:
             answer.append(package)
             return
-    answer.append(first)
+    answer += refusals[:1]
+    print("; ".join(troubles), file=sys.stderr)
 
 
 def _loaded(home: str) -> Any:
@@ -63,9 +75,14 @@ def _limit(memory: int, seconds: int) -> None:
         import resource
     except ImportError:  # not on this system
         return
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = {resource.RLIMIT_CPU: seconds, resource.RLIMIT_CORE: 0}
+    if sys.platform.startswith("linux"):  # macOS has this limit, and refuses to set it
+        limits[resource.RLIMIT_AS] = memory
+    for which, limit in limits.items():
+        most = resource.getrlimit(which)[1]
+        limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(which, (limit, limit))
 
 
 if __name__ == "__main__":

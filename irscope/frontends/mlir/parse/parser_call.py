@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from irscope.errors import LoadError, ParseError
 from irscope.frontends.mlir.parse.bindings import BYTECODE, Bindings, installed, new_context, required
+from irscope.frontends.mlir.parse.child import NOT_READY
 
 __all__ = ["parse_module"]
 
@@ -51,6 +52,12 @@ def _reader_of(names: Sequence[str], content: bytes, file: str) -> str:
         return answer
     if done.returncode == 1 and answer:
         raise _refused(answer, content, file)
+    if done.returncode in (1, NOT_READY):
+        why = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"])[-1]
+        raise LoadError(
+            f"MLIR's parser cannot be started, so that {file or 'this text'} is not read: {why}",
+            hint="check its installation (import jaxlib.mlir.ir), and the limits of this process (ulimit -v, ulimit -t)",
+        )
     status = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
     raise LoadError(f"{file or 'this text'} makes MLIR's own parser crash with {status}", hint=_CUT)
 

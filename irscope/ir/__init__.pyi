@@ -3,6 +3,7 @@ from .arguments import (
     flatten_arguments,
     graph_of,
     nested_paths,
+    numbers_of_keys,
 )
 from .builder import (
     GraphBuilder,
@@ -165,6 +166,7 @@ __all__ = [
     "check_count",
     "flatten_arguments",
     "nested_paths",
+    "numbers_of_keys",
     "steps",
     "walk",
     "has_kernel",

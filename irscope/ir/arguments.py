@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
 
-__all__ = ["check_count", "flatten_arguments", "graph_of", "nested_paths"]
+__all__ = ["check_count", "flatten_arguments", "graph_of", "nested_paths", "numbers_of_keys"]
 
 _MOST_SHOWN: Final = 12
 
@@ -38,7 +39,19 @@ def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]
     for dictionaries if no keys are known.
     """
     if not any(isinstance(argument, list | tuple | dict) for argument in arguments):
-        return tuple(arguments)  # the usual case, at each call: it does not inspect the graph's inputs
+        return numbers_of_keys(arguments)  # the usual case, at each call: it does not inspect the graph's inputs
+    return numbers_of_keys(_flattened(arguments, graph))
+
+
+def numbers_of_keys(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments with the unsigned integers of each typed key of JAX's (`jax.random.key`) in its place."""
+    return tuple([
+        sys.modules["jax"].random.key_data(argument) if type(argument).__name__ == "PRNGKeyArray" else argument
+        for argument in arguments
+    ])
+
+
+def _flattened(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]:
     wanted = len(graph.free_inputs)
     paths = graph.argument_paths
     if len(paths) == wanted:

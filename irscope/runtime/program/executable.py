@@ -20,7 +20,7 @@ from irscope._base.warned import warn_caller
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
-from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel
+from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel, numbers_of_keys
 from irscope.ops.exactness import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
@@ -267,6 +267,7 @@ class Executable:
 
     def _slow_path(self, args: Sequence[Any]) -> Any:
         """Runs, and compiles a fast path for arguments like these; ever more rarely where they differ from call to call."""
+        args = numbers_of_keys(args)
         self._slow_calls += 1
         rare = self._slow_calls & (self._slow_calls - 1) == 0
         program = self._programs.get(self._library_of(args))

@@ -225,3 +225,20 @@ def test_scatters_of_every_kind(dtype: str) -> None:
 
         found = irs.compile(irs.fuse(irs.load(lambda x, u: scattered(x, u), x, u)))(x, u)
         np.testing.assert_array_equal(found, jax.jit(scattered)(x, u), err_msg=kind)
+
+
+def test_typed_keys_are_arguments_like_their_numbers() -> None:
+    def drawn(params: dict[str, Any], key: Any, old: Any) -> Any:
+        rows = jax.vmap(lambda one: jax.random.uniform(one, (2,)))(params["keys"])
+        return rows + jax.random.uniform(key, (2,)) + jax.random.uniform(old, (2,))
+
+    key = jax.random.key(7)
+    args = ({"keys": jax.random.split(key, 3)}, key, jax.random.PRNGKey(7))
+    graph = irs.load(drawn, *args)
+    assert [str(value.type) for value in graph.inputs] == ["UInt32(3, 2)", "UInt32(2)", "UInt32(2)"]
+    run = irs.compile(irs.fuse(graph))
+    for _ in range(3):  # the first call compiles what later ones take
+        np.testing.assert_allclose(run(*args), drawn(*args), rtol=1e-6)
+    one = irs.compile(irs.load(lambda key: jax.random.bits(key, (3,)), key))
+    for _ in range(3):
+        np.testing.assert_array_equal(one(key), jax.random.bits(key, (3,)))

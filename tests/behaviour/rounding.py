@@ -37,8 +37,9 @@ _GATHER: Final = frozenset(
     """_adaptive_avg_pool2d _fused_rms_norm _log_softmax _softmax addbmm addmm addmv addr avg_pool2d baddbmm bmm convolution
     cumprod cumsum dot linalg_vector_norm logcumsumexp logsumexp mean mm mv native_batch_norm native_group_norm
     native_layer_norm norm prod std std_mean sum upsample_bilinear2d var var_mean _native_batch_norm_legit index_add
-    scatter_add renorm dist _cdist_forward nansum""".split()
+    scatter_add renorm dist _cdist_forward nansum addcdiv addcmul lerp""".split()
 )
+"""Ops that add several numbers. A product is rounded before it is added, or not, as the processor has it."""
 _RUNNING: Final = frozenset("native_batch_norm native_group_norm native_layer_norm std_mean var_mean".split())
 """Ops that keep a running mean, which an infinite number makes infinite or, if another follows, no number at all."""
 

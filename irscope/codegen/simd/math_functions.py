@@ -286,16 +286,19 @@ class Maths:
         return self.fma(e, self.number(high), self.add(f, self.fma(e, self.number(low), rest)))
 
     def log2(self, x: str) -> str:
-        """Through the natural logarithm, with 1/log 2 in two parts: exact at powers of two."""
+        """Through the natural logarithm, with 1/log 2 in two parts: exact at powers of two. So is f in two parts, as the product of
+        the high ones must be exact where the target has no fused multiply-add."""
         f, e = self.split(x)
         rest = self.log_rest(f)
+        head = self.from_bits(self.integer("and", self.bits(f), self.whole(-(1 << (12 if self.form.bits == 32 else 27)))))
         high, low = (
             (1.4423828125, 0.00031222838896340733)
             if self.form.bits == 32
             else (1.4426950216293335, 1.9259629911266175e-08)
         )
         small = self.fma(f, self.number(low), self.mul(rest, self.number(1.4426950408889634)))
-        return self.log_ends(x, self.add(e, self.fma(f, self.number(high), small)))
+        small = self.fma(self.sub(f, head), self.number(high), small)
+        return self.log_ends(x, self.add(e, self.fma(head, self.number(high), small)))
 
     def log1p(self, x: str) -> str:
         """log(u) + (x - (u-1))/u with u = 1+x rounded."""

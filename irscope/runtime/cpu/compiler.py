@@ -10,8 +10,8 @@ import mmap
 import os
 import sys
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from irscope._base.concurrency.cached import cached_property
@@ -19,7 +19,7 @@ from irscope._base.concurrency.forking import Library
 from irscope._base.concurrency.waiting import run_uninterruptible
 from irscope.codegen.llvm import Target
 from irscope.errors import CodegenError, MissingExtra
-from irscope.runtime.cpu.emit_object import emitted_object, own_context
+from irscope.runtime.cpu.emit_object import emitted_object, own_context, undefined_symbols
 from irscope.runtime.device import ObjectStore
 
 __all__ = ["CpuCompiler", "Host", "MachineCode", "loaded", "object_file", "this_host", "with_llvm"]
@@ -38,6 +38,8 @@ class Host:
     cpu: str
     features: str
     target: Target
+    triple: str
+    """The architecture and the system: the format of object files."""
     versions: str
     """Of llvmlite and LLVM: part of the cache key of compiled code."""
 
@@ -45,6 +47,14 @@ class Host:
     def name(self) -> str:
         """The processor with the width of its vectors."""
         return f"{self.cpu}, {self.target.vector_bytes * 8}-bit vectors"
+
+    def restricted_to(self, features: Collection[str]) -> Host:
+        """Returns the processor with none but these of LLVM's features: kernels for it run here and on any that has them."""
+        own = [name[1:] for name in self.features.split(",") if name.startswith("+")]
+        switched = {name: name in features for name in own}
+        rest = [name for name in self.features.split(",") if name.startswith("-")]
+        text = ",".join([*rest, *(f"{'+' if has else '-'}{name}" for name, has in switched.items())])
+        return replace(self, features=text, target=_target(switched, self.triple))
 
 
 class MachineCode(NamedTuple):
@@ -85,7 +95,7 @@ class CpuCompiler:
 
     def _code(self, text: str, symbol: str, kernel: bool) -> MachineCode:
         host = self.host
-        key = "\n".join((host.versions, host.cpu, host.features, text))
+        key = "\n".join((host.versions, host.triple, host.cpu, host.features, text))
         code = self.store.read(key, kernel=kernel)
         found = loaded(code, symbol, host) if code is not None else None
         if kernel:
@@ -162,23 +172,27 @@ def this_host() -> Host:
     import llvmlite
 
     features = binding.get_host_cpu_features()
-    machine = binding.get_process_triple()
-    target = Target(native_half="aarch64" in machine or "arm64" in machine)
-    if features.get("avx2"):
-        target = Target(32, bool(features.get("f16c")))
-    if all(features.get(name) for name in ("avx512f", "avx512vl", "avx512bw", "avx512dq", "f16c")):
-        target = Target(64, native_half=True, masks=True, registers=4)
+    triple = binding.get_process_triple()
     llvm = ".".join(map(str, binding.llvm_version_info))
     return Host(
         binding.get_host_cpu_name(),
         features.flatten(),
-        target,
+        _target(features, triple),
+        triple,
         f"llvmlite {llvmlite.__version__}, LLVM {llvm}",
     )
 
 
+def _target(features: Mapping[str, bool], triple: str) -> Target:
+    if all(features.get(name) for name in ("avx512f", "avx512vl", "avx512bw", "avx512dq", "f16c")):
+        return Target(64, native_half=True, masks=True, registers=4)
+    if features.get("avx2"):
+        return Target(32, bool(features.get("f16c")))
+    return Target(native_half="aarch64" in triple or "arm64" in triple)
+
+
 def _machine(binding: Any, host: Host) -> Any:
-    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+    return binding.Target.from_triple(host.triple).create_target_machine(
         cpu=host.cpu, features=host.features, opt=3, codemodel="jitdefault", jit=True
     )
 
@@ -188,7 +202,7 @@ def object_file(text: str, host: Host) -> bytes:
     binding = _llvm()
     machine = _machine(binding, host)
     module = binding.parse_assembly(text, own_context(binding))
-    module.triple = binding.get_process_triple()
+    module.triple = host.triple
     module.data_layout = str(machine.target_data)
     return emitted_object(machine, module)
 
@@ -212,15 +226,22 @@ def _reserve(size: int) -> None:
 
 
 def loaded(code: bytes, symbol: str, host: Host) -> tuple[int, Any] | None:
-    """Returns the address of a symbol in an object file, and the owner of its memory; None if the file lacks the symbol."""
+    """Returns the address of a symbol in an object file, and the owner of its memory; None if the file lacks the symbol.
+    Raises CodegenError if the file calls a function that this process does not have."""
     binding = _llvm()
     module = binding.parse_assembly("")
-    module.triple = binding.get_process_triple()
+    module.triple = host.triple
     engine = binding.create_mcjit_compiler(module, _machine(binding, host))
     try:
         engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
     except RuntimeError:
         return None
+    missing = [name for name in undefined_symbols(binding, code) if not binding.address_of_symbol(name)]
+    if missing:
+        raise CodegenError(
+            f"a kernel for {host.name} calls {', '.join(missing)}, which neither the C library of this system nor this process has",
+            rule="missing-symbol", hint="run the program with device='numpy'",
+        )  # fmt: skip
     engine.finalize_object()
     address = engine.get_function_address(symbol)
     return (address, _Owner(engine)) if address else None

@@ -50,6 +50,23 @@ def test_every_number_of_rows(name: str, columns: int, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"])
+def test_every_element_type(dtype: str, name: str, tmp_path: Path) -> None:
+    """Accumulators of different widths side by side: what is narrower than the widest fills no register."""
+    device = device_for(name, tmp_path)
+    for rows, columns in ((5, 70), (40, 9), (3, 300)):
+        x = np.random.default_rng(columns).integers(0, 2 if dtype == "bool" else 90, (rows, columns)).astype(dtype)
+        body = lambda b, x: [call(b, "amax", x, [0], False), call(b, "argmax", x, 0, False), call(b, "any", x, 0, False)]  # noqa: E731
+        sums = lambda b, x: [call(b, "amin", x, [0], False), call(b, "sum", x, [0], False, None)]  # noqa: E731
+        found = []
+        for write in (body, sums):
+            plan = spec_of_group(group(write, [TENSOR]), [type_of(x)])
+            found += run(device.prepare(plan), plan, [x])
+        for got, want in zip(found, (x.max(0), x.argmax(0), x.any(0), x.min(0), x.sum(0)), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("columns", [3, 24, 40, 500])
 def test_the_error_of_a_tall_sum_does_not_grow_with_its_rows(columns: int, tmp_path: Path) -> None:
     """Row after row added to the one sum of a column would be wrong by 4e-6 to 1e-5 of it."""

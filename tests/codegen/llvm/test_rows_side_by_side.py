@@ -35,8 +35,9 @@ class Narrow(CpuDevice):
 
     @cached_property
     def host(self) -> Any:
-        """What the text should know."""
-        return replace(super().host, target=self.target)
+        """What the text should know; that the processor has float16 only where it does."""
+        host = super().host
+        return replace(host, target=replace(self.target, native_half=self.target.native_half and host.target.native_half))
 
 
 def device_for(name: str, folder: Path, threads: int = 1) -> CpuDevice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,40 +12,24 @@ import pytest
 
 from irscope.codegen.kernel.reduction_passes import reduction_nest
 from irscope.codegen.kernel.split_reduction import split_reduction
-from irscope.codegen.llvm.emit import GENERIC, Target, emit_llvm
+from irscope.codegen.llvm.emit import Target, emit_llvm
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.groups import call, group, run
+from tests.codegen.llvm.test_rows_side_by_side import TARGETS, device_for
 from tests.codegen.numerics.test_reductions import NORMALISATIONS, OPS, PAIRS, F, check, normal
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
-TARGETS = {
-    "128 bits": Target(), "256 bits": Target(32, native_half=True),
-    "512 bits": Target(64, native_half=True, masks=True, registers=4),
-}  # fmt: skip
-
-
-class Narrow(CpuDevice):
-    """This processor, with text for another one."""
-
-    target = GENERIC
-
-    @cached_property
-    def host(self) -> Any:
-        """What the text should know."""
-        return replace(super().host, target=self.target)
-
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_width_and_every_remainder(name: str, tmp_path: Path) -> None:
-    device = Narrow(store=ObjectStore(tmp_path / "cpu"), threads=1)
-    device.target = TARGETS[name]
+    device = device_for(name, tmp_path)
     sum_body, sum_eager = OPS["sum"]
     soft_body, soft_eager = NORMALISATIONS["softmax"]
     for length in (1, 7, 8, 17, 31, 33, 64, 65, 129):

@@ -31,6 +31,7 @@ from irscope.ops.schema import (
     draws_random_numbers,
     effect_of_schema,
     has_side_effects,
+    may_end_in_results,
     parse_schema,
     statistics_flag,
     torch_schemas,
@@ -203,9 +204,15 @@ def _choose(name: str, *operands: Type | type[TensorType]) -> _Choice:
         raise KeyError(name)
     types = [TensorType() if isinstance(operand, type) else operand for operand in operands]
     choice = _chosen(found, types)
-    if choice.schema is None and all(op.schemas for op in found):
-        more = _with_torch(name, torch_schemas(name))
-        choice = _chosen(more, types) if len(more) > len(found) else choice
+    known = [schema for op in found for schema in op.schemas]
+    is_doubtful = choice.schema is not None and may_end_in_results(known, types)
+    if (choice.schema is None or is_doubtful) and all(op.schemas for op in found):
+        schemas = torch_schemas(name)
+        more = _with_torch(name, schemas)
+        if len(more) > len(found):
+            return _chosen(more, types)
+        if is_doubtful and not schemas:  # without torch, nothing says which tensor is written
+            return _UNKNOWN
     return choice
 
 
@@ -254,6 +261,8 @@ def _with_schemas(name: str, ops: tuple[Op, ...], schemas: Iterable[OpSchema]) -
     if not rest:
         return checked
     category: Category = "random" if draws_random_numbers(name) else checked[0].category if checked else "other"
+    if category == "scalar" and any(isinstance(argument.type, TensorType) for schema in rest for argument in schema.arguments):
+        category = "other"  # numbers and tensors share a name
     effect: Effect = "opaque" if has_side_effects(name) else effect_of_schema(rest[0])
     return (*checked, Op(name, rest, category, effect))
 

@@ -476,3 +476,27 @@ def test_shared_parameters_and_written_buffers(how: str) -> None:
         for _ in range(3):
             assert_equal(run(x), twin(x))
     assert float(model.count) == float(twin.count) == 3.0
+
+
+def logarithm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    torch.log(x, out=y)
+    return y + 1
+
+
+def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    torch.mm(x, x, out=y)
+    return y + 1
+
+
+def threes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    torch.full([2, 2], 3.0, out=y)
+    return y + x
+
+
+@pytest.mark.parametrize("function", [logarithm, product, threes])
+def test_a_result_that_a_script_asks_to_be_written_elsewhere_is(function: Callable[..., torch.Tensor]) -> None:
+    graph = irs.load(torch.jit.script(function))
+    x, y, ours = torch.rand(2, 2) + 1, torch.zeros(2, 2), torch.zeros(2, 2)
+    assert irs.AliasDb(graph).has_writers(graph.inputs[1])
+    assert torch.equal(irs.compile(irs.fuse(graph))(x, ours), function(x, y))
+    assert torch.equal(ours, y)

@@ -258,3 +258,52 @@ def test_asking_again_costs_a_look_up() -> None:
     add = node("aten::add_", TensorType("float32", (2, 3)), TensorType("float32", (3,)), INT)
     schema_of(add)
     assert calls_made(lambda: schema_of(add)) <= 12
+
+
+@pytest.mark.torch
+def test_an_op_on_tensors_that_shares_a_name_with_pythons_numbers_is_none_of_them() -> None:
+    pytest.importorskip("torch")
+    from irscope.ops.python.scalars import OPS
+    from irscope.ops.schema import torch_schemas
+
+    shared = []
+    for name in {op.name for op in OPS}:
+        for schema in torch_schemas(name):
+            returns = [result.type for result in schema.returns]
+            if returns and all(isinstance(kind, TensorType) for kind in returns):
+                types = [argument.type for argument in schema.arguments]
+                assert category_of(node(name, *types)) != "scalar", schema
+                shared.append(name)
+    assert {"aten::__lshift__", "aten::gcd", "aten::lgamma", "aten::add"} <= set(shared)
+
+
+@pytest.mark.torch
+def test_an_op_that_writes_its_last_operands_is_told_from_one_that_takes_numbers_there() -> None:
+    """`torch.log(x, out=y)` is `aten::log(%x, %y)`, which a table without that overload takes for a logarithm to a base."""
+    pytest.importorskip("torch")
+    from irscope.analysis.effects.memory_signatures import Signatures
+    from irscope.ops.schema import torch_schemas
+
+    same_text = {"aten::max.unary_out", "aten::min.unary_out", "aten::set.out"}  # torch.jit.script cannot call the first two
+    signatures, count = Signatures(), 0
+    for name in known_names():
+        for schema in torch_schemas(name) if name.startswith("aten::") else ():
+            places = {i for i, argument in enumerate(schema.arguments) if argument.keyword_only and argument.alias}
+            if places and schema.full_name not in same_text:
+                call = node(name, *(argument.type for argument in schema.arguments))
+                assert {index for index, _ in signatures.of(call).writes} >= places, schema.full_name
+                assert effect_of(call) != "pure", schema.full_name
+                count += 1
+    assert count > 500
+
+
+def test_without_torch_what_may_write_its_last_operand_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    import irscope.ops.registry as registry
+
+    monkeypatch.setattr(registry, "torch_schemas", lambda name: ())
+    registry._choose.cache_clear()
+    try:
+        assert (schema_of(call := node("aten::log", TENSOR, TENSOR)), effect_of(call)) == (None, "opaque")
+        assert overload("aten::add", TENSOR, TENSOR, TENSOR) == "aten::add.Tensor"
+    finally:
+        registry._choose.cache_clear()

@@ -38,7 +38,7 @@ from irscope.ir import (
 )
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, overloads, schema_of
-from irscope.ops.schema import has_side_effects
+from irscope.ops.schema import counts_with_results, has_side_effects
 from irscope.ops.traits import LIKE_ANOTHER, OBJECT_READERS, OBJECT_WRITERS, READ_NOTHING, READS_SHAPE, SHAPE_READERS
 
 __all__ = [
@@ -134,6 +134,8 @@ class Signatures:
                 found = (OPAQUE,)
             else:
                 found = tuple(dict.fromkeys(compile_signature(s) for s in overloads(op) if fits(s, operands, first)))
+                if found and operands in counts_with_results(overloads(op)):
+                    found = (*found, OPAQUE)  # the last operands may be written: `_chosen` asks for the overload
                 found = found or ((PURE,) if functional_source(op) else ())
             self._candidates[key] = found
         return found

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from irscope.codegen.kernel import Instruction, constant_value, is_float
+from irscope.codegen.kernel import ITEM_SIZE, Instruction, constant_value, is_float
 from irscope.errors import CodegenError
 
 __all__ = ["HELPERS", "MEMORY", "REGISTER", "element_text", "literal", "load_text", "store_text"]
@@ -253,6 +253,8 @@ def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> st
         name = {"div": "whole_quotient", "fmod": "whole_rest", "remainder": "python_remainder"}[op]
         helpers.add(name)
         return f"({kind}){name}((i64){args[0]}, (i64){args[1]})"
+    if op in ("shl", "shr"):
+        return _shift_text(op, args[0], args[1], dtype)
     match op:
         case "neg":
             return f"({kind})(({_UNSIGNED[dtype]})0 - ({_UNSIGNED[dtype]}){args[0]})"
@@ -261,6 +263,15 @@ def _integer_text(op: str, args: list[str], dtype: str, helpers: set[str]) -> st
         case "not":
             return f"!{args[0]}" if dtype == "bool" else f"({kind})~{args[0]}"
     return None
+
+
+def _shift_text(op: str, a: str, b: str, dtype: str) -> str:
+    """Return a shift; C++'s own has no value for a distance of the width or more, and a negative one counts as such."""
+    kind, wide, bits = REGISTER[dtype], _UNSIGNED[dtype], 8 * ITEM_SIZE[dtype]
+    fits = f"({wide}){b} < {bits}u"
+    if op == "shr" and dtype != "uint8":
+        return f"({kind})({a} >> ({fits} ? (int){b} : {bits - 1}))"
+    return f"({kind})({fits} ? ({wide}){a} {'<<' if op == 'shl' else '>>'} {b} : 0)"
 
 
 def _cast(arg: str, source: str, target: str, helpers: set[str]) -> str:

@@ -110,6 +110,8 @@ def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> s
     match op, args:
         case ("add" | "sub" | "mul" | "and" | "or" | "xor"), [a, b]:
             return lanes.op(op, scalar, a, b)
+        case ("shl" | "shr"), [a, b]:
+            return _shift(lanes, op, a, b, dtype)
         case "not", [a]:
             return lanes.op("xor", scalar, a, lanes.constant(scalar, 1 if dtype == "bool" else -1))
         case "neg", [a]:
@@ -128,6 +130,15 @@ def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> s
         case ("floor" | "ceil" | "trunc" | "round"), [a]:
             return a
     return None
+
+
+def _shift(lanes: VectorBuilder, op: str, a: str, b: str, dtype: str) -> str:
+    """Emit a shift; LLVM's own has no value for a distance of the width or more, and a negative one counts as such."""
+    scalar, is_signed = REGISTER[dtype], dtype != "uint8"
+    fits = lanes.compare("ult", scalar, b, lanes.constant(scalar, 8 * ITEM_SIZE[dtype]))
+    if op == "shr" and is_signed:
+        return lanes.op("ashr", scalar, a, lanes.select(scalar, fits, b, lanes.constant(scalar, 8 * ITEM_SIZE[dtype] - 1)))
+    return lanes.select(scalar, fits, lanes.op("shl" if op == "shl" else "lshr", scalar, a, b), lanes.constant(scalar, 0))
 
 
 def _integer_sign(lanes: VectorBuilder, a: str, scalar: str, sign: str) -> str:

@@ -17,6 +17,7 @@ and return bool, `where` takes a bool first, and `cast` changes the type. Halves
 | exp log sqrt sin tanh erf, and the other functions of `PRIMITIVES` | floats only |
 | eq ne lt le gt ge | IEEE: a NaN is only `ne` |
 | and or xor not | bitwise on integers |
+| shl shr | integers; by the width or more, or by a negative number: every bit is shifted out, `shr` leaves the sign |
 | cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |
 
 A reduction or a normalisation also reads elements at other positions: `reduce_sum`, `reduce_prod`, `reduce_max`,
@@ -209,7 +210,8 @@ def call(op: str, *operands: Expr | float) -> Expr:
     """
     dtype = next(operand.dtype for operand in operands if isinstance(operand, Expr))
     takes = PRIMITIVES[op].of
-    if takes == ("floats" if is_integral(dtype) else "bits") or (dtype == "bool" and takes == "numbers"):
+    refused = {"floats", "numbers", "integers"} if dtype == "bool" else {"floats"} if is_integral(dtype) else {"bits", "integers"}
+    if takes in refused:
         raise NoExpression(f"kernels do not compute {op} of {dtype} elements")
     args = tuple(operand if isinstance(operand, Expr) else const(operand, dtype) for operand in operands)
     assert all(arg.dtype == dtype for arg in args), f"{op} of mixed types {[arg.dtype for arg in args]}"
@@ -277,6 +279,8 @@ _SYMBOLS: Final = {
     "and": "&",
     "or": "|",
     "xor": "^",
+    "shl": "<<",
+    "shr": ">>",
 }
 
 

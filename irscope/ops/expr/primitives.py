@@ -18,7 +18,7 @@ __all__ = ["COMMUTATIVE", "COMPARISONS", "NO_OPERATION", "PRIMITIVES", "Primitiv
 class Primitive(NamedTuple):
     """One op of an expression."""
 
-    of: Literal["all", "numbers", "floats", "bits"]
+    of: Literal["all", "numbers", "floats", "bits", "integers"]
     """Which element types it takes: numbers are all but bool, bits are integers and bool."""
     numpy: str = ""
     """The NumPy function with the same meaning, if there is one."""
@@ -80,6 +80,8 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = {
     "or": Primitive("bits", "bitwise_or", commutes=True),
     "xor": Primitive("bits", "bitwise_xor", commutes=True),
     "not": Primitive("bits", "invert"),
+    "shl": Primitive("integers", "left_shift", instructions=3),
+    "shr": Primitive("integers", "right_shift", instructions=3),
 }
 """The primitives by their name in expressions and kernels; `irscope.ops.expr.expression` defines their meaning."""
 

@@ -69,6 +69,40 @@ def _bitwise(name: str, numpy: Any) -> tuple[Op, ...]:
     )
 
 
+def _shift(name: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
+    """Define a shift under two names: `torch.bitwise_left_shift` and Python's `<<`."""
+    rule: dict[str, Any] = {"numpy": _shifted(numpy), "expr": _whole(symbol)}
+    return (
+        *elementwise(
+            f"aten::bitwise_{name}_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+            f"aten::bitwise_{name}_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+            f"aten::bitwise_{name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+            **rule,
+        ),
+        *elementwise(
+            f"aten::__{name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor",
+            f"aten::__{name[0]}shift__.Scalar(Tensor self, Scalar other) -> Tensor",
+            **rule,
+            in_place=False,
+        ),
+        *elementwise(
+            f"aten::__i{name[0]}shift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+            f"aten::__i{name[0]}shift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+            **rule,
+            written=True,
+        ),
+    )
+
+
+def _shifted(numpy: Any) -> Callable[[Array, Array], Array]:
+    def run(a: Array, b: Array) -> Array:
+        if a.dtype == bool:  # NumPy would give int8
+            raise TypeError("torch does not shift bools")
+        return np.asarray(numpy(a, b))
+
+    return run
+
+
 def _question(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
     return elementwise(
         f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind="bool", operands="self", in_place=False
@@ -107,6 +141,8 @@ OPS: Final = (
     *_bitwise("and", np.bitwise_and),
     *_bitwise("or", np.bitwise_or),
     *_bitwise("xor", np.bitwise_xor),
+    *_shift("left", "shl", np.left_shift),
+    *_shift("right", "shr", np.right_shift),
     *elementwise("aten::bitwise_not(Tensor self) -> Tensor", numpy=np.invert, expr=lambda x: ~x, operands="self"),
     *_question("isnan", np.isnan, lambda x: _never(x) if is_integral(x.dtype) else call("isnan", x)),
     *_question("isinf", np.isinf, _is_infinite),

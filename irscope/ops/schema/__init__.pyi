@@ -18,6 +18,8 @@ from .op import (
 )
 from .overload_resolution import (
     choose_overload,
+    counts_with_results,
+    may_end_in_results,
 )
 from .parser import (
     parse_schema,
@@ -36,10 +38,12 @@ __all__ = [
     "bundled_texts",
     "choose_overload",
     "corrected",
+    "counts_with_results",
     "define_positional",
     "draws_random_numbers",
     "effect_of_schema",
     "has_side_effects",
+    "may_end_in_results",
     "parse_schema",
     "statistics_flag",
     "torch_schemas",

@@ -37,7 +37,7 @@ from irscope.ir import (
     UnionType,
 )
 
-__all__ = ["choose_overload"]
+__all__ = ["choose_overload", "counts_with_results", "may_end_in_results"]
 
 _VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal"})
 """The type variables of schemas: the same type wherever the name occurs."""
@@ -51,6 +51,8 @@ _WIDER: Final[dict[Type, tuple[Type, ...]]] = {
 }
 """The types that each type also matches when conversions are allowed."""
 
+_MAKING: Final = frozenset({"dtype", "layout", "device", "pin_memory"})
+
 _NUMBERS: Final = (BOOL, INT, FLOAT, COMPLEX, NUMBER)
 
 
@@ -63,14 +65,46 @@ def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> Op
     >>> choose_overload([parse_schema(text) for text in texts], [INT]).overload
     'int'
     """
-    count = len(operands)
-    fitting = [schema for schema in schemas if _takes_count(schema, count)]
-    exact = [schema for schema in fitting if schema.is_vararg or len(schema.arguments) == count]
+    fitting = _taking(schemas, operands)
+    exact = [schema for schema in fitting if schema.is_vararg or len(schema.arguments) == len(operands)]
     return (
         _first(exact, operands, convert=False)
         or _first(fitting, operands, convert=False)
         or _first(fitting, operands, convert=True)
     )
+
+
+def counts_with_results(schemas: Iterable[OpSchema]) -> frozenset[int]:
+    """Return how many operands the overloads take that write their results into the last ones, which are often in no table.
+
+    Torch makes one of each schema whose results are fresh tensors: it drops the arguments that say how to make a tensor, and
+    adds an argument for each result.
+
+    >>> from irscope.ops.schema.parser import parse_schema
+    >>> counts_with_results([parse_schema("aten::log(Tensor self) -> Tensor"), parse_schema("aten::log.int(int a) -> float")])
+    frozenset({2})
+    """
+    counts = set()
+    for schema in schemas:
+        if schema.returns and all(isinstance(result.type, TensorType) and result.alias is None for result in schema.returns):
+            names = {argument.name for argument in schema.arguments}
+            counts.add(len(names - _MAKING if "layout" in names else names) + len(schema.returns))
+    return frozenset(counts)
+
+
+def may_end_in_results(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> bool:
+    """Whether the last operand may be a tensor to write a result into, of an overload that is not among the schemas.
+
+    It fits only if it is converted to a number: `torch.log(x, out=y)` is `aten::log(%x, %y)` in TorchScript's IR, which could
+    also be the logarithm of a number to a base.
+    """
+    if not operands or not isinstance(operands[-1], TensorType) or len(operands) not in counts_with_results(schemas):
+        return False
+    return _first(_taking(schemas, operands), operands, convert=False) is None
+
+
+def _taking(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> list[OpSchema]:
+    return [schema for schema in schemas if _takes_count(schema, len(operands))]
 
 
 def _takes_count(schema: OpSchema, count: int) -> bool:

@@ -59,7 +59,7 @@ def float_exprs(dtype: str) -> list[Expr]:
 def integer_exprs(dtype: str) -> list[Expr]:
     """Every op on integers; divisors are known and harmless, as ops promise."""
     x, y = input_element(0, dtype), input_element(1, dtype)
-    two = [call(op, x, y) for op in ("add", "sub", "mul", "minimum", "maximum", "and", "or", "xor")]
+    two = [call(op, x, y) for op in ("add", "sub", "mul", "minimum", "maximum", "and", "or", "xor", "shl", "shr")]
     one = [call("abs", x), call("sign", x), call("not", x), call("neg", x)]
     by = 3 if dtype == "uint8" else -3
     divided = [call(op, x, by) for op in ("div", "fmod", "remainder")]

@@ -29,7 +29,7 @@ BITS: Final = ["not"]
 NUMBERS: Final = ["abs", "negate", "sign"]
 OF_TWO: Final = {
     "f": "add subtract multiply divide power atan2".split(),
-    "i": "add subtract multiply divide remainder and or xor maximum minimum shift_left shift_right_arithmetic".split(),
+    "i": "add subtract multiply divide remainder and or xor maximum minimum shift_left shift_right_arithmetic shift_right_logical".split(),
     "u": "add subtract multiply divide remainder and or xor maximum minimum shift_left shift_right_logical".split(),
     "b": "and or xor maximum minimum".split(),
 }

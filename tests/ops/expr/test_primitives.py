@@ -20,6 +20,7 @@ TAKEN = {
     "numbers": ("float32", "float64", "int32", "uint8"),
     "floats": ("float32", "float64"),
     "bits": ("int32", "uint8", "bool"),
+    "integers": ("int32", "uint8"),
 }
 
 rows = pytest.mark.parametrize("op", sorted(PRIMITIVES))

@@ -265,3 +265,11 @@ def test_a_module_is_fused_with_its_calls_inlined():
     private = (Symbol("f", "func::func", "private"),)
     fusion = irs.fuse(irs.Module({"f": f, "main": irs.parse(caller)}, symbols=private))
     assert [len(group.blocks[0].nodes) for group in fusion.groups] == [3]
+
+
+def test_an_op_on_tensors_is_not_said_to_compute_with_numbers() -> None:
+    fusion = fuse(irs.parse("""graph(%x : Long(64)):
+  %a : Long(64) = aten::neg(%x)
+  %b : Long(64) = aten::gcd(%a, %x)
+  return (%b)"""))
+    assert fusion.why_not("a", "b").because == "aten::gcd is not of a kind known to fuse, and stays with the library"

@@ -15,22 +15,28 @@ from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS
 from irscope.frontends.mlir.operation import Operation
 from irscope.ir import TensorData, TensorType, Value
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "shift_right_logical"]
 
 Rule = Callable[[Operation], Value | None]
 
 
+_SHIFTED: Final = frozenset({"uint8", "int8", "int16", "int32", "int64"})
+"""The element types that torch shifts."""
+
+
 def _shift(right: bool) -> Rule:
-    """Returns the rule of a shift; by a constant smaller than the width it is a product or a quotient with a power of
-    two."""
+    """Returns the rule of a shift. Of a type that torch does not shift, it is a product or a quotient with a power of two if
+    the distance is constant, and computed in int64 otherwise."""
+    aten = "__rshift__" if right else "__lshift__"
 
     def rule(op: Operation) -> Value | None:
-        known = op.e.elements(op.operands[1])
         if op.dtype not in INTEGERS:
             return None
-        bits = np.iinfo(op.dtype).bits
-        if known is None or known.size == 0 or not np.all((known >= 0) & (known < bits - right)):
-            return _shifted(op, "__rshift__" if right else "__lshift__", bits)
+        if op.dtype in _SHIFTED:
+            return op.e.aten(aten, *op.operands, type=op.type)
+        known, bits = op.e.elements(op.operands[1]), np.iinfo(op.dtype).bits
+        if known is None or known.size == 0 or not np.all(known < bits):
+            return _shifted(op, aten, bits)
         power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
         by = op.e.constant(power, TensorType(op.dtype, known.shape, None if known.shape else ()))
         return op.e.like("div", op.operands[0], by, "floor") if right else op.e.like("mul", op.operands[0], by)
@@ -39,8 +45,8 @@ def _shift(right: bool) -> Rule:
 
 
 def _shifted(op: Operation, aten: str, bits: int) -> Value:
-    """Emits a shift by a computed distance; for small unsigned numbers, which torch does not shift, in int64."""
-    if op.dtype[0] != "u" or bits == 64:
+    """Emits a shift of unsigned numbers by a computed distance."""
+    if bits == 64:
         return op.e.aten(aten, *op.operands, type=op.type)
     wide = op.e.like(aten, *(op.e.cast(value, "int64") for value in op.operands))
     return op.e.cast(op.e.like("bitwise_and", wide, (1 << bits) - 1), op.dtype)
@@ -55,25 +61,22 @@ def _bitcast(op: Operation) -> Value | None:
     return op.e.aten("view", op.operands[0], op.e.code(op.dtype), type=op.type)
 
 
-def _shift_right_logical(op: Operation) -> Value | None:
-    if op.dtype.startswith("u") and op.dtype in INTEGERS:
+def shift_right_logical(op: Operation) -> Value | None:
+    """Shifts in zeros; of a signed number by one first, so that the rest of the way is a number without a sign."""
+    if op.dtype.startswith("u"):
         return _shift(True)(op)
-    known = op.e.elements(op.operands[1])
-    if op.dtype not in INTEGERS or known is None or known.size == 0:
+    if op.dtype not in _SHIFTED:
         return None
-    by, bits = int(known.flat[0]), np.iinfo(op.dtype).bits
-    if not np.all(known == by):
-        return None
-    if not 0 < by < bits:  # a negative distance is a large one
-        return op.e.like("bitwise_and", op.operands[0], -1 if by == 0 else 0)
-    shifted = _shift(True)(op)
-    return op.e.aten("bitwise_and", shifted, (1 << (bits - by)) - 1, type=op.type)
+    e, (x, by) = op.e, op.operands
+    half = e.like("bitwise_and", e.aten("__rshift__", x, 1, type=op.type), int(np.iinfo(op.dtype).max))
+    rest = e.aten("__rshift__", half, e.like("sub", by, 1, 1), type=op.type)
+    return e.aten("where", e.aten("eq", by, 0, type=op.type.with_(dtype="bool")), x, rest, type=op.type)
 
 
 RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.shift_left": _shift(False),
     "stablehlo.shift_right_arithmetic": lambda op: _shift(True)(op) if op.dtype[:1] != "u" else None,
-    "stablehlo.shift_right_logical": _shift_right_logical,
+    "stablehlo.shift_right_logical": shift_right_logical,
     "stablehlo.bitcast_convert": _bitcast,
 }
 """The rule of each op."""

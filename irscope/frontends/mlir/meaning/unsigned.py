@@ -14,6 +14,7 @@ import numpy as np
 
 from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.bits import RULES as BITS
+from irscope.frontends.mlir.meaning.bits import shift_right_logical
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, divided, simple
 from irscope.frontends.mlir.operation import Operation
 from irscope.ir import INT, Value
@@ -99,17 +100,6 @@ def _quotient(aten: str, *rest: Any) -> Rule:
     return rule
 
 
-def _shift_without_sign(op: Operation) -> Value | None:
-    """A shift to the right, with the copies of the sign bit masked off."""
-    if op.dtype not in _SIGNED:
-        return None
-    e, (x, by), top = op.e, op.operands, np.iinfo(op.dtype).bits - 1
-    ones = e.like("sub", e.like("mul", by, 0), 1, 1)
-    kept = e.like("__lshift__", ones, e.like("sub", e.scalar(top, op.dtype), by, 1))
-    mask = e.like("bitwise_not", e.like("__lshift__", kept, 1))
-    return e.aten("bitwise_and", e.aten("__rshift__", x, by, type=op.type), mask, type=op.type)
-
-
 RULES: Final[Mapping[str, Rule]] = {
     "arith.maxui": _extreme("maximum", "bitwise_or"),
     "arith.minui": _extreme("minimum", "bitwise_and"),
@@ -120,7 +110,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.remui": _quotient("fmod"),
     "arith.shli": simple("__lshift__", _SIGNED),
     "arith.shrsi": simple("__rshift__", _SIGNED),
-    "arith.shrui": _shift_without_sign,
+    "arith.shrui": shift_right_logical,
     "arith.bitcast": BITS["stablehlo.bitcast_convert"],
 }
 """The rule of each op, if all operands are tensors and it has no flags."""

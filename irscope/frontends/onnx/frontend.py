@@ -43,7 +43,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
     try:
-        graph = Importer(model, folder, name or _title(model, file), file).run()
+        graph = Importer(model, folder, name or _title(model, file), file, args).run()
     except MALFORMED as error:  # names that are not text, numbers where lists should be
         what = f"{file or 'the ModelProto'!r} is damaged ({type(error).__name__}: {str(error)[:200]})"
         raise LoadError(what, hint=_HINT) from error

@@ -203,6 +203,52 @@ def test_a_stack_trace_of_the_exporter_is_the_place_and_its_notes_the_module() -
     assert str(made.location) == "/home/me/net.py:12:0" and made.scope == "encoder.layer.0"
 
 
+def branches_of_different_rank(axis: int, extent: int) -> Any:
+    """What torch's exporter makes of `squeeze(dim)`: an If by the extent, then ops on a tensor of either rank."""
+    inner = {name: helper.make_graph([made], name, [], [onnx.ValueInfoProto(name=name)])
+             for name, made in (("t", node("Squeeze", ["c", "one"], ["t"])), ("e", node("Identity", ["c"], ["e"])))}  # fmt: skip
+    ends = {name: helper.make_graph([node(op, ["v"], [name])], name, [], [onnx.ValueInfoProto(name=name)])
+            for name, op in (("a", "Exp"), ("b", "Neg"))}  # fmt: skip
+    nodes = [
+        node("Abs", ["x"], ["c"]), node("Shape", ["c"], ["s"]), node("Gather", ["s", "axis"], ["g"]), node("Equal", ["g", "extent"], ["q"]),
+        node("If", ["q"], ["r"], then_branch=inner["t"], else_branch=inner["e"]), node("ReduceMean", ["r"], ["m"], axes=[-1], keepdims=0),
+        node("Sqrt", ["m"], ["v"]), node("ReduceSum", ["v"], ["all"], keepdims=0), node("Greater", ["all", "zero"], ["big"]),
+        node("If", ["big"], ["y"], then_branch=ends["a"], else_branch=ends["b"]),
+    ]  # fmt: skip
+    weights = {"one": np.array([1]), "axis": np.array(axis), "extent": np.array(extent), "zero": np.float32(0)}
+    return model(nodes, {"x": (T.FLOAT, ["n", 1, "m"])}, weights=weights, opset=16)
+
+
+def test_branches_of_different_rank_keep_their_element_type_and_run() -> None:
+    made = branches_of_different_rank(2, 4)
+    for extent in (4, 6):
+        graph = same_as_runtime(made, np.ones((2, 1, extent), np.float32))
+    assert str(graph.value("r").type) == "FloatTensor" and str(graph.value("all").type) == "FloatTensor"
+    assert [op for op in ops(graph) if op.startswith("onnx::")] == ["onnx::ReduceSum"]
+
+
+def test_a_condition_that_the_shapes_decide_is_no_branch() -> None:
+    x = np.ones((2, 1, 6), np.float32)
+    assert ops(irs.load(branches_of_different_rank(1, 1))).count("prim::If") == 1
+    made = branches_of_different_rank(2, 4)
+    graph = irs.load(made, x)
+    assert ops(graph).count("prim::If") == 1 and not any(op.startswith("onnx::") for op in ops(graph))
+    np.testing.assert_allclose(irs.compile(irs.fuse(graph))(x), irs.compile(irs.load(made))(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "MaxPool", "AveragePool"])
+@pytest.mark.parametrize("way", ["SAME_UPPER", "SAME_LOWER"])
+def test_same_padding_of_unknown_extents(op: str, way: str) -> None:
+    weight = {"w": np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)} if op.startswith("Conv") else {}
+    made = model([node(op, ["x", *weight], ["y"], kernel_shape=[2, 4], auto_pad=way)], {"x": (T.FLOAT, [1, 1, "h", "w"])}, weights=weight)
+    graph = same_as_runtime(made, np.random.default_rng(0).random((1, 1, 5, 6), np.float32))
+    assert not any(op.startswith("onnx::") for op in ops(graph))
+
+
+def test_the_sign_of_nan_is_nan() -> None:
+    same_as_runtime(model([node("Sign", ["x"], ["y"])], {"x": (T.FLOAT, [4])}), np.array([np.nan, -0.0, -3, np.inf], np.float32))
+
+
 def test_the_wrong_number_of_example_arguments() -> None:
     with pytest.raises(ArgumentError, match="2 example arguments for 1 input"):
         irs.load(model([node("Relu", ["x"], ["y"])], {"x": (T.FLOAT, [2, 4])}), X, X)

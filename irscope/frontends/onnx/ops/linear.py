@@ -55,10 +55,13 @@ def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilat
         return [0] * 2 * spatial
     totals = []
     for axis in range(spatial):
+        reach = dilations[axis] * (kernel[axis] - 1) + 1
+        if strides[axis] == 1:
+            totals.append(reach - 1)
+            continue
         size = call.size(x, 2 + axis)
         if not isinstance(size, int):
             raise call.refuse("its padding depends on an extent that is not known")
-        reach = dilations[axis] * (kernel[axis] - 1) + 1
         totals.append(max(0, (-(-size // strides[axis]) - 1) * strides[axis] + reach - size))
     smaller = [total // 2 for total in totals]
     larger = [total - half for total, half in zip(totals, smaller, strict=True)]
@@ -127,11 +130,12 @@ def _transposed_pads(
         return [0] * 2 * spatial
     smaller, larger = [], []
     for axis in range(spatial):
-        size = call.size(x, 2 + axis)
-        if not isinstance(size, int):
-            raise call.refuse("its padding depends on an extent that is not known")
-        goal = wanted[axis - spatial] if wanted is not None else size * strides[axis]
-        total = strides[axis] * (size - 1) + extra[axis] + (kernel[axis] - 1) * dilations[axis] + 1 - goal
+        total = extra[axis] + (kernel[axis] - 1) * dilations[axis] + 1 - strides[axis]
+        if wanted is not None:
+            size = call.size(x, 2 + axis)
+            if not isinstance(size, int):
+                raise call.refuse("its padding depends on an extent that is not known")
+            total += size * strides[axis] - wanted[axis - spatial]
         smaller.append(total // 2)
         larger.append(total - total // 2)
     return smaller + larger if mode == "SAME_UPPER" else larger + smaller

@@ -21,7 +21,7 @@ _ONE_OPERAND: Final = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
     "BitwiseNot": "bitwise_not", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor",
     "HardSwish": "hardswish", "IsNaN": "isnan", "Log": "log", "Mish": "mish", "Neg": "neg", "Not": "logical_not",
-    "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
+    "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sin": "sin",
     "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
 _TWO_OPERANDS: Final = {
@@ -43,6 +43,13 @@ for _name, _aten in _ONE_OPERAND.items():
     OPS[_name] = [(1, partial(_one, _aten))]
 for _name, _aten in _TWO_OPERANDS.items():
     OPS[_name] = [(1, partial(_two, _aten))]
+
+
+@op(OPS, "Sign")
+def _sign(call: Call) -> Value:
+    """Returns the sign; that of NaN is NaN, whereas `aten::sign` returns 0."""
+    x = call.x()
+    return call.op("where", call.op("isnan", x), x, call.op("sign", x)) if call.dtype() in FLOATS else call.op("sign", x)
 
 
 @op(OPS, "Div")

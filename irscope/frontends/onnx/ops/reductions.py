@@ -104,8 +104,8 @@ def _reduced(reduce: Reduce, as_operand: int, call: Call) -> Result:
         if call.node.op_type not in _UNCHANGED:
             return reduce_each(call, x, reduce)
         return x
-    every = list(range(call.rank()))
-    return x if not every and call.node.op_type in _UNCHANGED else reduce(call, x, axes or list(every), keep)
+    axes = axes or list(range(call.rank()))
+    return x if not axes and call.node.op_type in _UNCHANGED else reduce(call, x, axes, keep)
 
 
 def reduce_each(call: Call, x: Value, reduce: Reduce) -> Value:

@@ -23,6 +23,8 @@ from irscope.ir import TENSOR, ListType, OptionalType, TensorType, Type
 __all__ = ["inferred", "proto_of", "schema_of_op"]
 
 _NUMBERS: Final = {name: number for number, name in ELEMENT_TYPES.items()}
+_WORDS: Final = {"float32": "float", "float64": "double"}
+"""The element types that ONNX's schemas call differently."""
 _MAX_DATA: Final = 1024
 """The most elements of a known input that inference receives: shapes, axes, repeats."""
 _WRONG: Final = frozenset({"STFT"})
@@ -59,15 +61,27 @@ def proto_of(type: Type) -> Any:
 def inferred(
     node: Any, domain: str, opset: int, inputs: Mapping[str, tuple[Type, np.ndarray[Any, Any] | None]], ir_version: int
 ) -> Sequence[Type]:
-    """Returns the type of each output, a plain tensor if nothing is inferred. Never raises, whatever the node claims."""
+    """Returns the type of each output: as ONNX infers it, else the element type that the op's schema ties to its operands, or
+    a plain tensor. Never raises, whatever the node claims."""
+    schema = schema_of_op(node.op_type, domain, opset)
+    if schema is None:
+        return (TENSOR,) * len(node.output)
+    found = _by_inference(node, schema, domain, opset, inputs, ir_version)
+    tied = _element_types(node, schema, [inputs[name][0] if name else None for name in node.input])
+    return [
+        type.with_(dtype=dtype) if isinstance(type, TensorType) and type.dtype is None else type
+        for type, dtype in zip(found, tied, strict=True)
+    ]
+
+
+def _by_inference(
+    node: Any, schema: Any, domain: str, opset: int, inputs: Mapping[str, tuple[Type, np.ndarray[Any, Any] | None]], ir_version: int
+) -> Sequence[Type]:
     import onnx
 
     nothing = (TENSOR,) * len(node.output)
-    schema = schema_of_op(node.op_type, domain, opset)
     has_body = any(attribute.HasField("g") for attribute in node.attribute)
-    if node.op_type in _WRONG or schema is None or has_body:
-        return nothing
-    if not is_sound(node, schema, [type for type, _ in inputs.values()]):
+    if node.op_type in _WRONG or has_body or not is_sound(node, schema, [type for type, _ in inputs.values()]):
         return nothing
     types = {name: proto for name, (type, _) in inputs.items() if (proto := proto_of(type)) is not None}
     known = {
@@ -85,6 +99,21 @@ def inferred(
     except Exception:  # its own errors have no common class
         return nothing
     return tuple(_type_of(found[name]) if name in found else TENSOR for name in node.output)
+
+
+def _element_types(node: Any, schema: Any, operands: Sequence[Type | None]) -> Sequence[str | None]:
+    """Returns the element type of each output that has that of an operand, or only one possible type; None for others."""
+    names = {f"tensor({_WORDS.get(name, name)})": name for name in _NUMBERS}
+    allowed = {item.type_param_str: item.allowed_type_strs for item in schema.type_constraints}
+    bound = names | {word: names[texts[0]] for word, texts in allowed.items() if len(texts) == 1 and texts[0] in names}
+    for index, type in enumerate(operands):
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)] if schema.inputs else None
+        if formal is None or not formal.is_homogeneous or not isinstance(type, TensorType) or type.dtype is None:
+            continue
+        if all(text.startswith("tensor(") for text in allowed.get(formal.type_str, ())):
+            bound.setdefault(formal.type_str, type.dtype)
+    formals = [schema.outputs[min(index, len(schema.outputs) - 1)] for index in range(len(node.output))] if schema.outputs else []
+    return [bound.get(formal.type_str) if formal.is_homogeneous else None for formal in formals] or [None] * len(node.output)
 
 
 def is_sound(node: Any, schema: Any, operands: Sequence[Type]) -> bool:

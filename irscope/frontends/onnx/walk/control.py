@@ -47,7 +47,11 @@ def _held(walk: Walk, body: Any, frame: Frame, names: dict[str, Held]) -> list[H
 
 
 def _if(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
-    condition = call.number(0)
+    """Imports both branches; if the condition is known while the model is read, only the branch that is taken."""
+    known = call.held(0).known()
+    if known is not None and known.size == 1:
+        return _held(walk, call.attr("then_branch" if known.reshape(())[()] else "else_branch"), frame, {})
+    condition = _number(call, 0, "Bool", BOOL)
     blocks, results = [], []
     for name in ("then_branch", "else_branch"):
         with walk.emit.block() as block:
@@ -58,6 +62,16 @@ def _if(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
         raise call.refuse("its branches return different numbers of results")
     types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
     return _structured(call, "prim::If", (walk.emit.value(condition),), types, blocks, list(call.node.output))
+
+
+def _number(call: Call, index: int, op: str, type: Type) -> Any:
+    """Returns the one element of an operand whose type the specification fixes, though the model may not say it."""
+    held = call.held(index)
+    if held.known() is not None or held.items is not None:
+        return call.number(index)
+    value = call.any(index)
+    alone = value if isinstance(value.type, TensorType) and value.type.shape == () else call.op("reshape", value, [])
+    return call.emit.op(op, alone, type=type)
 
 
 def _structured(
@@ -80,8 +94,9 @@ def _joined(a: Type, b: Type) -> Type:
 
 def _loop(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     emit, body = call.emit, call.attr("body")
-    limit = emit.value(call.number(0) if call.has(0) else _FOREVER)
-    condition = emit.value(bool(call.number(1)) if _is_known(call, 1) else call.number(1) if call.has(1) else True)
+    limit = emit.value(_number(call, 0, "Int", INT) if call.has(0) else _FOREVER)
+    goes_in = _number(call, 1, "Bool", BOOL) if call.has(1) else True
+    condition = emit.value(goes_in if isinstance(goes_in, Value) else bool(goes_in))
     starts = [call.any(index) for index in range(2, len(call.inputs))]
     carried = [_carried(info, start) for info, start in zip(body.input[2:], starts, strict=False)]
     if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
@@ -104,10 +119,6 @@ def _loop(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     made = _structured(call, "prim::Loop", (limit, condition, *starts), types, (block,), list(call.node.output))
     elements = [item.type for item in results[len(starts) :]]
     return [*made, *(_stacked(call, held, type, 0, False) for held, type in zip(gathered, elements, strict=True))]
-
-
-def _is_known(call: Call, index: int) -> bool:
-    return call.has(index) and call.held(index).known() is not None
 
 
 def _empty_list(call: Call) -> Value:
@@ -160,7 +171,7 @@ def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     outputs = len(body.output) - states
     if states < 0 or count < 1 or outputs < 0 or len(body.input) != len(call.inputs):
         raise call.refuse("the inputs and outputs of its body do not match the values that it scans")
-    axes = [call.wrap(axis, call.rank(i)) for axis, i in zip(call.integers("scan_input_axes", [0] * count), inputs, strict=True)]
+    axes = [_axis(axis, call.type(i)) for axis, i in zip(call.integers("scan_input_axes", [0] * count), inputs, strict=True)]
     backwards = call.integers("scan_input_directions", [0] * count)
     scanned = [call.any(index) for index in inputs]
     rounds = emit.value(call.size(scanned[0], axes[0]))
@@ -183,11 +194,14 @@ def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
     places = call.integers("scan_output_axes", [0] * outputs)
     stacked = []
     for held, item, place, back in zip(gathered, results[states:], places, directions, strict=True):
-        rank = 1 + len(item.type.shape) if isinstance(item.type, TensorType) and item.type.shape is not None else None
-        if place < 0 and rank is None:
-            raise call.refuse("the rank of a scan output is not known")
-        stacked.append(_stacked(call, held, item.type, place if place >= 0 else place + (rank or 0), bool(back)))
+        stacked.append(_stacked(call, held, item.type, _axis(place, item.type, extra=1), bool(back)))
     return [*made, *stacked]
+
+
+def _axis(axis: int, type: Type, extra: int = 0) -> int:
+    """Returns an axis counted from the front, if the rank is known; raises IndexError if there is no such axis."""
+    rank = type.rank if isinstance(type, TensorType) else None
+    return axis if rank is None else range(rank + extra)[axis]
 
 
 def _from_end(call: Call, rounds: Value, index: Value) -> Value:

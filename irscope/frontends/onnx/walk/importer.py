@@ -34,6 +34,7 @@ from irscope.frontends.onnx.reading.types import ELEMENT_TYPES, merged, type_of
 from irscope.frontends.onnx.walk import control, folding, functions, opaque
 from irscope.frontends.onnx.walk.frame import Frame
 from irscope.ir import Graph, TensorType, Type, Value
+from irscope.ir.payload import argument_type
 
 __all__ = ["MALFORMED", "Importer"]
 
@@ -48,9 +49,11 @@ MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, Arithmet
 class Importer:
     """The import of one model: the graph so far, its bindings, and which ops stayed opaque and why."""
 
-    def __init__(self, model: Any, folder: Path | None, name: str, file: str) -> None:
+    def __init__(self, model: Any, folder: Path | None, name: str, file: str, examples: Sequence[Any] = ()) -> None:
         self.model = model
         self.file = file
+        self.examples = examples
+        """Arguments whose extents take the place of those that the file leaves open."""
         self.emit = Emitter(name)
         self.values = Values(self.emit, folder)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
@@ -64,9 +67,11 @@ class Importer:
         opsets = {entry.domain or "ai.onnx": entry.version for entry in self.model.opset_import}
         frame = Frame({}, (), opsets, told=self.told_types(graph))
         given = {tensor.name for tensor in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
-        for info in graph.input:
-            if info.name not in given:
-                self.define(frame, info.name, Held(self.emit.input(info.name, type_of(info.type))), info.name)
+        free = [info for info in graph.input if info.name not in given]
+        examples = self.examples if len(self.examples) == len(free) else [None] * len(free)
+        for info, example in zip(free, examples, strict=True):
+            type = _with_extents(type_of(info.type), example)
+            self.define(frame, info.name, Held(self.emit.input(info.name, type)), info.name)
         self.initializers(graph, frame)
         self.nodes(graph.node, frame)
         outputs = [self.values.value_of(self.found(frame, info.name, "the outputs")) for info in graph.output]
@@ -203,6 +208,16 @@ class Importer:
     def error(self, what: str, where: str, hint: str = "") -> LoadError:
         place = f"{self.file}: {where}" if self.file and where else self.file or where
         return LoadError(what, where=place, hint=hint)
+
+
+def _with_extents(type: Type, example: Any) -> Type:
+    """Returns an input's type with the extents of an example that fits it; as it is, if none does."""
+    found = argument_type(example)
+    if not isinstance(type, TensorType) or not isinstance(found, TensorType) or found.shape is None:
+        return type
+    shape = (None,) * len(found.shape) if type.shape is None else type.shape
+    fits = len(shape) == len(found.shape) and all(not isinstance(a, int) or a == b for a, b in zip(shape, found.shape, strict=True))
+    return type.with_(shape=found.shape) if fits and type.dtype in (None, found.dtype) else type
 
 
 def _reader(read: Any, tensor: Any, folder: Path | None, what: str) -> Any:

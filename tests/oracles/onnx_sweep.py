@@ -87,8 +87,6 @@ def _is_plain(item: Any) -> bool:
 
 def programs(op: str) -> Iterator[Program]:
     """The variations of an op's models."""
-    import onnx
-
     seen: set[bytes] = set()
     for number, (node, inputs) in enumerate(_bases()[op]):
         newest = int(node.doc_string)
@@ -102,7 +100,6 @@ def programs(op: str) -> Iterator[Program]:
                 if key not in seen:
                     seen.add(key)
                     yield f"{op} {number} opset {opset} {title}{' frozen' if frozen else ''}", model, arguments
-    assert onnx
 
 
 def _variations(op: str, node: Any, inputs: list[Any], newest: int) -> Iterator[tuple[str, Any, list[Any], int]]:
@@ -141,7 +138,7 @@ def _values(name: str, declared: Any, known: Any, op: str) -> Sequence[Any]:
     if kind == "INTS":
         lists = _lists(op, name)
         size = len(known) if known else max(map(len, lists), default=2)
-        made = [[0] * size, [1] * size, [2] * size, list(range(size)), list(range(size, 0, -1)), [*[1] * (size // 2), *[2] * (size - size // 2)]]
+        made = [[0] * size, [1] * size, [2] * size, list(range(size)), list(range(size, 0, -1)), [1] * (size // 2) + [2] * (-(-size // 2))]
         return [item for item in [*made, *lists] if item != known]
     if kind == "FLOATS":
         return [[0.5] * len(known), [float(index) for index in range(len(known))]] if known else _lists(op, name)
@@ -152,8 +149,9 @@ _WORDS: Final = {
     "auto_pad": ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"], "direction": ["forward", "reverse", "bidirectional", "LEFT", "RIGHT"],
     "coordinate_transformation_mode": ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                                        "tf_crop_and_resize", "tf_half_pixel_for_nn"],
-    "nearest_mode": ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"], "reduction": ["none", "add", "mul", "max", "min", "sum", "mean"],
-    "keep_aspect_ratio_policy": ["stretch", "not_larger", "not_smaller"], "approximate": ["none", "tanh"], "round_mode": ["up", "down", "nearest"],
+    "nearest_mode": ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"], "approximate": ["none", "tanh"],
+    "reduction": ["none", "add", "mul", "max", "min", "sum", "mean"], "round_mode": ["up", "down", "nearest"],
+    "keep_aspect_ratio_policy": ["stretch", "not_larger", "not_smaller"],
 }  # fmt: skip
 """The values of attributes of text that schemas write in prose."""
 
@@ -245,10 +243,11 @@ def _older(op: str, node: Any, inputs: list[Any], newest: int) -> Iterator[tuple
         for index, item in enumerate(inputs[len(schema.inputs) :], len(schema.inputs)):
             if index >= len(formals) or item is None or (schema.inputs and _is_variadic(schema.inputs[-1])):
                 continue
-            name = next((n for n in schema.attributes if n.lower() == _RENAMED.get(formals[index].name, formals[index].name).lower()), "")
-            if name and item.dtype.kind in "iufb":
-                value = item.reshape(-1).tolist() if schema.attributes[name].type.name in ("INTS", "FLOATS") else item.reshape(-1)[:1].tolist()[0]
-                made = _with(made, name, value)
+            wanted = _RENAMED.get(formals[index].name, formals[index].name).lower()
+            name = next((name for name in schema.attributes if name.lower() == wanted), "")
+            if name and item.dtype.kind in "iufb" and item.size:
+                flat = item.reshape(-1).tolist()
+                made = _with(made, name, flat if schema.attributes[name].type.name in ("INTS", "FLOATS") else flat[0])
         if schema.inputs and not _is_variadic(schema.inputs[-1]):
             given = given[: len(schema.inputs)]
         yield "older", made, given, opset
@@ -413,12 +412,14 @@ def _hide() -> None:
     _by_onnxruntime = shown
 
 
-def survey(ops: Sequence[str] = (), share: tuple[int, int] = (0, 1), *, alone: bool = False, most: int = 0) -> Counts:
+def survey(ops: Sequence[str] = (), share: tuple[int, int] = (0, 1), *, alone: bool = False, show: bool = False) -> Counts:
     """Counts how the programs of these ops, or of a share of all, ended; with arrays, and with tensors."""
     chosen = [op for index, op in enumerate(_bases()) if (op in ops if ops else index % share[1] == share[0])]
     found = Counts("ONNX ops by onnxruntime")
     for ended in watched(_work, [(op, arrays, alone) for op in chosen for arrays in ("numpy", "torch")], each=20):
-        found.add(ended.way, ended.said, ended.program if ended.way != "torch" else "")
+        found.add(ended.way, ended.said, ended.program)
+        if show and ended.way not in ("passed", "torch"):
+            print(f"{ended.way}: {ended.program}: {' '.join(ended.said.split())[:300]}", flush=True)
     return found
 
 
@@ -431,11 +432,7 @@ def main() -> None:
     parser.add_argument("--without-onnxruntime", action="store_true")
     options = parser.parse_args()
     number, _, of = options.share.partition("/")
-    found = survey(options.ops, (int(number), int(of)), alone=options.without_onnxruntime)
-    if options.show:
-        for way, program, said in found.findings:
-            if way != "torch":
-                print(f"{way}: {program}: {' '.join(said.split())[:300]}")
+    found = survey(options.ops, (int(number), int(of)), alone=options.without_onnxruntime, show=options.show)
     print("\n".join(table([found])))
     if options.json is not None:
         options.json.write_text(json.dumps(found.plain()), encoding="utf-8")

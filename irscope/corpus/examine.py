@@ -25,6 +25,7 @@ from irscope.ir import GROUPS, Graph, Module, Node, has_kernel, make_block, new_
 from irscope.ir.module import graphs_of
 from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
+from irscope.ops.view_steps import typical
 from irscope.session import load, one_graph
 from irscope.transforms.dedup import Dedup, Piece, Relation, dedup, fingerprint, is_told_by_form, pieces_of
 from irscope.transforms.dedup.regions.block_index import free_values
@@ -85,8 +86,8 @@ def _facts(graph: Graph, fusion: Fusion) -> Record:
         "writes": sum(bool(db.is_mutable(node)) for node in nodes),
         "views": sum(kind == "view" for kind in kinds.values()),
         "view_copies": sum(kinds.get(value) == "copy" for node in nodes if category_of(node) == "view" for value in node.outputs),
-        "bytes_before": sum(before for before, _ in traffic),
-        "bytes_after": sum(after for _, after in traffic),
+        "bytes_before": typical(sum(before for before, _ in traffic)),
+        "bytes_after": typical(sum(after for _, after in traffic)),
     }
 
 
@@ -105,7 +106,7 @@ def _classes(found: Dedup, key: str, fusion: Fusion | None) -> Record:
             before, after = fusion.traffic(member) if fusion is not None and isinstance(member, Node) and made else (0, 0)
             rows.append({
                 "group": place[member], "result": shortened(found.piece(member).label, 200), "body": len(bodies),
-                "bytes_before": before, "bytes_after": after,
+                "bytes_before": typical(before), "bytes_after": typical(after),
             })  # fmt: skip
         bodies.append(_body(piece, own))
     return {"groups": sorted(rows, key=lambda row: int(row["group"])), "bodies": bodies}

@@ -50,8 +50,9 @@ class Survey:
         """One row for each class of equal groups, whatever their models; the class with the most members first.
 
         `members` is the number of its groups, `models` the number of models with it, `bytes_before` and `bytes_after` the traffic of
-        all members op by op and fused, `compile_s` the time to compile one, `saved_s` the time saved by compiling it once instead of
-        once in each model, `first` a model that has it, `kernels` its compiled kernels, `text` a program with only this group.
+        all members op by op and fused (an unknown extent counts as 64), `compile_s` the time to compile one, `saved_s` the time
+        saved by compiling it once instead of once in each model, `first` a model that has it, `kernels` its compiled kernels, `text`
+        a program with only this group.
         """
         frame = self._table("classes")
         frame["saved_s"] = frame["compile_s"] * (frame["models"] - 1)

@@ -20,13 +20,15 @@ import numpy as np
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
-from irscope._base.words import plural
+from irscope._base.words import listed, plural
 from irscope.analysis.memory.in_place import Offers, written_in_place
 from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes
 from irscope.analysis.memory.placement import Block, Place, live_sums, placed
 from irscope.analysis.memory.savings import in_place_of, reordered_bound
+from irscope.analysis.per_graph import shapes_of
 from irscope.errors import loading
-from irscope.ir import Graph, Node, Value, graph_of
+from irscope.ir import Graph, Node, TensorType, Value, graph_of
+from irscope.ops.view_steps import Num, byte_words, tensor_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +107,20 @@ class MemoryPlan:
     def unknown(self) -> tuple[Value, ...]:
         """Values in memories of unknown size, which nothing here counts."""
         return self.lifetimes.unknown
+
+    @cached_property
+    def uncounted(self) -> Num:
+        """The bytes of the values of unknown size together, as a formula of their extents; 0 if there are none."""
+        types = map(shapes_of(self.graph).type, self.unknown)
+        return sum(tensor_bytes(type) for type in types if isinstance(type, TensorType))
+
+    def uncounted_words(self) -> str:
+        """Which values the peak does not count, and how to have them counted; empty if it counts all."""
+        if not self.unknown:
+            return ""
+        names = listed([f"%{self.graph.names[value]}" for value in self.unknown], most=4)
+        what = f"{plural(len(self.unknown), 'value')} of unknown size ({names}), {byte_words(self.uncounted)} together"
+        return f"not counted: {what}; load the program with example arguments"
 
     # One value
 
@@ -260,11 +276,11 @@ class MemoryPlan:
 
     def __repr__(self) -> str:
         arenas = [block.bytes for block in self.blocks if block.result is None]
+        least, missing = ("at least ", f"; {self.uncounted_words()}") if self.unknown else ("", "")
         return (
-            f"<MemoryPlan of {self.graph.name!r}: peak {self.peak:,} bytes, {self.gap:,} above the lower bound; "
-            f"{plural(len(self.lifetimes.buffers), 'memory', 'memories')}, {plural(len(arenas), 'arena')}>"
+            f"<MemoryPlan of {self.graph.name!r}: peak {least}{self.peak:,} bytes, {self.gap:,} above the lower bound; "
+            f"{plural(len(self.lifetimes.buffers), 'memory', 'memories')}, {plural(len(arenas), 'arena')}{missing}>"
         )
-
 
     def _repr_html_(self) -> str:
         """The peak table for a notebook; with `%load_ext irscope` a picture of the whole plan is shown instead."""

@@ -1,9 +1,13 @@
 from .extents import (
     Extent,
     Num,
+    byte_words,
     is_at_least,
+    is_unknown,
     product,
     quotient,
+    tensor_bytes,
+    typical,
 )
 from .lowering import (
     Lowered,
@@ -54,10 +58,14 @@ __all__ = [
     "Step",
     "Steps",
     "Window",
+    "byte_words",
     "could_be_steps",
     "is_at_least",
     "is_lowered",
+    "is_unknown",
     "lower",
     "product",
     "quotient",
+    "tensor_bytes",
+    "typical",
 ]

@@ -9,9 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from math import gcd
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Extent", "Num", "content", "is_at_least", "product", "quotient"]
+from irscope._base.words import byte_count
+from irscope.ir import ITEM_SIZE, TensorType
+
+__all__ = [
+    "UNKNOWN", "Extent", "Num", "byte_words", "content", "is_at_least", "is_unknown", "product",
+    "quotient", "tensor_bytes", "typical",
+]
+
+UNKNOWN: Final = "?"
+"""The name of a number of which nothing is known: unlike other names, it need not be the same number everywhere."""
+
+_TYPICAL: Final = 64
+_MOST_TERMS: Final = 3
 
 
 class Extent:
@@ -106,6 +118,51 @@ def product(numbers: Iterable[Num]) -> Num:
     for number in numbers:
         total = total * number
     return total
+
+
+def tensor_bytes(type: TensorType) -> Num:
+    """Return the bytes of all elements, as a formula of the names of extents; an element of unknown type counts as 4 bytes.
+
+    >>> tensor_bytes(TensorType("float32", ("batch", 128))), tensor_bytes(TensorType("int8", (2, None))), tensor_bytes(TensorType())
+    (512*batch, 2*?, 4*?*?)
+    """
+    shape = (None, None) if type.shape is None else type.shape
+    size = 4 if type.dtype is None else ITEM_SIZE.get(type.dtype, 8)
+    return product([size, *(dim if isinstance(dim, int) else Extent.of(UNKNOWN if dim is None else dim) for dim in shape)])
+
+
+def typical(number: Num) -> int:
+    """Return its value if every name is 64, so that decisions that weigh bytes can compare what is not known with what is.
+
+    >>> typical(Extent.of("n") * 3 + 8), typical(5)
+    (200, 5)
+    """
+    return sum(factor * _TYPICAL ** len(names) for names, factor in _terms(number).items())
+
+
+def is_unknown(number: Num) -> bool:
+    """Whether nothing is known of a part of it, so that it equals no number, not even itself.
+
+    >>> is_unknown(Extent.of("n") + 4), is_unknown(tensor_bytes(TensorType("float32", (None,))))
+    (False, True)
+    """
+    return isinstance(number, Extent) and UNKNOWN in number.names
+
+
+def byte_words(number: Num) -> str:
+    """Return an amount of memory in words: with a decimal prefix if it is known, otherwise as a formula.
+
+    >>> n, m = Extent.of("batch"), Extent.of(UNKNOWN)
+    >>> byte_words(1_500_000), byte_words(n * 512), byte_words(n * n * 4 + n * 512 + 8), byte_words(m * 4), byte_words(n * 4 + m)
+    ('1.5 MB', '512·batch B', '4·batch·batch + 512·batch + 8 B', 'an unknown number of bytes', '4·batch B and an unknown number more')
+    """
+    if isinstance(number, int):
+        return byte_count(number)
+    known = _number({names: factor for names, factor in number.terms.items() if UNKNOWN not in names})
+    if known != number:
+        return f"{byte_words(known)} and an unknown number more" if known != 0 else "an unknown number of bytes"
+    terms = repr(number).replace("*", "·").split(" + ")
+    return f"{' + '.join(terms[:_MOST_TERMS])}{' + …' if len(terms) > _MOST_TERMS else ''} B"
 
 
 def content(number: Num) -> int:

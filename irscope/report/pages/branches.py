@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
-from irscope._base.words import byte_count, plural
+from irscope._base.words import plural
 from irscope.errors import ArgumentError, MissingExtra
 from irscope.ir import Graph, TensorType, Type, flatten_arguments
 from irscope.ir.text import parse
 from irscope.ops.check import verify
 from irscope.ops.typing import is_channels_last, static_shape
+from irscope.ops.view_steps import byte_words
 from irscope.report.diff import diff
 from irscope.report.pages.branch_code import ORIGIN, called, named, policy_code, quoted
 from irscope.report.pages.exploration import Exploration
@@ -75,7 +76,7 @@ class Branch:
         took = f", {self.measured:.3g} ms measured" if self.measured is not None else ""
         refused = f"; {plural(len(self.refused), 'wish', 'wishes')} refused" if self.refused else ""
         runs = f"{plural(cost.kernels, 'kernel')}, {plural(cost.calls, 'library call')}"
-        return f"<Branch {self.name!r}: {runs}, {byte_count(cost.bytes)}{took}{refused}>"
+        return f"<Branch {self.name!r}: {runs}, {byte_words(cost.bytes)}{took}{refused}>"
 
 
 class Branches(Sequence[Branch]):
@@ -226,9 +227,10 @@ class Branches(Sequence[Branch]):
 
     def _view(self, index: int, branch: Branch) -> BranchView:
         cost = branch.fusion.cost() if len(self) > 1 else Cost(0, 0, 0)  # a walk over the program; a single branch shows no cost
+        micros = cost.microseconds() if isinstance(cost.bytes, int) else -1.0
         return BranchView(
             name=branch.name, parent=branch.parent, step=branch.step, steps=branch.fusion.history.count, kernels=cost.kernels,
-            calls=cost.calls, bytes=cost.bytes, micros=cost.microseconds(), measured=-1.0 if branch.measured is None else branch.measured,
+            calls=cost.calls, moved=byte_words(cost.bytes), micros=micros, measured=-1.0 if branch.measured is None else branch.measured,
             refused=list(branch.refused), code=self.code(index),
         )  # fmt: skip
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from irscope.ir import GROUPS, Graph, Node
+from irscope.ops.view_steps import Num, byte_words
 from irscope.report.boxes import writes_memory
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count
-from irscope.report.words import amount, byte_count, duration, plural
+from irscope.report.words import amount, duration, plural
 from irscope.runtime.profile import time_words
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
         hint = f"groups that are the same by relation {exploration.dedup.relation!r}; the largest has {plural(len(members), 'member')}"
         counts.append(_count(len(exploration.dedup), "equivalence class", members, hint, "equivalence classes"))
     before, after = _traffic(exploration)
-    if after:
+    if after != 0:
         hint = "memory traffic of the fused ops, one by one and as groups"
         counts.append(
-            Count(label="moved by the groups", value=f"{byte_count(before)} → {byte_count(after)}", selects=groups, hint=hint)
+            Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint)
         )
     if exploration.graph.storages:
         counts.append(_storages(exploration.graph))
@@ -84,8 +85,9 @@ def in_place_writes(exploration: Exploration) -> list[int]:
     return [node.id for node in graph.nodes() if writes_memory(graph, node)]
 
 
-def _traffic(exploration: Exploration) -> tuple[int, int]:
-    before = after = 0
+def _traffic(exploration: Exploration) -> tuple[Num, Num]:
+    before: Num = 0
+    after: Num = 0
     for groups in exploration.alike():
         alone, fused = exploration.fusion.traffic(groups[0])
         before, after = before + len(groups) * alone, after + len(groups) * fused

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irscope.ir import Node, Value
+from irscope.ops.view_steps import byte_words
 from irscope.report.value_names import Renaming
 from irscope.report.view_models import Column, NeighbourView, TableView
-from irscope.report.words import byte_count
 from irscope.transforms.fusion import GROUPING, Fusion
 from irscope.transforms.history import History
 
@@ -68,7 +68,7 @@ def fusion_sentence(fusion: Fusion, node: Node, rename: Renaming) -> str:
         if node.attrs.get("kind") == "view":
             return f"a group of {count} views, which needs no kernel"
         before, after = fusion.traffic(node)
-        moved = f"; it moves {byte_count(after)} where its nodes one by one move {byte_count(before)}" if after else ""
+        moved = f"; it moves {byte_words(after)} where its nodes one by one move {byte_words(before)}" if after != 0 else ""
         return f"a fusion group of {count} nodes that runs as one kernel{moved}"
     if around is not None and fusion.made(around):
         results = ", ".join(f"%{graph.names[value]}" for value in around.outputs)

@@ -21,9 +21,10 @@ class BranchView(TypedDict):
     """Like the numbers below, 0 while there is only one branch."""
     calls: int
     """Ops run by the library."""
-    bytes: int
+    moved: str
+    """The memory traffic; a formula where extents are unknown."""
     micros: float
-    """Estimated at a memory bandwidth of 20 GB/s."""
+    """Estimated at a memory bandwidth of 20 GB/s; -1 where the traffic is a formula."""
     measured: float
     """Milliseconds per call; -1 if not measured."""
     refused: list[str]

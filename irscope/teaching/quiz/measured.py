@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.verdict import Verdict
-from irscope._base.words import byte_count, plural
+from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType
+from irscope.ops.view_steps import byte_words
 from irscope.report.words import duration
 from irscope.teaching.quiz.question import Option, Question
 from irscope.transforms.fusion import Fusion
@@ -43,7 +44,7 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
     moved = [fusion.traffic(group) for group in fusion.groups]
     before, after = sum(each[0] for each in moved), sum(each[1] for each in moved)
     fewer = (
-        f", and the fused ops move {byte_count(after)} in place of {byte_count(before)}"
+        f", and the fused ops move {byte_words(after)} in place of {byte_words(before)}"
         if moved
         else ", and nothing was fused"
     )

@@ -15,6 +15,7 @@ from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.ops.exactness import Exact, is_exact
+from irscope.ops.view_steps import Num
 from irscope.transforms.base import Remark
 from irscope.transforms.fusion.explain import (
     DEFAULT_BANDWIDTH,
@@ -125,7 +126,7 @@ class Fusion(Drawn):
         return self._again(asked, assumed)
 
     def cost(self) -> Cost:
-        """The cost of a run: kernels, library calls, and the bytes that they move, for tensors of known size; loop bodies count once."""
+        """The cost of a run: kernels, library calls, and the bytes that they move; loop bodies count once."""
         return self._cost
 
     @cached_property
@@ -135,8 +136,8 @@ class Fusion(Drawn):
     def table(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> pd.DataFrame:
         """One row per group: its ops, its iteration space, and its cost.
 
-        Bytes before are those that its nodes move if each runs alone, bytes after those of the kernel; only tensors of
-        known size count. Flops are the operations in the ops' expressions, where an `exp` counts as one. The time is that
+        Bytes before are those that its nodes move if each runs alone, bytes after those of the kernel; they are formulas where
+        extents are unknown. Flops are the operations in the ops' expressions, where an `exp` counts as one. The time is that
         of moving the bytes at a memory bandwidth, `"20 GB/s"` or a number of bytes per second, which the column names:
         the time of a memory-bound kernel.
 
@@ -151,7 +152,7 @@ class Fusion(Drawn):
         plans = self._plans
         return group_table(self.graph, self._members, plans.by_block, plans.rules, bandwidth)
 
-    def traffic(self, group: Node) -> tuple[int, int]:
+    def traffic(self, group: Node) -> tuple[Num, Num]:
         """The bytes that a group's nodes move if each runs alone, and those that its kernel moves, as in `table`."""
         return group_traffic(group, self._members[group], self._plans.rules)
 

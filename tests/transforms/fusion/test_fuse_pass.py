@@ -200,9 +200,15 @@ def test_a_softmax_in_parts_gathers_once_and_its_arithmetic_counts_on_every_poin
     assert row["flops"] >= 5 * 4 * 8
 
 
-def test_bytes_are_zero_where_sizes_are_unknown() -> None:
+def test_bytes_are_formulas_where_extents_are_unknown_and_never_zero() -> None:
     fusion = fuse(irs.parse(CHAIN.replace("Float(2, 3)", "Tensor")))
-    assert fusion.table()["bytes saved"].tolist() == [0]
+    assert fusion.table()["bytes saved"].tolist() == ["unknown"]
+    named = fuse(irs.parse(CHAIN.replace("Float(2, 3)", "Float(batch, 3)")))
+    known = [fuse(irs.parse(CHAIN.replace("Float(2, 3)", f"Float({batch}, 3)"))) for batch in (5, 7)]
+    assert (saved := named.table()["bytes saved"].tolist()) == ["48·batch"]
+    assert [int(saved[0].removesuffix("·batch")) * batch for batch in (5, 7)] == [each.table()["bytes saved"][0] for each in known]
+    assert named.remarks[0].because.endswith("which saves 48·batch B of memory traffic")
+    assert named.cost().bytes == named.traffic(named.groups[0])[1] != 0
 
 
 def test_a_program_with_nothing_to_fuse_is_the_same_object() -> None:

@@ -4,7 +4,6 @@ import { h } from "../lib/dom/dom";
 import type { Branching } from "../lib/model/branches";
 import type { Context } from "../lib/model/context";
 import type { BranchView } from "../lib/model/schema";
-import { bytes } from "../lib/model/sizes";
 import { problem, sentence } from "../inspector/words";
 import { diffTable } from "./diff";
 
@@ -68,7 +67,7 @@ function row(branching: Branching, branch: BranchView, index: number, shown: num
   } }, "code");
   return h("div", { class: index === shown ? "irs-branch shown" : "irs-branch" }, name, track,
     cell(many(branch.kernels, "kernel"), "fusion groups"), cell(`+ ${many(branch.calls, "call")}`, "ops that the array library runs"),
-    cell(bytes(branch.bytes), "bytes that kernels and calls move"), cell(`${micros(branch.micros)} est.`, "estimated time to move the bytes at 20 GB/s", "irs-branch-estimate"),
+    cell(branch.moved, "bytes that kernels and calls move"), cell(branch.micros >= 0 ? `${micros(branch.micros)} est.` : "", "estimated time to move the bytes at 20 GB/s", "irs-branch-estimate"),
     cell(branch.measured >= 0 ? `${micros(1000 * branch.measured)}` : "", "measured median of one call of the program"),
     h("span", { class: "irs-branch-cost irs-refused", title: branch.refused.join("\n") }, branch.refused.length ? `${branch.refused.length} refused` : ""),
     index === shown ? h("span", { class: "irs-branch-cost" }, "shown") : h("button", { class: "irs-switch", title: "how the branch shown differs from it", "aria-label": `compare branch ${index} with the branch shown`, onclick: () => compare(index, shown) }, "diff"), copy);

@@ -48,13 +48,14 @@ def _caption(plan: MemoryPlan, left_out: int) -> str:
     when = node.op if node is not None else "the end"
     line = f", {_place(node.location)}" if node is not None and node.location is not None else ""
     caption = (
-        f"The plan peaks at {byte_count(plan.peak)}, {f'{byte_count(plan.gap)} more than' if plan.gap else 'no more than'} the program "
-        f"needs at its widest moment: {when}{line}, with {plural(len(plan.at_peak), 'value')} alive."
+        f"The plan peaks at {'at least ' if plan.unknown else ''}{byte_count(plan.peak)}, "
+        f"{f'{byte_count(plan.gap)} more than' if plan.gap else 'no more than'} the program needs "
+        f"at its widest moment: {when}{line}, with {plural(len(plan.at_peak), 'value')} alive."
     )
     saved = plan.lower_bound - plan.in_place_peak
     caption += f" Writing elementwise results over their operands would save {byte_count(saved)}." if saved > 0 else ""
     caption += f" Not drawn: {plural(left_out, 'smaller memory', 'smaller memories')}." if left_out > 0 else ""
-    return caption + (f" Not counted: {plural(len(plan.unknown), 'value')} of unknown size." if plan.unknown else "")
+    return caption + (f" {uncounted[0].upper()}{uncounted[1:]}." if (uncounted := plan.uncounted_words()) else "")
 
 
 def _place(location: Location) -> str:

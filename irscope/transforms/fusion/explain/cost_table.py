@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irscope.errors import ArgumentError, loading
-from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node
+from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, TensorType
 from irscope.ops.registry import category_of, effect_of
+from irscope.ops.view_steps import Num, is_unknown, tensor_bytes
 from irscope.transforms.fusion.legality import Eligibility, format_space
 from irscope.transforms.fusion.policy import BlockPlan
 
@@ -59,15 +60,16 @@ def group_table(
         rows.append({
             "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
             "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
-            "space": space, "bytes before": before, "bytes after": after,
-            "bytes saved": before - after, "flops": sum(_flops(rules, node) for node in nodes),
-            f"µs at {bandwidth_text}": round(after / speed * 1e6, 3),
+            "space": space, "bytes before": _cell(before), "bytes after": _cell(after),
+            "bytes saved": _cell(before) if is_unknown(before) else _cell(before - after),
+            "flops": _cell(sum(_flops(rules, node) for node in nodes)),
+            f"µs at {bandwidth_text}": round(_microseconds(after, speed), 3),
         })  # fmt: skip
     columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
     return pd.DataFrame(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
 
 
-def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[int, int]:
+def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[Num, Num]:
     """Returns the bytes moved before and after; a group of views moves none, even if kernels cannot see through some of them."""
     moving = [] if group.attrs["kind"] == "view" else [node for node in nodes if not rules.is_view(node)]
     return sum(_bytes(rules, node) for node in moving), _bytes(rules, group) if moving else 0
@@ -80,12 +82,12 @@ class Cost(NamedTuple):
     """The number of groups that run as a kernel."""
     calls: int
     """The number of ops that the library runs, without views, containers, scalars and control flow."""
-    bytes: int
-    """The bytes that both move, of tensors of known size."""
+    bytes: Num
+    """The bytes that both move, a formula of the extents that are unknown."""
 
     def microseconds(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> float:
-        """The time to move the bytes at a memory bandwidth, which is the time of a memory-bound run."""
-        return self.bytes / bytes_per_second(bandwidth) * 1e6
+        """The time to move the bytes at a memory bandwidth, which is the time of a memory-bound run; NaN where they are a formula."""
+        return _microseconds(self.bytes, bytes_per_second(bandwidth))
 
 
 _PASSES_ON: Final = ("container", "scalar", "control")
@@ -93,7 +95,8 @@ _PASSES_ON: Final = ("container", "scalar", "control")
 
 def program_cost(graph: Graph, rules: Eligibility) -> Cost:
     """Returns the cost of a fused graph; the nodes in the block of an if or a loop count once."""
-    kernels = calls = moved = 0
+    kernels = calls = 0
+    moved: Num = 0
     inside: set[Block] = set()
     for node in graph.nodes():
         if graph.block_of[node] in inside:
@@ -115,14 +118,20 @@ def _ops(nodes: Sequence[Node]) -> str:
     return ", ".join(node.op.partition("::")[2] for node in nodes[:8]) + (", …" if len(nodes) > 8 else "")
 
 
-def _bytes(rules: Eligibility, node: Node) -> int:
+def _bytes(rules: Eligibility, node: Node) -> Num:
     """The bytes that a node moves if it runs alone."""
     return sum(map(rules.size_in_bytes, (*dict.fromkeys(node.inputs), *node.outputs)))
 
 
-def _flops(rules: Eligibility, node: Node) -> int:
-    """The operations of the op's expression over all points of its space; 0 where these are unknown."""
-    points = 1
-    for extent in rules.space(node) or (0,):
-        points *= extent if isinstance(extent, int) else 0
-    return points * rules.operations(node)
+def _flops(rules: Eligibility, node: Node) -> Num:
+    """The operations of the op's expression over all points of its space."""
+    space = rules.space(node)
+    return tensor_bytes(TensorType("uint8", space)) * rules.operations(node)
+
+
+def _cell(number: Num) -> int | str:
+    return number if isinstance(number, int) else "unknown" if is_unknown(number) else str(number).replace("*", "·")
+
+
+def _microseconds(moved: Num, speed: float) -> float:
+    return moved / speed * 1e6 if isinstance(moved, int) else float("nan")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irscope._base.words import byte_count
 from irscope.ir import Node, Value
 from irscope.ops.registry import lookup
+from irscope.ops.view_steps import Num, byte_words, is_unknown
 from irscope.transforms.base import Remark
 from irscope.transforms.fusion.outline import Grouped
 from irscope.transforms.fusion.policy import BlockPlan, explain_path
@@ -26,14 +26,14 @@ def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ..
 
 
 def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
-    saved: dict[Node, int] = {}
+    saved: dict[Node, Num] = {}
     for merge in plan.merges:
         group = grouped.group_of.get(plan.block.nodes[merge.consumer])
         if group is not None:
             saved[group] = saved.get(group, 0) + merge.bytes_saved
     for group, bytes_saved in saved.items():
         count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
-        amount = f", which saves {byte_count(bytes_saved)} of memory traffic" if bytes_saved else ""
+        amount = f", which saves {byte_words(bytes_saved)} of memory traffic" if bytes_saved != 0 and not is_unknown(bytes_saved) else ""
         yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}", group.outputs)
 
 

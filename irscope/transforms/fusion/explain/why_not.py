@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from irscope._base.verdict import Verdict, yes
-from irscope._base.words import byte_count, listed
+from irscope._base.words import listed
 from irscope.ir import CONTROL_FLOW, Block, Graph, Node
+from irscope.ops.view_steps import byte_words, is_unknown
 from irscope.transforms.fusion.policy import BlockPlan, Candidate, Policy, candidate_of, obstacle
 from irscope.transforms.grouping import Refusal
 
@@ -45,8 +46,6 @@ def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
             what = f"{opening}, and policy {policy.name!r} merges producers with their consumers only"
         elif not found.common:
             what = f"{opening}, and they read nothing in common: one kernel would save nothing"
-        elif not found.bytes_saved:
-            what = f"{opening}, and the size of {name(found.common[0])}, which both read, is unknown"
         else:
             what = f"{opening}, and of the groups that read {name(found.common[0])}, only neighbours are tried"
         return Refusal("siblings", what, nodes)
@@ -61,7 +60,7 @@ def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal
     merge = plan.merges[_first_that_blocks(plan, x, y)]
     nodes = plan.nodes(merge.producer, merge.consumer)
     a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
-    saving = f", saving {byte_count(merge.bytes_saved)}" if merge.bytes_saved else ""
+    saving = f", saving {byte_words(merge.bytes_saved)}" if merge.bytes_saved != 0 and not is_unknown(merge.bytes_saved) else ""
     what = f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
     return Refusal("other-partner", what, (*nodes, *now.evidence))
 

@@ -33,6 +33,7 @@ from irscope.ops.expr import NoExpression, count_operations, input_element
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers, statistics_flag
 from irscope.ops.traits import JOINS, PATCHES, SEEN_THROUGH
+from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.fusion.legality.data_movement import Moving
 from irscope.transforms.fusion.legality.expression_trial import Trial, try_expression
 from irscope.transforms.grouping import Refusal
@@ -124,12 +125,12 @@ class Eligibility:
         """Returns a value's printed name, for use in a sentence."""
         return f"%{self.graph.names[value]}"
 
-    def size_in_bytes(self, value: Value) -> int:
-        """The bytes of a tensor; 0 for unknown sizes, values that are not tensors, and views that kernels see through."""
+    def size_in_bytes(self, value: Value) -> Num:
+        """The bytes of a tensor, a formula where extents are unknown; 0 for other values, and for views that kernels see through."""
         found, producer = self.tensor_type(value), self.graph.producer.get(value)
         if producer is not None and self.is_view(producer) and self.refusal(producer) is None:
             return 0
-        return 0 if found is None else found.nbytes or 0
+        return 0 if found is None else tensor_bytes(found)
 
     def known(self, value: Value) -> Any:
         """Returns the constant value of a number, string, or None; NOT_CONSTANT for tensors and for computed values."""

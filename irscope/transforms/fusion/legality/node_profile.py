@@ -14,6 +14,7 @@ from irscope.analysis.per_graph import once, shapes_of
 from irscope.analysis.shapes import NodeSignature
 from irscope.ir import NOT_CONSTANT, Graph, Node, Value, count_uses
 from irscope.ops.registry import effect_of
+from irscope.ops.view_steps import Num
 from irscope.transforms.fusion.legality.eligibility import Eligibility
 from irscope.transforms.fusion.legality.group_domain import Domain, Domains
 
@@ -26,8 +27,8 @@ class NodeProfile(NamedTuple):
     domain: Domain
     arguments: tuple[int, ...]
     """The positions of the operands that are kernel arguments; known numbers are built into the kernel instead."""
-    size: int
-    """The bytes of its first result; 0 when unknown."""
+    size: Num
+    """The bytes of its first result."""
 
 
 class NodeProfiles:
@@ -40,8 +41,8 @@ class NodeProfiles:
         """How often each value is read in the whole program."""
         self._shapes = shapes_of(rules.graph)
         self._parts: dict[NodeSignature, NodeProfile] = {}
-        self.sizes: dict[Value, int] = _Sizes(rules)
-        """The bytes of each tensor; 0 when unknown."""
+        self.sizes: dict[Value, Num] = _Sizes(rules)
+        """The bytes of each tensor."""
 
     def part(self, node: Node) -> NodeProfile | None:
         """Returns the node's profile; None when it cannot be in any group."""
@@ -64,12 +65,12 @@ def profiles_of(graph: Graph, *, exact: bool = False) -> NodeProfiles:
     return once(graph, (NodeProfiles, exact), lambda: NodeProfiles(Eligibility(graph, exact=exact)))
 
 
-class _Sizes(dict[Value, int]):
-    """The bytes of tensors, computed on first use; 0 when unknown."""
+class _Sizes(dict[Value, Num]):
+    """The bytes of tensors, computed on first use."""
 
     def __init__(self, rules: Eligibility) -> None:
         self._rules = rules
 
-    def __missing__(self, value: Value) -> int:
+    def __missing__(self, value: Value) -> Num:
         size = self[value] = self._rules.size_in_bytes(value)
         return size

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
+from irscope.ops.view_steps import Num
 from irscope.transforms.fusion.legality import Domain, NodeProfiles
 from irscope.transforms.fusion.policy.candidate import Candidate
 from irscope.transforms.fusion.policy.group_state import Group, Limits
@@ -32,8 +33,8 @@ class Merge(NamedTuple):
     consumer: int
     domain: Domain
     """The domain of the merged group."""
-    bytes_saved: int
-    """The memory traffic that it avoids; 0 when sizes are unknown."""
+    bytes_saved: Num
+    """The memory traffic that it avoids, a formula where extents are unknown."""
     shared: Value | None
     """A value that the second group read from the first, or that both read; None if there was none."""
     is_sibling: bool
@@ -187,7 +188,8 @@ class BlockPlan:
         only the second reads from the first is not written either."""
         ours, theirs, shared, sizes = candidate.ours, candidate.theirs, candidate.shared, self.fitness.sizes
         outside, inputs, fewer = self.outside, theirs.inputs, ours.inputs
-        saved, witness = 0, shared[0] if shared else None
+        saved: Num = 0
+        witness = shared[0] if shared else None
         for value in shared:
             left = outside[value] = outside[value] - inputs.pop(value)
             saved += sizes[value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.ir import Node, Value
+from irscope.ops.view_steps import Num, typical
 from irscope.transforms.fusion.legality import Domain
 from irscope.transforms.fusion.policy.group_state import GrowingGroups, Marks
 from irscope.transforms.grouping import Refusal
@@ -77,15 +78,15 @@ class Candidate:
     @property
     def bytes_saved(self) -> int:
         """The memory traffic that the merge avoids: a value that both read is read once, and one that only the second reads
-        is not written either; 0 where sizes are unknown."""
+        is not written either. An unknown extent counts as 64, so that larger tensors count for more."""
         sizes = self._plan.fitness.sizes
         outside, times = self._plan.outside, self.theirs.inputs
-        saved = 0
+        saved: Num = 0
         for value in self.common:
             saved += sizes[value]
         for value in self.shared:
             saved += sizes[value] * (2 if outside[value] == times[value] else 1)
-        return saved
+        return typical(saved)
 
     @property
     def transfers_saved(self) -> int:

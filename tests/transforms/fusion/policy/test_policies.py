@@ -152,3 +152,20 @@ def test_the_work_grows_with_the_program_and_not_with_its_square(policy: str, fa
     fuse(again, policy=policy)  # fills the tables of ops
     work = [calls_made(lambda graph=graph: fuse(graph, policy=policy)) for graph in (small, large)]  # type: ignore[misc]
     assert work[1] < 5 * work[0]
+
+
+def test_a_tensor_of_unknown_extents_is_not_one_without_bytes() -> None:
+    """Siblings that read it are joined as if each extent were 64, and the larger saving goes first."""
+    text = """graph(%x : Float(batch, 512), %y : Float(batch, 1)):
+      %a : Float(batch, 512) = aten::relu(%x)
+      %b : Float(batch, 512) = aten::tanh(%x)
+      %c : Float(batch, 1) = aten::neg(%y)
+      %d : Float(batch, 512) = aten::mul(%b, %c)
+      return (%a, %d)"""
+    for policy in ("min-bytes", "greedy"):
+        named, known = (fuse(irs.parse(each), policy=policy) for each in (text, text.replace("batch", "64")))
+        assert [group.outputs[0].name for group in named.groups] == [group.outputs[0].name for group in known.groups]
+        assert len(named.groups) == 1
+    seen = set[int]()
+    fuse(irs.parse(text), policy=lambda candidate: seen.add(candidate.bytes_saved))
+    assert min(seen) > 0

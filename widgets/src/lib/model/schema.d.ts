@@ -13,8 +13,9 @@ export interface BranchView {
   kernels: number;
   /** Ops run by the library. */
   calls: number;
-  bytes: number;
-  /** Estimated at a memory bandwidth of 20 GB/s. */
+  /** The memory traffic; a formula where extents are unknown. */
+  moved: string;
+  /** Estimated at a memory bandwidth of 20 GB/s; -1 where the traffic is a formula. */
   micros: number;
   /** Milliseconds per call; -1 if not measured. */
   measured: number;

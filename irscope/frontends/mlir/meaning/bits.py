@@ -62,7 +62,7 @@ def _bitcast(op: Operation) -> Value | None:
 
 
 def shift_right_logical(op: Operation) -> Value | None:
-    """Shifts in zeros; of a signed number by one first, so that the rest of the way is a number without a sign."""
+    """A shift that brings in zeros; a signed number is shifted by one first and then has no sign."""
     if op.dtype.startswith("u"):
         return _shift(True)(op)
     if op.dtype not in _SHIFTED:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any, Final, Protocol, cast
 
-from irscope.errors import LoadError
+from irscope.errors import CaptureError, LoadError
 from irscope.ir import Graph, Module
 
 __all__ = ["FRONTENDS", "Frontend", "load"]
@@ -53,8 +56,9 @@ class Frontend(Protocol):
 def load(source: object, *args: object, name: str | None = None, trust: bool = False) -> Graph | Module:
     """Returns the program in `source`: IR text, a file, a torch program, or a graph, which is returned as it is.
 
-    A torch module or a Python function needs example arguments; the other sources check them if there are any. A file
-    that would run code of its author is refused, unless the caller allows it with `trust`.
+    A torch module or a Python function needs example arguments; the other sources check them if there are any. A function
+    without parameters is called once to see with whose arrays it computes. A file that would run code of its author is
+    refused, unless the caller allows it with `trust`.
 
     >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     <Graph 'graph': 1 node, 1 input, 1 output>
@@ -63,11 +67,26 @@ def load(source: object, *args: object, name: str | None = None, trust: bool = F
         return source
     if is_path(source):
         source = _existing(_at_home(Path(cast("str | Path", source))))
+    shown = (_result_of(source),) if not args and _takes_nothing(source) else args
     for frontend in _frontends():
-        if frontend.reads(source, args):
+        if frontend.reads(source, shown):
             trusted = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
             return frontend.load(source, args, name=name, **trusted)
     raise _unread(source, args)
+
+
+def _takes_nothing(source: object) -> bool:
+    """Checks whether a source is a function or method without parameters."""
+    return isinstance(source, FunctionType | MethodType | partial) and not signature(source).parameters
+
+
+def _result_of(function: Any) -> object:
+    """Returns what a function without parameters returns: it goes by this, as others by their arguments."""
+    try:
+        return function()
+    except Exception as error:
+        what = f"{_kind(function)} raises {type(error).__name__} when it is called, without arguments: {error}"
+        raise CaptureError(what, hint="a function that is loaded must run") from None
 
 
 def is_path(source: object) -> bool:
@@ -133,6 +152,8 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
         what = f"no frontend reads {_kind(source)} called with {kinds}"
         return LoadError(what, where=known, hint="pass NumPy arrays, or torch tensors for a torch function")
     if callable(source):
+        if _takes_nothing(source):
+            return LoadError(f"{_kind(source)}, a function without parameters, returns no array", hint="return what it computes")
         return LoadError(
             f"a function needs example arguments, which give the types of its inputs; {_kind(source)} has none",
             hint="irs.load(function, np.zeros((2, 3)))",

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from irscope.errors import ArgumentError, IrscopeError, LoadError, ParseError
+import irscope as irs
+from irscope.errors import ArgumentError, CaptureError, IrscopeError, LoadError, ParseError
 from irscope.frontends import load
 from irscope.ir.structural import same_structure
 
@@ -123,3 +125,30 @@ def test_every_error_is_ours(tmp_path: Path):
     for source in ("nothing.ir", tmp_path, 3, "", "graph("):
         with pytest.raises(IrscopeError):
             load(source)
+
+
+def test_a_function_without_parameters_goes_by_what_it_returns():
+    kept = np.arange(3.0)
+    assert irs.compile(load(lambda: kept * 2))().tolist() == [0, 2, 4]
+    torch = pytest.importorskip("torch")
+
+    class Holder:
+        def step(self):
+            x = torch.arange(6.0).reshape(2, 3)
+            flat = x.as_strided_((3, 2), (1, 3))
+            x.t_().add_(1)
+            return flat * 2, x.unsqueeze_(0)
+
+    graph = load(Holder().step)
+    assert [node.op for node in graph.nodes() if node.op.endswith("_")] == ["aten::as_strided_", "aten::t_", "aten::add_", "aten::unsqueeze_"]
+    for result, wanted in zip(irs.compile(irs.fuse(graph))(), Holder().step(), strict=True):
+        assert torch.equal(torch.as_tensor(result), wanted)
+
+
+def test_what_a_function_without_parameters_may_not_do():
+    with pytest.raises(CaptureError, match=r"ZeroDivisionError when it is called, without arguments: division by zero"):
+        load(lambda: 1 / 0)
+    with pytest.raises(LoadError, match="a function without parameters, returns no array"):
+        load(lambda: None)
+    with pytest.raises(LoadError, match="a function needs example arguments"):
+        load(lambda x=1: x)

@@ -140,7 +140,8 @@ def test_a_function_without_parameters_goes_by_what_it_returns():
             return flat * 2, x.unsqueeze_(0)
 
     graph = load(Holder().step)
-    assert [node.op for node in graph.nodes() if node.op.endswith("_")] == ["aten::as_strided_", "aten::t_", "aten::add_", "aten::unsqueeze_"]
+    in_place = [node.op.removeprefix("aten::") for node in graph.nodes() if node.op.endswith("_")]
+    assert in_place == ["as_strided_", "t_", "add_", "unsqueeze_"]
     for result, wanted in zip(irs.compile(irs.fuse(graph))(), Holder().step(), strict=True):
         assert torch.equal(torch.as_tensor(result), wanted)
 

@@ -4,6 +4,10 @@ torch.export, `make_fx` and `torch.jit.script` change the state of the process: 
 user's modules, patch `Module.__call__`, and keep a stack of tracers. Two threads in them at once take each other's fake tensors for
 parameters, which stay in the model for good. So every capture of irscope runs alone, and a fork waits for its end. A capture of
 the user's own, or a call of the same model, on another thread is not held back.
+
+torch.export keeps autocast as a mode (`without_autocast`): here it becomes the casts that it stands for. torch itself replaces it,
+when it decomposes a program with an empty table: it runs the ops on fake tensors below autocast, and records the casts. In-place
+ops become out-of-place ones on the way.
 """
 
 from __future__ import annotations
@@ -11,15 +15,18 @@ from __future__ import annotations
 import io
 import logging
 import sys
+import warnings
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from irscope._base.concurrency.forking import Library
 from irscope._base.concurrency.restored import with_attributes
 from irscope._base.concurrency.waiting import put_off
+from irscope._base.warned import warn_caller
 from irscope.errors import CaptureError
+from irscope.frontends.torch.values import require_torch
 
-__all__ = ["alone", "captured"]
+__all__ = ["alone", "captured", "without_autocast"]
 
 T = TypeVar("T")
 
@@ -51,3 +58,31 @@ def _quietly(work: Callable[[], T]) -> T:
     result = with_attributes(loggers, "disabled", True, with_attributes, [sys], "stderr", said, work)
     sys.stderr.write(said.getvalue())
     return result
+
+
+def without_autocast(program: Any, title: str, *, surroundings: bool = False) -> Any:
+    """Returns an ExportedProgram with casts where autocast is on; with `surroundings` also those of a `with torch.autocast` around the
+    capture, which torch.export does not see. A program without autocast is returned as it is."""
+    torch = require_torch("to load an exported program")
+    nodes = [node for part in program.graph_module.modules() for node in getattr(getattr(part, "graph", None), "nodes", ())]
+    devices = {getattr(getattr(node.meta.get("val"), "device", None), "type", "") for node in nodes}
+    is_on = surroundings and any(map(torch.is_autocast_enabled, devices & {"cpu", "cuda"}))
+    if not is_on and not any(getattr(node.target, "__name__", "") == "wrap_with_autocast" and node.args[2] for node in nodes):
+        return program
+    if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in nodes):
+        warn_caller(f"{title} runs under autocast: its casts are ops of the program, and its in-place ops became out-of-place ones")
+    return captured(lambda: _decomposed(torch, program))
+
+
+def _decomposed(torch: Any, program: Any) -> Any:
+    """Runs regions node by node, so that the new nodes keep the lines and modules of the old ones."""
+    regions = [type(torch.ops.higher_order.wrap_with_autocast), type(torch.ops.higher_order.wrap_with_set_grad_enabled)]
+    own = {region: region.__call__ for region in regions}
+
+    def call(region: Any, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(torch.fx.Interpreter(arg).run if isinstance(arg, torch.fx.GraphModule) else arg for arg in args)
+        return own[type(region)](region, *args, **kwargs)
+
+    with warnings.catch_warnings():  # noqa: TID251  # no signal comes; torch warns of its own deprecations
+        warnings.simplefilter("ignore")
+        return with_attributes(regions, "__call__", call, program.run_decompositions, {})

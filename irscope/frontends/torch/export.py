@@ -20,7 +20,7 @@ from irscope._base.loaded_code import loaded_files
 from irscope._base.warned import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.torch import torchscript
-from irscope.frontends.torch.capture import alone, captured
+from irscope.frontends.torch.capture import alone, captured, without_autocast
 from irscope.frontends.torch.exported_file import load_program
 from irscope.frontends.torch.fx_import import import_exported
 from irscope.frontends.torch.modes import modes_of
@@ -69,11 +69,14 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
     file that is not an exported program.
     """
     torch = require_torch("to load an exported program")
+    is_checked = isinstance(source, Path) and not trust
     if isinstance(source, Path):
         name, source, known = name or source.stem, _open(source, trust), frozenset[str]()
     else:
         known = loaded_files()
     if isinstance(source, torch.export.ExportedProgram):
+        if not is_checked:  # decomposing runs the program, on fake tensors
+            source = alone(lambda: without_autocast(source, name or "the program"))
         graph = import_exported(source, name or "exported", known.__contains__)
         if args and len(flatten_arguments(args, graph)) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
@@ -99,6 +102,7 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
     name = title if title.isidentifier() else "exported"
     try:
         program = captured(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False)))
+        program = without_autocast(program, title, surroundings=True)
     except Exception as error:
         place, advice = _failed_at(error), _advice(error)
         if _needs_a_number(error):

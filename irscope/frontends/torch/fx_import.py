@@ -241,7 +241,8 @@ class _Import:
         if name == "wrap_with_autocast" and not args[2]:
             return self.inline(args[4], args[5:], env)
         if name == "wrap_with_autocast":
-            raise self.refused(node, "it runs under autocast", "load program.run_decompositions({}) instead")
+            hint = "if you trust who made the file, trust=True decomposes it; or save program.run_decompositions({})"
+            raise self.refused(node, "it runs under autocast", hint)
         raise self.refused(node, f"it is the higher-order op {name}")
 
     def inline(self, module: Any, operands: Iterable[Any], env: dict[Any, Any]) -> tuple[Value, ...]:

@@ -109,11 +109,11 @@ class Surroundings:
         node = self._first_cast
         if node is not None:
             raise RunError(
-                f"the program was captured without torch.autocast, which would make {node.op} compute in another type",
+                f"torch.autocast is on, and would make {node.op} compute in another type than the program",
                 where=repr(node),
                 rule="surroundings",
-                hint=f'call it inside of torch.autocast("{kind}", enabled=False), or convert the model to the type that it '
-                "is to compute in, and load that: model.to(torch.bfloat16)",
+                hint=f'call it inside of torch.autocast("{kind}", enabled=False): a program that is loaded while autocast is on '
+                "holds its casts, any other computes as it was captured",
             )
 
     @cached_property

@@ -175,14 +175,60 @@ def test_a_region_without_gradients_is_inlined():
     assert [node.op for node in graph.nodes() if node.op != "prim::Constant"] == ["aten::mul", "aten::add"]
 
 
-def test_autocast_is_refused_with_a_way_out():
+class Mixed(nn.Module):
+    def __init__(self, writes: bool = False) -> None:
+        super().__init__()
+        self.a, self.b, self.writes = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.Softmax(-1)), writes
+
+    def forward(self, x):
+        h = self.a(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            h = self.b(h)
+            if self.writes:
+                h.add_(1)
+            h = h @ h.mT
+            with torch.autocast("cpu", enabled=False), torch.no_grad():
+                h = self.a(h.float()[:, :2].repeat(1, 4)) @ x.mT
+        return h.float() + 1
+
+
+@pytest.mark.parametrize("how", ["model", "model, with autocast around", "program"])
+def test_autocast_becomes_the_casts_that_it_stands_for(how: str):
+    model, x, around = Mixed(), torch.randn(4, 8), how.endswith("around")
+    source = (torch.export.export(model, (x,), strict=False),) if how == "program" else (model, x)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=around):
+        graph, wanted = load(*source), model(x)
+    assert torch.equal(irs.compile(graph)(x), wanted)
+    linears = [node for node in graph.nodes() if node.op == "aten::linear"]
+    assert [node.output.type.dtype for node in linears] == ["bfloat16" if around else "float32", "bfloat16", "float32"]
+    assert [node.scope for node in linears] == ["a", "b.0", "a"]
+    _, first = inspect.getsourcelines(Mixed.forward)
+    assert how == "program" or [node.location.line - first for node in linears] == [1, 3, 8]
+
+
+def test_autocast_in_a_file_is_decomposed_if_the_file_is_trusted(tmp_path: Path):
     def cast(x):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return x @ x
 
-    with pytest.raises(CaptureError, match="autocast") as caught:
-        load(cast, torch.rand(3, 3))
-    assert "run_decompositions" in caught.value.hint
+    class Cast(nn.Module):
+        def forward(self, x):
+            return cast(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(torch.export.export(Cast(), (torch.rand(3, 3),), strict=False), str(tmp_path / "cast.pt2"))
+        with pytest.raises(CaptureError, match="it runs under autocast") as caught:
+            load(tmp_path / "cast.pt2")
+        assert "trust=True decomposes it" in caught.value.hint
+        graph = load(tmp_path / "cast.pt2", trust=True)
+    assert only(graph, "aten::matmul").output.type.dtype == "bfloat16"
+
+
+def test_in_place_ops_under_autocast_are_told_of():
+    with pytest.warns(UserWarning, match="Mixed runs under autocast: its casts are ops of the program, and its in-place ops"):
+        graph = load(Mixed(writes=True), torch.randn(4, 8))
+    assert not any(node.op == "aten::add_" for node in graph.nodes())
 
 
 def test_a_saved_program_is_the_same(tmp_path: Path):

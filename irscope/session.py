@@ -101,7 +101,8 @@ def load(
         graph = one_graph(graph)
     verify(graph)
     graph = _with_storages(graph, distinct_inputs)
-    if example_args and graph.functional != "StableHLO":  # its types are exact
+    is_exact = graph.functional == "StableHLO" and all(isinstance(v.type, TensorType) and v.type.is_static for v in graph.inputs)
+    if example_args and not is_exact:
         return _refined(graph, example_args)
     return graph
 

@@ -25,10 +25,10 @@ _HEAD: Final = """# MLIR: which ops become what
 
 Generated from the code by `python -m irscope.frontends.mlir.coverage`. An op with a rule becomes `aten` ops that
 compute the same result, for the element types and extents that torch supports; otherwise (unsigned numbers in `arith`,
-total orders, unknown extents) this one op is kept. A kept op has its own name, attributes and regions; the analyses
-assume that it may do anything or, if its dialect has no memory, that it accesses none. JAX runs kept ops of StableHLO
-and CHLO if it is installed, including its own custom calls; not ops that communicate with other devices, nor custom
-calls that another program registered.
+total orders, unknown extents) this one op is kept. Extents become known with example arguments, `irs.load(path, x, y)`.
+A kept op has its own name, attributes and regions; the analyses assume that it may do anything or, if its dialect has no
+memory, that it accesses none. JAX runs kept ops of StableHLO and CHLO if it is installed, including its own custom calls;
+not ops that communicate with other devices, nor custom calls that another program registered.
 """
 
 

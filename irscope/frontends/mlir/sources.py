@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import LoadError
-from irscope.frontends.mlir.parse.bindings import BYTECODE, bindings_of
+from irscope.frontends.mlir.parse.bindings import BYTECODE, bindings_of, narrowed
 from irscope.ir import Graph, Module
 
 __all__ = ["load", "name", "reads", "suffixes"]
@@ -51,6 +51,8 @@ def is_mlir_text(text: str) -> bool:
 def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph | Module:
     """Returns a program of one function as a Graph, any other as a Module.
 
+    Where extents are unknown, those of the arguments are inserted before the ops are translated, with what follows from them.
+
     Raises ParseError, LoadError and MissingExtra, with file and line.
     """
     from irscope.frontends.mlir.modules import import_module  # loads all op semantics, so only when there is MLIR
@@ -60,9 +62,10 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
     bindings = bindings_of(source)
     if bindings is None:
         content = _read(source)
-        module, bindings = parse_module(content, file)
+        is_open = bool(args) or b"?" in content or b"shape." in content
+        module, bindings = parse_module(content, file, list(map(_shape, args)) if is_open else None)
     else:
-        module = source
+        module = narrowed(bindings, source, list(map(_shape, args))) if args else source
     try:
         return import_module(module.operation, bindings, file=file, name=name or "")
     except (RuntimeError, UnicodeDecodeError) as error:
@@ -71,6 +74,11 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
         raise LoadError(  # bytecode holds names as bytes, and Python's bindings return them as text
             f"{file or 'the module'} has a name or a string that is not UTF-8", hint="it is damaged: write the bytecode again"
         ) from None
+
+
+def _shape(argument: Any) -> list[int] | None:
+    shape = getattr(argument, "shape", None)
+    return None if shape is None else [int(extent) for extent in shape]
 
 
 def _read(source: Path | str | bytes) -> bytes:

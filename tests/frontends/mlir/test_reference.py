@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.errors import ArgumentError, RunError
 from irscope.ir.module import inlined
 
 jax = pytest.importorskip("jax")
@@ -88,3 +89,43 @@ def test_what_speaks_with_the_outside_is_not_functional() -> None:
     assert graph.functional == ""
     cleaned = irs.Pipeline("dce")(graph).graph
     assert "stablehlo::custom_call" in {node.op for node in cleaned.nodes()}
+
+
+OPEN = """func.func @f(%a: tensor<?x8x?xf32>, %w: tensor<2x?x?xf32>, %b: tensor<?xf32>) -> tensor<?x7x?xf32> {
+  %0 = "stablehlo.convolution"(%a, %w) {batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+    feature_group_count = 1 : i64, padding = dense<0> : tensor<1x2xi64>, rhs_dilation = array<i64: 1>, window_strides = array<i64: 1>}
+    : (tensor<?x8x?xf32>, tensor<2x?x?xf32>) -> tensor<?x7x?xf32>
+  %1 = shape.shape_of %0 : tensor<?x7x?xf32> -> tensor<3xindex>
+  %2 = stablehlo.dynamic_broadcast_in_dim %b, %1, dims = [2] : (tensor<?xf32>, tensor<3xindex>) -> tensor<?x7x?xf32>
+  %3 = stablehlo.add %0, %2 : tensor<?x7x?xf32>
+  return %3 : tensor<?x7x?xf32>
+}"""
+
+
+def test_unknown_extents_follow_from_example_arguments(tmp_path: Path) -> None:
+    path, rng = tmp_path / "open.mlir", np.random.default_rng(0)
+    path.write_text(OPEN)
+    a, w, b = (rng.normal(size=shape).astype(np.float32) for shape in ((2, 8, 3), (2, 3, 4), (4,)))
+    want = jax.lax.conv_general_dilated(a, w, (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC")) + b
+    with pytest.raises(RunError) as refused:
+        irs.compile(irs.load(path))(a, w, b)
+    assert "load the program with example arguments of known extents" in str(refused.value)  # which the next lines follow
+    for source in (path, OPEN, OPEN.replace("@f", "@main")):
+        graph = irs.load(source, a, w, b)
+        assert not any(node.op.startswith(("stablehlo", "shape")) for node in graph.nodes())
+        np.testing.assert_allclose(irs.compile(irs.fuse(graph))(a, w, b), want, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ArgumentError):
+        irs.load(path, a, w)
+
+
+def test_a_function_that_jax_exported_for_any_extent() -> None:
+    from jax import export
+
+    def function(x: Any, y: Any) -> Any:
+        return (x @ y).sum(0) / x.shape[0] + jax.numpy.pad(x, ((0, 1), (0, 0)))[-2, :2]
+
+    types = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32), jax.ShapeDtypeStruct((3, 2), np.float32)
+    exported = export.export(jax.jit(function))(*types)
+    for rows in (1, 4):
+        x, y = np.arange(3.0 * rows, dtype=np.float32).reshape(rows, 3), np.ones((3, 2), np.float32)
+        np.testing.assert_allclose(irs.compile(irs.load(exported.mlir_module(), x, y))(x, y), function(x, y), rtol=1e-6)

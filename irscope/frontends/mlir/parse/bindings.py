@@ -7,7 +7,7 @@ and of the upstream dialects it has registered, and any dialect's generic form. 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from irscope.errors import MissingExtra
 
-__all__ = ["BYTECODE", "Bindings", "bindings_of", "installed", "new_context", "required"]
+__all__ = ["BYTECODE", "Bindings", "bindings_of", "installed", "narrowed", "new_context", "required"]
 
 BYTECODE: Final = b"ML\xefR"
 """The first bytes of bytecode."""
@@ -74,6 +74,43 @@ def new_context(bindings: Bindings) -> Any:
         for register in _registrations("register_dialect", "register_mhlo_dialect"):
             register(context)
     return context
+
+
+def narrowed(bindings: Bindings, module: Any, shapes: Sequence[Sequence[int] | None]) -> Any:
+    """Returns the module for arguments of these extents (None: unknown), with all extents that follow from them as types; the
+    module itself where upstream's passes cannot tell.
+
+    They look at the function `main`, or at the only one, and only jaxlib's package has them.
+    """
+    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    main = next((op for op in functions if op.attributes["sym_name"].value == "main" or len(functions) == 1), None)
+    if main is None or bindings.name != "jaxlib" or not len(main.regions[0].blocks):
+        return module
+    inputs = [argument.type for argument in main.regions[0].blocks[0].arguments]
+    types = [_narrow(bindings.ir, *pair) for pair in zip(inputs, shapes, strict=True)] if len(shapes) == len(inputs) else inputs
+    made = module.operation.clone()
+    refine = "stablehlo-refine-shapes"
+    passes = f"func.func(shape-legalize-to-stablehlo),{refine},func.func(stablehlo-canonicalize-dynamism),{refine}"
+    if types != inputs:
+        passes = f"stablehlo-refine-arguments{{types={','.join(map(str, types))}}},{passes}"
+    try:
+        import_module("jaxlib.mlir._mlir_libs._stablehlo").register_stablehlo_passes()
+        manager = import_module("jaxlib.mlir.passmanager").PassManager
+        manager.parse(f"builtin.module({passes})", module.context).run(made)
+    except (ImportError, AttributeError, ValueError, RuntimeError, bindings.ir.MLIRError):
+        return module
+    return made
+
+
+def _narrow(ir: Any, type: Any, shape: Sequence[int] | None) -> Any:
+    """Returns a tensor's type with these extents in place of unknown ones; the type itself if they do not fit."""
+    if shape is None or not isinstance(type, ir.RankedTensorType) or type.rank != len(shape):
+        return type
+    known = [None if type.is_dynamic_dim(axis) else type.get_dim_size(axis) for axis in range(type.rank)]
+    if any(have not in (None, extent) for have, extent in zip(known, shape, strict=True)) or None not in known:
+        return type
+    with type.context, ir.Location.unknown():
+        return ir.RankedTensorType.get(list(shape), type.element_type)
 
 
 def _registrations(*functions: str) -> Iterator[Any]:

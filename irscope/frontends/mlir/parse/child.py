@@ -1,8 +1,8 @@
 """Parses a file in a separate process, which may crash: MLIR's parser aborts on some garbled input.
 
 Run as a script, with the file on standard input, and as arguments the names of packages and Python's path as JSON, the
-file of the bindings, and limits of memory and time. Prints the name of the first package that reads the file, or the
-first package's error if none does.
+file of the bindings, limits of memory and time, and the shapes for which to narrow the module (null: not at all). Prints
+the name of the first package that reads the file, or the first package's error if none does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     content = sys.stdin.buffer.read()
     answer: list[str] = []
     threading.stack_size(STACK)
-    worker = threading.Thread(target=_parse, args=(packages, home, content, answer))
+    worker = threading.Thread(target=_parse, args=(packages, home, content, answer, json.loads(sys.argv[6])))
     worker.start()
     worker.join()
     if not answer:
@@ -39,7 +39,7 @@ def main() -> None:
     sys.exit(0 if answer[0] in packages else 1)
 
 
-def _parse(packages: list[str], home: str, content: bytes, answer: list[str]) -> None:
+def _parse(packages: list[str], home: str, content: bytes, answer: list[str], shapes: list[Any] | None = None) -> None:
     refusals, troubles = list[str](), list[str]()
     for package in packages:
         try:
@@ -50,7 +50,9 @@ def _parse(packages: list[str], home: str, content: bytes, answer: list[str]) ->
             troubles.append(f"{package}: {type(error).__name__}: {error}".replace("\n", " "))
             continue
         try:
-            found.ir.Module.parse(content, context)
+            module = found.ir.Module.parse(content, context)
+            if shapes is not None:
+                bindings.narrowed(found, module, shapes)
         except BaseException as error:
             refusals.append(str(error) or type(error).__name__)
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import LoadError, ParseError
-from irscope.frontends.mlir.parse.bindings import BYTECODE, Bindings, installed, new_context, required
+from irscope.frontends.mlir.parse.bindings import BYTECODE, Bindings, installed, narrowed, new_context, required
 from irscope.frontends.mlir.parse.child import NOT_READY
 
 __all__ = ["parse_module"]
@@ -25,8 +25,10 @@ _MEMORY: Final = 3 << 30
 """Bytes of address space for a small file; the libraries take half of them."""
 
 
-def parse_module(content: bytes, file: str) -> tuple[Any, Bindings]:
-    """Returns MLIR's module of a text or bytecode, and the bindings that read it.
+def parse_module(
+    content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None = None
+) -> tuple[Any, Bindings]:
+    """Returns MLIR's module of a text or bytecode, and the bindings that read it; narrowed to arguments of these shapes.
 
     Raises ParseError with the parser's location, LoadError if it crashes or takes too long, MissingExtra without
     bindings.
@@ -34,15 +36,23 @@ def parse_module(content: bytes, file: str) -> tuple[Any, Bindings]:
     names = installed()
     if not names:
         required()  # raises, with what to install
-    bindings = required(_reader_of(names, content, file))
-    return bindings.ir.Module.parse(content, new_context(bindings)), bindings
+    try:
+        bindings = required(_reader_of(names, content, file, shapes))
+    except LoadError:
+        if shapes is None:
+            raise
+        bindings, shapes = required(_reader_of(names, content, file, None)), None  # it was upstream's passes that crashed
+    module = bindings.ir.Module.parse(content, new_context(bindings))
+    return (module if shapes is None else narrowed(bindings, module, shapes)), bindings
 
 
-def _reader_of(names: Sequence[str], content: bytes, file: str) -> str:
+def _reader_of(
+    names: Sequence[str], content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None
+) -> str:
     """Returns the first of these packages that reads the content. Raises ParseError or LoadError."""
     megabytes = len(content) >> 20
     limits = [str(_MEMORY + (megabytes << 26)), str(10 + 2 * megabytes)]
-    command = [sys.executable, "-I", "-c", _SCRIPT, json.dumps(names), json.dumps(sys.path), _HOME, *limits]
+    command = [sys.executable, "-I", "-c", _SCRIPT, json.dumps(names), json.dumps(sys.path), _HOME, *limits, json.dumps(shapes)]
     try:
         done = subprocess.run(command, input=content, capture_output=True, timeout=12 * int(limits[1]) + 60, check=False)
     except subprocess.TimeoutExpired:

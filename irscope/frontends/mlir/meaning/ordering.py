@@ -1,4 +1,5 @@
-"""Rules of sorting: `stablehlo.sort` with a comparator that is a lexicographic order, and `chlo.top_k`."""
+"""Rules of sorting: `stablehlo.sort` with a comparator that is a lexicographic order, `chlo.top_k`, and the custom calls of JAX that
+have a meaning on one device."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
-from irscope.frontends.mlir.meaning.bodies import is_lexicographic
-from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS
+from irscope.frontends.mlir.meaning.bodies import expressions, is_lexicographic
+from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, splat
 from irscope.frontends.mlir.meaning.shaping import sliced
 from irscope.frontends.mlir.operation import Operation
 from irscope.ir import TensorType, Value
@@ -55,8 +56,50 @@ def _top_k(op: Operation) -> Sequence[Value] | None:
     return sliced(e, values, axis, 0, count), e.cast(sliced(e, index, axis, 0, count), kind.dtype)
 
 
-RULES: Final[Mapping[str, Callable[[Operation], Sequence[Value] | None]]] = {
+def _approximate_top_k(op: Operation) -> Sequence[Value] | None:
+    """JAX's `approx_max_k` and `approx_min_k`, computed exactly, as XLA does on a processor."""
+    config = op.attr("mhlo.backend_config")
+    if config is None or len(op.operands) != 4 or len(op.types) != 2 or not op.is_static:
+        return None
+    e, (x, index, *_), axis = op.e, op.operands, int(config["reduction_dim"].value)
+    descending = {"compare.GT(a0,a1)": True, "compare.LT(a0,a1)": False}.get(_called_text(op))
+    before, count = shape_of(x) or (), op.shape[axis]
+    if descending is None or count not in (int(config["top_k"].value), before[axis]) or dtype_of(x) not in FLOATS | INTEGERS:
+        return None
+    values, places = _sorted(e, x, axis, descending)
+    return sliced(e, values, axis, 0, count), sliced(e, e.like("gather", index, axis, places, False), axis, 0, count)
+
+
+def _called_text(op: Operation) -> str:
+    """Returns the only computation that a custom call names as a text over its parameters; empty if there is none."""
+    names = [symbol.value for symbol in op.attr("called_computations") or ()]
+    top = op.handle
+    while top.name != "builtin.module":
+        top = top.parent.operation
+    functions = [each.operation for block in top.regions[0].blocks for each in block.operations]
+    found = [each for each in functions if "sym_name" in each.attributes and [each.attributes["sym_name"].value] == names]
+    texts = expressions(found[0].regions[0]) if found else None
+    return texts[0] if texts is not None and len(texts) == 1 else ""
+
+
+def _custom_call(op: Operation) -> Value | Sequence[Value] | None:
+    """The operands, for markers of sharding and layout; JAX's approximate `top_k`, computed exactly; nothing for a check that holds."""
+    target = op.text("call_target_name").strip('"')
+    if target == "ApproxTopK":
+        return _approximate_top_k(op)
+    if target == "shape_assertion" and not op.types and splat(op.e, op.operands[0]) is True:
+        return ()
+    is_marker = target in _MARKERS and [value.type for value in op.operands] == list(op.types)
+    return op.operands if is_marker else None
+
+
+_MARKERS: Final = ("LayoutConstraint", "Sharding", "annotate_device_placement")
+"""Custom calls that say where or how a tensor lies; their results are their operands."""
+
+
+RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]] = {
     "stablehlo.sort": _sort,
     "chlo.top_k": _top_k,
+    "stablehlo.custom_call": _custom_call,
 }
 """The rule of each op."""

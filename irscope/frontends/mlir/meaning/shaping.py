@@ -350,14 +350,6 @@ def _same(op: Operation) -> Sequence[Value]:
     return op.operands
 
 
-def _custom_call(op: Operation) -> Value | Sequence[Value] | None:
-    """The operands, for markers of sharding, which mean nothing on one device; nothing for a check of extents that holds."""
-    target = op.text("call_target_name")
-    if target == '"shape_assertion"' and not op.types and splat(op.e, op.operands[0]) is True:
-        return ()
-    return op.operands if target == '"Sharding"' else None
-
-
 RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]] = {
     "stablehlo.constant": tensor_constant,
     "stablehlo.broadcast_in_dim": _broadcast,
@@ -375,7 +367,6 @@ RULES: Final[Mapping[str, Callable[[Operation], Value | Sequence[Value] | None]]
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.optimization_barrier": _same,
-    "stablehlo.custom_call": _custom_call,
     "sdy.sharding_constraint": _same,
 }
 """The rule of each op."""

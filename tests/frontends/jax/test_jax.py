@@ -242,3 +242,10 @@ def test_typed_keys_are_arguments_like_their_numbers() -> None:
     one = irs.compile(irs.load(lambda key: jax.random.bits(key, (3,)), key))
     for _ in range(3):
         np.testing.assert_array_equal(one(key), jax.random.bits(key, (3,)))
+
+
+def test_approximate_top_k_is_exact() -> None:
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 16)), jnp.float32)
+    for function in (lambda x: jax.lax.approx_max_k(x, 3), lambda x: jax.lax.approx_min_k(x, 2, reduction_dimension=0)):
+        for found, want in zip(irs.compile(irs.fuse(irs.load(function, x)))(x), jax.jit(function)(x), strict=True):
+            np.testing.assert_array_equal(found, want)

@@ -23,6 +23,7 @@ __all__ = [
     "LOGICAL",
     "MAX_POOLS",
     "MAYBE_ANOTHER_OBJECT",
+    "MAY_COPY",
     "PATCHES",
     "PUTS_BACK",
     "READS_SHAPE",
@@ -70,8 +71,12 @@ VIEWS: Final = (
     SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES | _EXCHANGES | _PARTS | CUTS | _WINDOWS | _OF_ANOTHER_TYPE
 )
 
-_MAY_COPY: Final = _aten("contiguous flatten ravel reshape reshape_as")
+_REGROUPS: Final = _aten("flatten ravel reshape reshape_as")
 """Views only where the strides allow it, otherwise copies."""
+
+MAY_COPY: Final = _REGROUPS | _aten("contiguous to type_as")
+"""The result is a view of all elements of the first operand (the operand itself, unless it is regrouped), or else a copy; the element
+types, extents and strides of both decide which."""
 
 _GIVES_BACK: Final = _aten("lift lift_fresh positive")
 """The result is the operand, as an object."""
@@ -82,7 +87,7 @@ _MAY_GIVE_BACK: Final = _aten("adjoint conj contiguous flatten mH mT matrix_H re
 LIKE_ANOTHER: Final = _aten("expand_as reshape_as view_as")
 """Views that take extents from a second tensor, whose elements they do not read."""
 
-ALWAYS_SHARES: Final = VIEWS - _MAY_COPY
+ALWAYS_SHARES: Final = VIEWS - MAY_COPY
 """Every result shares memory with the first operand, whatever that is."""
 
 READS_SHAPE: Final = ALWAYS_SHARES | {"prim::ConstantChunk", "prim::data", "prim::unchecked_cast"}

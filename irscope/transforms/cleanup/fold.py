@@ -1,5 +1,5 @@
 """Constant folding: replaces numbers that are known before the program runs by constants, and ifs by the branch that is
-known to be taken.
+known to be taken; removes assertions that the types settle.
 
 Scripted models compute with numbers: `bn_training` is the result of an if, extents of `size`, and assertions about
 ranks raise in a branch. `irscope.analysis.shapes` knows these numbers; this pass writes them into the program, so that
@@ -35,6 +35,8 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ops.default_dtype import remembering_default
+from irscope.ops.registry import bind, schema_of
+from irscope.ops.typing import dtype_name
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes
 
@@ -94,6 +96,9 @@ def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node
                 edits.append(Erased(node, reason))
                 stack.append(iter(branch.nodes))
                 break
+            if node.op in _ASSERTIONS and _always_holds(node, shapes):
+                edits.append(Erased(node, "the types say that it holds"))
+                continue
             constants = _constants_for(node, shapes)
             out.extend(constants or (node,))
             if constants:
@@ -105,6 +110,41 @@ def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node
         else:
             stack.pop()
     return out, edits
+
+
+_ASSERTIONS: Final = frozenset({
+    "aten::_assert_tensor_metadata", "aten::_assert_scalar", "aten::sym_constrain_range", "aten::sym_constrain_range_for_size",
+})  # fmt: skip
+
+
+def _always_holds(node: Node, shapes: Shapes) -> bool:
+    """Whether an assertion about a number, or about a tensor's type and layout, holds in every run."""
+    schema = schema_of(node)
+    if schema is None:
+        return False
+    (_, subject), *given = bind(node, schema).items()
+    asked = {name: shapes.known(each) if isinstance(each, Value) else each for name, each in given}
+    if NOT_CONSTANT in asked.values():
+        return False
+    if node.op != "aten::_assert_tensor_metadata":
+        number = shapes.known(subject)
+        low, high = asked.get("min"), asked.get("max")
+        within = number is not NOT_CONSTANT and (low is None or number >= low) and (high is None or number <= high)
+        return within and (node.op != "aten::_assert_scalar" or bool(number))
+    type = shapes.type(subject)
+    if not isinstance(type, TensorType):
+        return False
+    strided = type.strides is not None or type.shape == () or not _may_be_sparse(shapes.graph)
+    facts = {
+        "size": type.shape, "stride": type.strides, "dtype": type.dtype, "device": type.device, "layout": 0 if strided else None,
+    }  # fmt: skip
+    asked["dtype"] = dtype_name(asked["dtype"], None)
+    return all(wanted is None or (tuple(wanted) if isinstance(wanted, list) else wanted) == facts[name] for name, wanted in asked.items())
+
+
+def _may_be_sparse(graph: Graph) -> bool:
+    """Whether some op may make a tensor whose elements are not laid out by strides."""
+    return any(word in node.op for node in graph.nodes() for word in ("sparse", "mkldnn", "nested"))
 
 
 def _known_branch(node: Node, shapes: Shapes) -> Block | None:

@@ -132,3 +132,37 @@ def test_a_chain_of_a_hundred_thousand_dead_nodes_is_no_recursion() -> None:
     lines = [f"  %v{i} : Tensor = aten::relu(%{f'v{i - 1}' if i else 'x'})" for i in range(100_000)]
     graph = irs.parse("\n".join(["graph(%x : Tensor):", *lines, "  return (%x)"]))
     assert ops(remove_dead_nodes(graph).after) == []
+
+
+ASSERTED = """graph(%x : Float(2, 3, strides=[3, 1], device=cpu), %y : Tensor, %n : int):
+  %0 : NoneType = prim::Constant()
+  %float : int = prim::Constant[value=6]()
+  %cpu : Device = prim::Constant[value="cpu"]()
+  %strided : int = prim::Constant[value=0]()
+  %two : int = prim::Constant[value=2]()
+  %sizes : int[] = prim::Constant[value=[2, 3]]()
+  %text : str = prim::Constant[value="what"]()
+  aten::ASSERTION
+  return (%x)"""
+
+
+@pytest.mark.parametrize(
+    ("assertion", "stays"),
+    [
+        ("_assert_tensor_metadata(%x, %0, %0, %float, %cpu, %strided)", False),
+        ("_assert_tensor_metadata(%x, %sizes, %0, %0, %0, %0)", False),
+        ("_assert_tensor_metadata(%x, %0, %sizes, %0, %0, %0)", True),
+        ("_assert_tensor_metadata(%x, %0, %0, %two, %0, %0)", True),
+        ("_assert_tensor_metadata(%y, %0, %0, %float, %0, %0)", True),
+        ("_assert_tensor_metadata(%x, %0, %0, %n, %0, %0)", True),
+        ("_assert_scalar(%two, %text)", False),
+        ("_assert_scalar(%strided, %text)", True),
+        ("_assert_scalar(%n, %text)", True),
+        ("sym_constrain_range(%two, %two, %float)", False),
+        ("sym_constrain_range(%strided, %two, %float)", True),
+        ("sym_constrain_range_for_size(%two, %0, %0)", False),
+    ],
+)
+def test_an_assertion_that_types_settle_goes(assertion: str, stays: bool) -> None:
+    after = fold_constants(irs.parse(ASSERTED.replace("ASSERTION", assertion))).after
+    assert any(op.startswith(("_assert", "sym_")) for op in ops(after)) == stays

@@ -9,6 +9,10 @@ from .conflict import (
     Kind,
     OrderConflict,
 )
+from .copies import (
+    copy_flag,
+    is_copy_by_types,
+)
 from .mod_ref import (
     EVERYTHING,
     WAITS,
@@ -44,6 +48,8 @@ __all__ = [
     "Walk",
     "build",
     "callees_of",
+    "copy_flag",
+    "is_copy_by_types",
     "is_inlined",
     "summaries",
 ]

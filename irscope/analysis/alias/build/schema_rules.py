@@ -6,9 +6,10 @@ as unseen code, to which all its operands escape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from irscope.analysis.alias.build.copies import copy_flag
 from irscope.analysis.alias.points_to import PointsToBuilder
 from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, Source, is_type_variable
 from irscope.ir import ANY, DictType, Graph, ListType, Node, OptionalType, TupleType, Value, constant_of
@@ -41,6 +42,8 @@ class SchemaRules:
 
     def __init__(self, graph: Graph, builder: PointsToBuilder, signatures: Signatures) -> None:
         self.graph = graph
+        self.copies: Callable[[Node], bool] = lambda node: False
+        """Decides whether a node that may copy does so in every run."""
         self.builder, self.elements, self.outside = builder, builder.elements, builder.outside
         self.signatures = signatures
 
@@ -58,6 +61,19 @@ class SchemaRules:
             self.container(node, signature)
         elif not signature.is_pure:
             self.annotated(node, signature)
+
+    def unless_copied(self, node: Node) -> None:
+        """Add what the schema says, unless the node certainly copies."""
+        if not self.is_copied(node):
+            self.by_signature(node)
+
+    def is_copied(self, node: Node) -> bool:
+        """Whether a node that may copy does so in every run; its operand's type is then recorded as relied on."""
+        self.elements.typed.add(node.inputs[0])
+        flag = copy_flag(node)
+        if flag is not None:
+            self.elements.consulted.add(flag)
+        return self.copies(node)
 
     def annotated(self, node: Node, signature: MemorySignature) -> None:
         """Add results, writes and stores as the annotations say."""

@@ -6,10 +6,11 @@ plan for an op with a given number of operands is made at the first such node, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Summaries
+from irscope.analysis.alias.build.copies import Copies
 from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, NodeRules, Rule
 from irscope.analysis.alias.build.schema_rules import STATISTICS
 from irscope.analysis.alias.points_to import TENSOR, Elements, PointsTo, PointsToBuilder, Structures, Write
@@ -17,7 +18,7 @@ from irscope.analysis.effects import OBJECT, MemorySignature, Signatures, fits
 from irscope.ir import GROUPS, Block, Graph, Node, TensorType, Value
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import overloads
-from irscope.ops.traits import REBINDS_STORAGE
+from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
 __all__ = ["NOTHING", "Plan", "Walk", "build", "is_inlined"]
 
@@ -48,6 +49,13 @@ def build(
 
     `callees` has the summaries of the programs that it calls, in terms of the same `structures`.
     """
+    copies = Copies(graph)
+    built = _built(graph, structures, distinct_inputs, callees, copies)
+    return built if _stay_as_typed(built, copies.made) else _built(graph, structures, distinct_inputs, callees, None)
+
+
+def _built(graph: Graph, structures: Structures, distinct_inputs: bool, callees: Summaries, copies: Copies | None) -> PointsTo:
+    """The points-to graph with these decisions about copies; without any, whatever may share memory does."""
     builder = PointsToBuilder(Elements(structures))
     elements, outside = builder.elements, builder.outside
     known = graph.storages
@@ -57,8 +65,17 @@ def build(
             shared = value in known or not distinct_inputs or structure.kind in ("mixed", "object")
             given = outside.given(value, structure, known.get(value)) if shared else elements.fresh(structure, value)
             elements.element_of[value] = given
-    Walk(NodeRules(graph, builder, Signatures(), callees)).visit(graph)
-    return builder.seal()
+    rules = NodeRules(graph, builder, Signatures(), callees)
+    if copies is not None:
+        rules.copies = copies
+    Walk(rules).visit(graph)
+    return builder.seal(has_inferred=copies is not None and copies.has_inferred)
+
+
+def _stay_as_typed(points_to: PointsTo, nodes: Iterable[Node]) -> bool:
+    """Whether no write may change the shape or the type of the operands of these nodes."""
+    places = (points_to.element_of.get(node.inputs[0]) for node in nodes)
+    return not any(place is not None and points_to.is_reshaped[points_to.class_of[place]] for place in places)
 
 
 class Walk:
@@ -136,6 +153,8 @@ class Walk:
             return NodeRules.by_signature
         if candidates and all(signature.is_pure for signature in candidates):
             return NOTHING
+        if op in MAY_COPY:
+            return NodeRules.unless_copied
         if len(candidates) > 1 and first is None and count:
             return {}
         tensors = count and node.outputs and all(value.type.__class__ is TensorType for value in node.outputs)

@@ -5,13 +5,15 @@ A step says this in words, and whether it always holds. Chains of steps are foll
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from irscope.analysis.alias.build import is_inlined
 from irscope.analysis.alias.explain.names import Words
 from irscope.analysis.alias.points_to import Label
 from irscope.analysis.effects import OBJECT, Signatures
-from irscope.ir import Block, Node, Value
+from irscope.analysis.views import ViewAliases
+from irscope.ir import Block, Node, TensorType, Value
 from irscope.ops.traits import ALWAYS_SHARES
 
 __all__ = ["Derivation", "Step"]
@@ -32,7 +34,8 @@ class Step:
 class Derivation:
     """Derives values of one graph from others, step by step."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, views: Callable[[], ViewAliases]) -> None:
+        self._views = views
         self._words, self._graph, self._points_to = words, words.graph, words.points_to
         self._name = words.name
         self._signatures = Signatures()
@@ -89,14 +92,17 @@ class Derivation:
             operand = node.inputs[sources[0][0]]
             if signature.writes:
                 return Step(value, operand, f"{name} is %{self._name(operand)} after {node.op}", node, True)
-            return Step(
-                value,
-                operand,
-                f"{name} is a view of %{self._name(operand)} ({node.op})",
-                node,
-                node.op in ALWAYS_SHARES and self._keeps_storage(value),
-            )
+            is_view = node.op in ALWAYS_SHARES or self._is_placed_in(value)
+            words = f"{name} {'is' if is_view else 'may be'} a view of %{self._name(operand)} ({node.op})"
+            return Step(value, operand, words, node, is_view and self._keeps_storage(value))
         return None
+
+    def _is_placed_in(self, value: Value) -> bool:
+        """Whether an op that may copy never does here, by the strides that are known."""
+        if not isinstance(value.type, TensorType):
+            return False
+        placement = self._views().placement(value)
+        return placement.kind == "view" and placement.is_decided
 
     def _keeps_storage(self, value: Value) -> bool:
         """Whether no tensor object that the value may be gets another storage (`set_`), after which a view need not stay one."""

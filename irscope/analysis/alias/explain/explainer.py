@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irscope._base.concurrency.cached import cached_property
@@ -15,8 +15,10 @@ from irscope.analysis.alias.explain.derivation import Derivation, Step
 from irscope.analysis.alias.explain.names import Words
 from irscope.analysis.alias.explain.paths import Paths
 from irscope.analysis.alias.points_to import MIXED, Label, Place, PointsTo, Reachability, Write
+from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, Value
 from irscope.ops.functional import functional_source
+from irscope.ops.traits import MAY_COPY
 
 __all__ = ["Explainer"]
 
@@ -28,10 +30,11 @@ _LONG = 3
 class Explainer:
     """Finds and phrases the reasons for one graph's answers."""
 
-    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability) -> None:
+    def __init__(self, graph: Graph, points_to: PointsTo, reach: Reachability, views: Callable[[], ViewAliases]) -> None:
+        """`views` are made when whether an op copies depends on strides."""
         self._graph, self._points_to, self._reach = graph, points_to, reach
         self.words = Words(graph, points_to)
-        self._derivation = Derivation(self.words)
+        self._derivation = Derivation(self.words, views)
         self._paths = Paths(self._derivation, self.words, reach)
         self._name, self._node = self.words.name, self.words.node_words
 
@@ -174,7 +177,8 @@ class Explainer:
             words = ", ".join(self.words.describe_label(self.words.label_of(leaf)) for leaf in sorted(leaves)[:3])
             return f"{name} may only be {words}{f' or {len(leaves) - 3} more' if len(leaves) > 3 else ''}"
         made = self._graph.producer.get(start)
-        by = "a block parameter" if made is None else f"made by {made.op}"
+        copy = "a copy " if made is not None and made.op in MAY_COPY else ""
+        by = "a block parameter" if made is None else f"{copy}made by {made.op}"
         language = "" if made is None else functional_source(made.op)
         by += f", and results of {language} ops are new" if language else ""
         return f"{name} is {by}" if start is value else f"{name} is memory of %{self._name(start)} ({by})"

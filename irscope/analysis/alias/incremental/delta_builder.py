@@ -71,7 +71,7 @@ class Extension(Elements):
         super().__init__(structures)
         self.element_of = _ElementOf(self, before.element_of)
         self._known_elements = before.element_of
-        self.nones, self.consulted = _Seen(before.nones), _Seen(before.consulted)
+        self.nones, self.consulted, self.typed = _Seen(before.nones), _Seen(before.consulted), _Seen(before.typed)
         self.cells, self.fields = Draft(before.cells), Draft(before.fields)
         self.labels: DraftList[Label] = DraftList(before.labels)
         self.edges = _Edges(self)

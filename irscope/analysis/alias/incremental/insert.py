@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from irscope.analysis.alias.build import NOTHING, STATISTICS, NodeRules
+from irscope.analysis.alias.build import NOTHING, STATISTICS, NodeRules, copy_flag, is_copy_by_types
 from irscope.analysis.alias.incremental.delta_builder import CannotFollow, refuse
 from irscope.analysis.alias.incremental.net_edits import NetEdits
 from irscope.analysis.alias.incremental.remove import NO_CONSTANTS, Erasing
-from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of, make_block, make_node
-from irscope.ops.traits import REBINDS_STORAGE
+from irscope.ir import NOT_CONSTANT, Graph, Node, Value, constant_of, make_block, make_node
+from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
 __all__ = ["Creating"]
 
@@ -43,7 +43,7 @@ class Creating:
                     groups.append(node)
                     pending.append(iter(node.blocks[0].nodes))
                     break
-                self._add(node, self._erasing.plan_of(node))
+                self._add(node, NOTHING if node.op in MAY_COPY and self._is_copied(node) else self._erasing.plan_of(node))
             else:
                 pending.pop()
                 if groups:
@@ -54,6 +54,24 @@ class Creating:
             return node
         inputs = tuple(map(self._edits.resolve, node.inputs))
         return make_node(node.id, node.op, inputs, node.outputs, node.attrs, node.blocks, node.location, node.scope)
+
+    def _is_copied(self, node: Node) -> bool:
+        """Whether a node copies in every run, as a build would decide by declared types."""
+        self.elements.typed.add(node.inputs[0])
+        flag = copy_flag(node)
+        if is_copy_by_types(node) or flag is None:
+            return is_copy_by_types(node)
+        self.elements.consulted.add(flag)
+        return self._known(node, flag) is True
+
+    def _known(self, node: Node, value: Value) -> Any:
+        """The constant that a created node depends on."""
+        if self.rules.graph is NO_CONSTANTS:
+            self.rules.graph = Graph(make_block(0, (), tuple(self._edits.added), ()))
+        found = constant_of(self.rules.graph, value)
+        if found is NOT_CONSTANT:
+            raise CannotFollow(f"{node.op} depends on a number that no created node defines")
+        return found
 
     def _add(self, node: Node, plan: Any) -> None:
         elements = self.elements
@@ -85,10 +103,8 @@ class Creating:
             refuse()
         if node.op in STATISTICS:
             known = node.inputs[STATISTICS[node.op][2] :][:1]
-        if known and self.rules.graph is NO_CONSTANTS:  # rules look up constants here
-            self.rules.graph = Graph(make_block(0, (), tuple(self._edits.added), ()))
-        if any(constant_of(self.rules.graph, value) is NOT_CONSTANT for value in known):
-            raise CannotFollow(f"{node.op} depends on a number that no created node defines")
+        for value in known:
+            self._known(node, value)
         is_something = rule is NodeRules.constant and any(payload is not None for payload in node.attrs.values())
         if is_something or (node.op in STATISTICS and self.rules.signatures.of(node).is_pure):
             for value in node.outputs:

@@ -115,6 +115,8 @@ class Erasing:
             if chosen is None:
                 chosen = plan[kind] = self.walk.plan(node, kind)
             plan = chosen
+        if plan is NodeRules.unless_copied:
+            return (0, False, False) if node.inputs[0].type.__class__ is TensorType else NodeRules.by_signature
         if plan is NodeRules.by_signature and node.op not in STATISTICS and self.rules.signatures.of(node).is_pure:
             return NOTHING
         return plan

@@ -29,8 +29,9 @@ and writes. So moving nodes changes nothing, and an edit changes only what its o
 
 **Assumption.** The record names every node that was added or removed and every value whose users changed, as a `Rewriter` does.
 
-Known numbers matter to two rules (a tuple index, a training flag). The values that these rules consulted are recorded, and
-replacing one is refused. So are added or removed ifs, loops, calls and objects, and programs whose inputs changed.
+Known numbers matter to some rules (a tuple index, a training flag, whether `to` must copy), and types to those of ops that may copy.
+The values that these rules consulted are recorded, and replacing one is refused, for types only by a value of another type. So are
+added or removed ifs, loops, calls and objects, and programs whose inputs changed.
 
 **Modules.** `net_edits` computes the net effect of the edits, `insert` has rules 1, 4 and 5, `remove` rule 2, and this module
 rule 3. `delta_builder` refuses edges that would change classes, and decides which value owns an element.
@@ -82,6 +83,8 @@ def follow(
     before, after = record.before, record.after
     if before.body.params is not after.body.params and before.body.params != after.body.params:
         raise CannotFollow("the graph has other inputs")
+    if points_to.has_inferred:
+        raise CannotFollow("inferred types decided what copies")
     if not record.edits:
         raise CannotFollow("the graph changed, and the record does not say how")
     base = reach.base if isinstance(reach, FollowedReach) else points_to
@@ -123,6 +126,8 @@ class _Step:
             raise CannotFollow(f"{new!r} has another type than {old!r}")
         if old in elements.consulted or old in elements.nones or new in elements.nones:
             raise CannotFollow(f"the analysis relied on the known value of {old!r}")
+        if old in elements.typed and old.type != new.type:
+            raise CannotFollow(f"the analysis relied on the type of {old!r}")
         known, other = elements.element_of.get(old), elements.element_of.get(new)
         if known is None or known == other:
             return False
@@ -134,6 +139,13 @@ class _Step:
         else:
             elements.stand_for(known, other)
         return True
+
+    def _writes_shapes(self) -> bool:
+        """Whether some write may change a shape; refused where types decided what copies."""
+        found = self._erasing.before.writes_shapes or any(write.to_shape for write in self._erasing.builder.writes)
+        if found and (self.elements.typed or self._erasing.before.typed != frozenset()):
+            raise CannotFollow("types decided what copies, and a write may change a shape")
+        return found
 
     def sealed(self, graph: Graph, base: PointsTo, reach: Reachability) -> tuple[PointsTo, Reachability]:
         """The new graph, and the searches over it."""
@@ -168,6 +180,9 @@ class _Step:
             _extended(before.nones, elements.nones),
             _extended(before.consulted, elements.consulted),
             before.calls,
+            _extended(before.typed, elements.typed) if elements.typed else before.typed,
+            self._writes_shapes(),
+            False,
         )
         searches = FollowedReach(points_to, base, reach.base_reach if isinstance(reach, FollowedReach) else reach)
         written.see(points_to, searches)

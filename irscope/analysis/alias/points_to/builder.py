@@ -159,7 +159,7 @@ class PointsToBuilder:
 
     # Sealing
 
-    def seal(self) -> PointsTo:
+    def seal(self, *, has_inferred: bool = False) -> PointsTo:
         """The finished graph. The builder must not be used any more."""
         elements, outside = self.elements, self.outside
         outside.join_mixed()
@@ -188,6 +188,9 @@ class PointsToBuilder:
             elements.nones,
             elements.consulted,
             self.calls,
+            elements.typed,
+            any(write.to_shape for write in self.writes),
+            has_inferred,
         )
 
     def _apply_rebinding(self) -> None:

@@ -31,6 +31,7 @@ class Elements:
         self.element_of: dict[Value, int] = {}
         self.nones: set[Value] = set()
         self.consulted: set[Value] = set()
+        self.typed: set[Value] = set()
         self.structures = structures or Structures()
         self.cells: dict[int, int] = {}
         self.fields: dict[int, tuple[int | None, ...]] = {}

@@ -117,6 +117,12 @@ class PointsTo:
     """Values that a rule checked for being known constants: indexes of tuples, training flags."""
     calls: Mapping[int, Called]
     """The calls whose callees are known, by the ids of their nodes."""
+    typed: Container[Value] = frozenset()
+    """Operands whose types decided whether a node copies."""
+    writes_shapes: bool = False
+    """Whether some write may change a shape."""
+    has_inferred: bool = False
+    """Whether such a decision needed more than declared types."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

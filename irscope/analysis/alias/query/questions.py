@@ -67,7 +67,7 @@ class Questions:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self.graph, self._points_to, self._reach)
+        return Explainer(self.graph, self._points_to, self._reach, lambda: self.views)
 
     @cached_property
     def _accesses(self) -> Accesses:

@@ -215,7 +215,9 @@ class Eligibility:
                 arguments[argument.name] = operand
                 continue
             payload = self.known(operand)
-            if payload is not NOT_CONSTANT:
+            if argument.name == "device" and payload == self._device(node):
+                arguments["device"] = None  # where it is already
+            elif payload is not NOT_CONSTANT:
                 arguments[argument.name] = known_flags[argument.name] = payload
             elif isinstance(operand.type, TensorType) or _takes_run_time_number(argument.type, operand.type):
                 arguments[argument.name] = operand
@@ -259,6 +261,11 @@ class Eligibility:
         self._operations[node] = count_operations((expression,))
         return None
 
+    def _device(self, node: Node) -> str | None:
+        """The device that the type of a node's first operand declares."""
+        found = self.tensor_type(node.inputs[0])
+        return None if found is None else found.device
+
     def _written(self, node: Node, schema: OpSchema) -> str:
         """The operands that a node writes, by name; its first one where the schema marks none."""
         given = bind(node, schema)
@@ -286,7 +293,7 @@ class Eligibility:
         """Refuse an op that may return its argument where that is observable, as a kernel always returns fresh memory."""
         result = node.outputs[0]
         for argument, operand in zip(schema.arguments, node.inputs, strict=False):
-            if argument.alias is None:
+            if argument.alias is None or not self.db.may_alias(operand, result):
                 continue
             safe = self.db.safe_to_change_aliasing(operand, result)
             if not safe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,14 @@ def test_a_large_program_is_asked_for_page_by_page(lab: Lab) -> None:
     page.locator(f"{LIVE} .irs-search input").fill("writes %x | op:matmul & line:1-40")
     page.locator(f"{LIVE} .irs-found [role=option]").first.wait_for()
     page.keyboard.press("Escape")
+    page.locator(f"{LIVE} .irs-search input").fill("")
+    page.locator(f"{LIVE} .irs-search-help").click()
+    page.locator(f"{LIVE} .irs-found [role=option]", has_text="op:conv & bytes>1MB").wait_for()
+    assert page.locator(f"{LIVE} .irs-found [role=option]").count() == 6
+    page.locator(f"{LIVE} .irs-found [role=option]", has_text="is:write").click()  # fills the box, and asks
+    page.locator(f"{LIVE} .irs-found [role=option]", has_text=re.compile("add_|relu_|nothing found")).first.wait_for()
+    page.locator(f"{LIVE} .irs-search input").fill("op:matmul and bytes>1")
+    page.locator(f"{LIVE} .irs-found", has_text="op:matmul & bytes>1").wait_for()  # the hint is a query
     page.locator(f"{LIVE} .irs-search input").fill("op:relu")
     page.locator(f"{LIVE} .irs-found [role=option]", has_text="select all").dispatch_event("pointerdown")
     prints(lab, "len(e.selection)", lab.python("print(len(f.graph.select('op:relu')))"))  # more than were sent

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
 
 from irscope.errors import ArgumentError
@@ -29,6 +31,9 @@ class Term:
     """Empty for a plain word."""
     text: str
     relation: Literal["", ":", "<", "<=", ">", ">=", "="] = ""
+    """`:` for a quoted word, too."""
+    meant: str = dataclasses.field(default="", repr=False)
+    """The query that a plain word which is found nowhere was probably meant to be; empty if it looks like a word."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def parse_query(text: str) -> Query:
         assert found is not None, "a word is anything"
         tokens.append(found)
         at = found.end()
-    reader = _Reader(tokens)
+    reader = _Reader(tokens, text)
     query = reader.either(0)
     if reader.tokens:
         raise ArgumentError(f"{reader.tokens[0][0].strip()!r} closes nothing", hint='quote what is meant as it stands: "f32[64, 64)"')
@@ -89,8 +94,8 @@ def parse_query(text: str) -> Query:
 
 
 class _Reader:
-    def __init__(self, tokens: list[re.Match[str]]) -> None:
-        self.tokens = tokens
+    def __init__(self, tokens: list[re.Match[str]], text: str) -> None:
+        self.tokens, self.text = tokens, text
 
     def _sign(self) -> str:
         return (self.tokens[0]["sign"] or "") if self.tokens else ""
@@ -125,21 +130,62 @@ class _Reader:
             return inside
         if sign:
             raise ArgumentError(f"{sign!r} where a term should be", hint="op:conv & bytes>1e6")
-        return _term(token)
+        return _term(token, self.text)
 
 
-def _term(token: re.Match[str]) -> Term:
+def _term(token: re.Match[str], query: str) -> Term:
     if token["field"]:
         if token["field"] not in AMOUNTS:
             raise ArgumentError(f"nodes have no number {token['field']!r}", hint=f"the numbers are {', '.join(AMOUNTS)}")
         return Term(token["field"], token["number"], token["compare"])  # type: ignore[arg-type]
     if token["name"]:
         text = token["quoted"] if token["quoted"] is not None else token["text"]
+        if token["name"] in FIELDS and token["quoted"] is None and text.endswith(","):
+            raise ArgumentError("a comma joins nothing", hint=f"{_joined(query)}, or in quotes: {token['name']}:\"{text}\"")
         if token["name"] in FIELDS:
             return Term(token["name"], text, ":")
         if text.startswith(":"):  # aten::conv is a plain word
             return Term("", f"{token['name']}:{text}")
-        raise ArgumentError(f"there is no field {token['name']!r}", hint=f"the fields are {', '.join(FIELDS)}")
+        if token["name"] in AMOUNTS:
+            raise ArgumentError(f"{token['name']} is a number, which is compared", hint=f"{token['name']}={text}, or {token['name']}>1e6")
+        near = get_close_matches(token["name"], FIELDS, 1)
+        hint = f"{near[0]}:{text}" if near else f"the fields are {', '.join(FIELDS)}"
+        raise ArgumentError(f"there is no field {token['name']!r}", hint=hint)
     if token["relation"]:
         return Term(token["relation"], token["value"])
-    return Term("", token["phrase"] if token["phrase"] is not None else token["word"])
+    return Term("", token["word"], meant=_meant(token["word"], query)) if token["phrase"] is None else Term("", token["phrase"], ":")
+
+
+_MEANT = {
+    "writes": "is:write, or writes %p", "reads": "reads %p", "alias": "alias %p", "makes": "makes %p",
+    "op": "op:conv", "type": "type:f32", "name": "name:weight", "line": "line:10-20", "source": "source:model.py:12",
+    "scope": "scope:layers.0", "class": "class:3", "group": "group:0, or is:group", "rule": "rule:iteration-space",
+    "remark": "remark:missed", "kind": "kind:pointwise", "is": "is:write", "bytes": "bytes>1MB", "rank": "rank=4",
+    "elements": "elements>1000", "inputs": "inputs>4", "outputs": "outputs=2",
+}  # fmt: skip
+_UNIT = re.compile(r"[kKMGT]i?B|[kMG]|B|bytes?")
+
+
+_OPERATORS = {"and": "&", "&&": "&", "or": "|", "||": "|", "not": "!"}
+
+
+def _meant(word: str, query: str) -> str:
+    """A valid query near this one, for a word of it that is an operator, a unit or a field to most people."""
+    field, sign, text = re.fullmatch(r"([a-z]*)([=<>!~]+)(.*)|.*", word).groups()  # type: ignore[union-attr]
+    if word.lower() in _OPERATORS or word.endswith(","):
+        return _joined(query) if query.strip() != word else ""
+    if sign and field in FIELDS and text:
+        return query.replace(word, f"{field}:{text}")
+    if sign:
+        return f"{field}>1e6" if field in AMOUNTS else _MEANT.get(field, "op:conv, or bytes>1MB")
+    return "bytes>1MB, without a space" if _UNIT.fullmatch(word) else _MEANT.get(word, "")
+
+
+def _joined(query: str) -> str:
+    """The query with operators in the place of words and commas.
+
+    >>> _joined("op:conv and bytes>10"), _joined("not op:conv"), _joined("op:relu, op:tanh")
+    ('op:conv & bytes>10', '!op:conv', 'op:relu | op:tanh')
+    """
+    words = [_OPERATORS.get(word.lower(), word) for word in query.split()]
+    return " ".join(words).replace(", ", " | ").replace("! ", "!").removesuffix(",")

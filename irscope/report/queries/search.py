@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -163,12 +164,21 @@ class Queries:
     def _term(self, term: Term) -> Iterable[Node | Value]:
         if term.relation and term.relation != ":":
             return self._amount(term)
+        if not term.field and not term.relation:
+            return self._plain_word(term)
         ask: dict[str, Callable[[str], Iterable[Node | Value]]] = {
             "": self._word, "op": self._op, "type": self._type, "name": self._name, "line": self._line, "source": self._source,
             "scope": self._scope, "class": self._class, "group": self._group, "rule": self._rule, "remark": self._remark,
             "kind": self._kind, "is": self._is, "writes": self._writes, "reads": self._reads, "alias": self._alias, "makes": self._makes,
         }  # fmt: skip
         return ask[term.field](term.text)
+
+    def _plain_word(self, term: Term) -> Iterable[Node | Value]:
+        """Matches a word as `_word` does. Raises ArgumentError for an operator or a unit that is no word of the program."""
+        found = list(self._word(term.text))
+        if not found and term.meant:
+            raise ArgumentError(f"{term.text!r} does not occur in this program, and is not understood as a query", hint=term.meant)
+        return found
 
     def _word(self, text: str) -> Iterable[Node | Value]:
         """Matches everything printed about a node (names, op, types, constants), its type as boxes show it, its module and its
@@ -251,16 +261,21 @@ class Queries:
 
     def _is(self, text: str) -> Iterable[Node | Value]:
         graph = self._graph
+
+        def writes() -> Iterable[Node]:
+            return (node for node in self.index.nodes if writes_memory(graph, node))
+
         kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
             "group": self._groups,
-            "write": lambda: (node for node in self.index.nodes if writes_memory(graph, node)),
+            "write": writes, "in-place": writes,
             "input": lambda: graph.free_inputs, "parameter": lambda: graph.bound, "output": lambda: graph.outputs,
             "constant": lambda: (node for node in self.index.nodes if node.op == "prim::Constant"),
             "block": lambda: (node for node in self.index.nodes if node.blocks and node.op not in GROUPS),
             "unused": lambda: (node for node in self.index.nodes if graph.users.keys().isdisjoint(node.outputs)),
         }  # fmt: skip
         if text not in kinds:
-            raise ArgumentError(f"there is no is:{text}", hint=f"there are {', '.join(kinds)}")
+            near = [f"is:{kind}" for kind in get_close_matches(text, kinds, 1)] or [f"there are {', '.join(kinds)}"]
+            raise ArgumentError(f"there is no is:{text}", hint=near[0])
         return kinds[text]()
 
     def _writes(self, name: str) -> Iterable[Node]:

@@ -103,3 +103,27 @@ def test_remarks_and_classes_are_asked_of_a_fusion() -> None:
     rules = {remark.rule for remark in f.remarks if remark.kind == "missed"}
     for rule in rules:
         assert {record.id for record in ask(f"rule:{rule}")} <= {record.id for record in f.graph.nodes()} | {v.id for v in f.graph.values()}
+
+
+@pytest.mark.parametrize(("query", "valid"), [
+    ("op=tanh", "op:tanh"), ("op==tanh", "op:tanh"), ("type=f32 & relu", "type:f32 & relu"), ("op:tanh and bytes>10", "op:tanh & bytes>10"),
+    ("op:relu or op:tanh", "op:relu | op:tanh"), ("not op:tanh", "!op:tanh"), ("op:relu, op:tanh", "op:relu | op:tanh"),
+    ("bytes:32", "bytes=32"), ("bytes>1 MB", "bytes>1MB"), ("writes", "is:write"), ("is:writes", "is:write"),
+    ("ops:tanh", "op:tanh"), ("alias", None),
+])  # fmt: skip
+def test_what_is_not_understood_is_an_error_whose_hint_is_a_query(query: str, valid: str | None) -> None:
+    ask = Queries(irs.parse("""graph(%x : Float(8)):
+      %a : Float(8) = aten::relu_(%x)
+      %b : Float(8) = aten::tanh(%a)
+      return (%b)"""))
+    with pytest.raises(ArgumentError) as raised:
+        ask(query)
+    hint = str(raised.value.hint)
+    assert hint.split(",")[0] == (valid or "alias %p")
+    if valid:
+        ask(valid)
+
+
+def test_a_word_of_the_program_is_a_word_whatever_it_means_elsewhere() -> None:
+    ask = Queries(irs.parse("graph(%writes : Float(8)):\n  %and : Float(8) = aten::__and__(%writes, %writes)\n  return (%and)"))
+    assert [len(ask(query)) for query in ("writes", "and", "relu", '"op=conv"')] == [2, 1, 0, 0]

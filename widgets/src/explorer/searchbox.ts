@@ -9,7 +9,15 @@ import { withoutTypes } from "../lib/model/tokens";
 const LEAST_PAUSE = 80;
 const SHORT_PAUSE = 15;
 const WORDS = "a name, an op, a type";
-const HELP = `${WORDS}; or a question: op:conv & bytes>1e6 · writes %p · alias %a · reads %a · line:78 · class:3 · rule:iteration-space · scope:layers.0 · is:group`;
+/** Queries that the box understands, and what they find. */
+const EXAMPLES = [
+  ["op:conv & bytes>1MB", "convolutions with a result of more than 1 MB"],
+  ["is:write", "nodes that write memory which others may see"],
+  ["alias %x", "values that may share memory with %x"],
+  ["reads %x | writes %x", "users of %x, and what writes its memory"],
+  ["remark:missed & !is:group", "what was not fused, though it might have been"],
+  ["scope:layers.0 & kind:pointwise", "pointwise ops of one module of the model"],
+];
 const QUESTION = /^\s*(?:[a-z]+\s*(?::(?!:)|[<>=])|(?:writes|reads|makes|alias)\s+%)/u;
 
 export function searchBox(context: Context): { element: HTMLElement; focus: () => void } {
@@ -17,7 +25,7 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
   const listId = freshId("found");
   const list = h("div", { class: "irs-found", role: "listbox", id: listId, "aria-label": "matches", hidden: true });
   const input = h("input", {
-    type: "search", placeholder: "search  /", title: context.supply ? HELP : WORDS, role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list",
+    type: "search", placeholder: "search  /", title: WORDS, role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list",
     autocomplete: "off", spellcheck: "false",
   });
   let actions: (() => void)[] = [];
@@ -82,6 +90,20 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
     clearTimeout(pause);
     pause = setTimeout(look, context.supply ? SHORT_PAUSE : LEAST_PAUSE);
   });
+  const explain = () => {
+    actions = EXAMPLES.map(([query]) => () => {
+      input.value = query;
+      input.focus();
+      queueMicrotask(look);
+    });
+    list.replaceChildren(...EXAMPLES.map(([query, finds], k) => option(k, h("strong", {}, query), h("span", { class: "irs-quiet" }, finds))));
+    at = 0;
+    list.hidden = false;
+    input.setAttribute("aria-expanded", "true");
+    input.focus();
+    mark();
+  };
+  const help = h("button", { class: "irs-switch irs-search-help", title: "what can be asked for: six examples", "aria-label": "examples of queries", onpointerdown: (event: PointerEvent) => event.preventDefault(), onclick: explain }, "?");
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
     const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
@@ -106,5 +128,5 @@ export function searchBox(context: Context): { element: HTMLElement; focus: () =
     pause = undefined;
     event.preventDefault();
   });
-  return { element: h("div", { class: "irs-search", role: "search" }, input, list), focus: () => input.focus() };
+  return { element: h("div", { class: "irs-search", role: "search" }, input, ...(context.supply ? [help] : []), list), focus: () => input.focus() };
 }

@@ -169,6 +169,7 @@ def _add_profile(commands: Any) -> None:
     profile.add_argument("--trace", metavar="OUT", help="write a trace for Perfetto")
     profile.add_argument("--speedscope", metavar="OUT", help="write a file for speedscope")
     profile.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded")
+    profile.add_argument("--missing-weights", choices=["inputs"], help="weights of an ONNX model that are not there are inputs")
     profile.set_defaults(run=_profile)
 
 
@@ -201,16 +202,25 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust", action="store_true", help="let the file run code of its author when it is loaded (see SECURITY.md)"
     )
+    parser.add_argument(
+        "--missing-weights", choices=["inputs"], help="read an ONNX model whose weights are not there: they are inputs of known types"
+    )
+
+
+def _loaded(options: argparse.Namespace) -> Any:
+    from irscope.session import load, one_graph
+
+    examples = map(_example, options.input)
+    return one_graph(load(options.file, *examples, trust=options.trust, missing_weights=options.missing_weights))
 
 
 def _show(options: argparse.Namespace) -> None:
-    from irscope import AliasDb, fuse, load
+    from irscope import AliasDb, fuse
     from irscope.display.text import overview
     from irscope.report.pages import Exploration
     from irscope.report.pages.explorer_view import explorer_view
-    from irscope.session import one_graph
 
-    graph = one_graph(load(options.file, *map(_example, options.input), trust=options.trust))
+    graph = _loaded(options)
     if options.alias:
         print(AliasDb(graph).explain(*options.alias))
         return
@@ -224,8 +234,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _opt(options: argparse.Namespace) -> None:
-    from irscope import Pipeline, load
-    from irscope.session import one_graph
+    from irscope import Pipeline
 
     pipeline = Pipeline(options.passes)
     unknown = set(options.print_after) - {stage.name for stage in pipeline.stages}
@@ -234,7 +243,7 @@ def _opt(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {stages}"
         )
-    graph = one_graph(load(options.file, *map(_example, options.input), trust=options.trust))
+    graph = _loaded(options)
     done = pipeline(graph, verify_each=options.verify_each)
     for record, stage in zip(done.records, done.stage_of, strict=True):
         if stage in options.print_after and record.name == stage:
@@ -264,7 +273,7 @@ def _report(options: argparse.Namespace) -> None:
 
     path = write_report(
         options.file, *map(_example, options.input), output=options.output, trust=options.trust, sources=options.sources,
-        answers=options.answers,
+        answers=options.answers, missing_weights=options.missing_weights,
     )  # fmt: skip
     _wrote(path)
 
@@ -291,7 +300,7 @@ def _profile(options: argparse.Namespace) -> None:
         measured = profile(program, *given, seconds=options.seconds, device=options.device)
     else:
         args = [_example(text) for text in options.args]
-        graph = one_graph(load(options.source, *args, trust=options.trust))
+        graph = one_graph(load(options.source, *args, trust=options.trust, missing_weights=options.missing_weights))
         measured = profile(graph, *args, seconds=options.seconds, device=options.device)
     print(profile_text(measured))
     if options.by:

@@ -42,7 +42,8 @@ _Measure = Literal["at once", "when asked", "never"]
 
 def load(
     source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False,
-    backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (), **unknown: Any,
+    backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
+    missing_weights: Literal["inputs"] | None = None, **unknown: Any,
 ) -> Any:  # fmt: skip
     """Read a program from wherever it is.
 
@@ -59,6 +60,8 @@ def load(
     them share memory if they are tied, and no argument shares memory with them (`graph.storages`); a compiled program
     for whose writes this matters checks the addresses when it is called. `trust` lets a file run code of its author,
     which pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
+    With `missing_weights="inputs"` an ONNX model whose weights are in files that are not there is read without them: they are inputs
+    of the types that the model declares.
 
     With `backward` the result is the joint graph: what a torch model or function computes, and its gradients, as
     autograd computes them. Its results are the outputs, or the `loss` of the outputs and `targets` (which become inputs
@@ -94,7 +97,7 @@ def load(
         return _with_storages(joint, distinct_inputs)
     if loss is not None or len(targets):
         raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")
-    graph = frontends.load(source, *example_args, name=name, trust=trust)
+    graph = frontends.load(source, *example_args, name=name, trust=trust, missing_weights=missing_weights)
     if isinstance(graph, Module):
         if not example_args:
             return graph

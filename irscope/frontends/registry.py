@@ -8,15 +8,17 @@ A frontend is a module with the names of the `Frontend` protocol. Adding one tak
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
-from irscope.errors import CaptureError, LoadError
+from irscope.errors import ArgumentError, CaptureError, LoadError
+from irscope.frontends.trust import refuse_pointer
 from irscope.ir import Graph, Module
 
 __all__ = ["FRONTENDS", "Frontend", "load"]
@@ -43,26 +45,32 @@ class Frontend(Protocol):
     """What it reads, in a few words; shown in the error for a source that no frontend reads."""
     suffixes: tuple[str, ...]
     """File suffixes that it reads, with their dots. A frontend whose files may hold code also sets `may_run_code = True`,
-    and its `load` then takes `trust`."""
+    and its `load` then takes `trust`; one whose files name others that hold the weights sets `has_weights_elsewhere = True`, and its
+    `load` takes `missing_weights`."""
 
     def reads(self, source: object, args: Sequence[object]) -> bool:
         """Checks whether `load` should be tried, cheaply and without heavy imports. Files arrive as a Path that
         exists."""
 
-    def load(self, source: Any, args: Sequence[Any], *, name: str | None, **trusted: bool) -> Graph | Module:
+    def load(self, source: Any, args: Sequence[Any], *, name: str | None, **options: Any) -> Graph | Module:
         """Returns the whole program; example arguments are only checked against its inputs."""
 
 
-def load(source: object, *args: object, name: str | None = None, trust: bool = False) -> Graph | Module:
+def load(
+    source: object, *args: object, name: str | None = None, trust: bool = False, missing_weights: Literal["inputs"] | None = None
+) -> Graph | Module:
     """Returns the program in `source`: IR text, a file, a torch program, or a graph, which is returned as it is.
 
     A torch module or a Python function needs example arguments; the other sources check them if there are any. A function
     without parameters is called once to see with whose arrays it computes. A file that would run code of its author is
-    refused, unless the caller allows it with `trust`.
+    refused, unless the caller allows it with `trust`. With `missing_weights="inputs"` weights in files that are not there
+    become inputs.
 
     >>> load("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
     <Graph 'graph': 1 node, 1 input, 1 output>
     """
+    if missing_weights not in (None, "inputs"):
+        raise ArgumentError(f"missing_weights is None or 'inputs', not {missing_weights!r}")
     if isinstance(source, Graph | Module):
         return source
     if is_path(source):
@@ -70,8 +78,12 @@ def load(source: object, *args: object, name: str | None = None, trust: bool = F
     shown = (_result_of(source),) if not args and _takes_nothing(source) else args
     for frontend in _frontends():
         if frontend.reads(source, shown):
-            trusted = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
-            return frontend.load(source, args, name=name, **trusted)
+            options: dict[str, Any] = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
+            if getattr(frontend, "has_weights_elsewhere", False):
+                options["missing_weights"] = missing_weights
+            elif missing_weights is not None:
+                raise ArgumentError(f"missing_weights is for ONNX models, and this is read as {frontend.name}", hint="leave it out")
+            return frontend.load(source, args, name=name, **options)
     raise _unread(source, args)
 
 
@@ -121,6 +133,7 @@ def _existing(path: Path) -> Path:
         shown = str(path) if len(str(path)) < 100 else f"{str(path)[:100]}…"
         raise LoadError(f"{shown!r} cannot be opened: {error.strerror}", hint=_TEXT) from None
     if is_file:
+        refuse_pointer(path)
         return path
     if is_dir:
         raise LoadError(f"{str(path)!r} is a folder, not a program", hint="give the file in it")
@@ -145,8 +158,7 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
     if isinstance(source, Path):
         unnamed = "a file without a suffix could be anything"
         what = f"no frontend reads {source.suffix!r} files" if source.suffix else unnamed
-        hint = "rename the file, or pass its text or the loaded object"
-        return LoadError(f"{what}: {str(source)!r}", where=known, hint=hint)
+        return LoadError(f"{what}: {str(source)!r}", where=known, hint=_way_in(source))
     if callable(source) and args:
         kinds = ", ".join(f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args)
         what = f"no frontend reads {_kind(source)} called with {kinds}"
@@ -159,6 +171,19 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
             hint="irs.load(function, np.zeros((2, 3)))",
         )
     return LoadError(f"no frontend reads {_kind(source)}", where=known, hint="pass one of these")
+
+
+def _way_in(path: Path) -> str:
+    """Returns what to do with a file of an unknown suffix: a new name helps a text alone."""
+    if path.suffix.lower() in _WEIGHTS:
+        return "such a file holds weights and no program: load the model with its own library, and pass that with example arguments"
+    with suppress(OSError), path.open("rb") as file:
+        if b"\0" in file.read(4096):
+            return "it is no text: convert it to one of these with the tools that it comes from, or pass the loaded object"
+    return "if its text is one of these, give the file that suffix, or pass the text"
+
+
+_WEIGHTS: Final = (".safetensors", ".gguf", ".ggml", ".npz", ".npy", ".ckpt")
 
 
 def _kind(source: object) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from irscope.errors import LoadError
 
-__all__ = ["contents", "not_trusted"]
+__all__ = ["contents", "not_trusted", "refuse_pointer"]
 
 
 def not_trusted(path: Path, why: str) -> LoadError:
@@ -42,3 +44,14 @@ def contents(path: Path) -> io.BytesIO:
         raise LoadError(
             f"there is not enough memory to check {str(path)!r}", hint="if you trust it, trust=True loads it unchecked"
         ) from None
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raises LoadError for a text that Git LFS leaves in the place of a large file."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            what = f"{str(path)!r} is not the file itself but Git LFS's note of where it is"
+            raise LoadError(what, hint="fetch it: git lfs pull, in its repository")
+
+
+_POINTER: Final = b"version https://git-lfs"

@@ -153,3 +153,26 @@ def test_what_a_function_without_parameters_may_not_do():
         load(lambda: None)
     with pytest.raises(LoadError, match="a function needs example arguments"):
         load(lambda x=1: x)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt", ".pt2", ".mlir", ".ir", ".tflite"])
+def test_a_note_of_git_lfs_in_the_place_of_a_file(tmp_path: Path, suffix: str):
+    path = tmp_path / f"net{suffix}"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n")
+    with pytest.raises(LoadError, match="not the file itself but Git LFS's note") as caught:
+        load(path)
+    assert "git lfs pull" in caught.value.hint
+
+
+@pytest.mark.parametrize(("name", "content", "hint"), [
+    ("net.tflite", b"\x1c\0\0\0TFL3", "convert it"), ("net.safetensors", b"\x08\0\0\0\0\0\0\0{}", "holds weights and no program"),
+    ("net.dump", TEXT.encode(), "give the file that suffix, or pass the text"),
+])  # fmt: skip
+def test_a_new_name_is_the_way_for_texts_alone(tmp_path: Path, name: str, content: bytes, hint: str):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(LoadError, match="no frontend reads") as caught:
+        load(path)
+    assert hint in caught.value.hint
+    if content == TEXT.encode():
+        assert same_structure(load(path.rename(path.with_suffix(".ir"))), load(TEXT)) and load(TEXT)

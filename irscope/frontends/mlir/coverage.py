@@ -7,6 +7,7 @@ the ops.
 from __future__ import annotations
 
 import inspect
+import signal
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Final
@@ -72,4 +73,6 @@ def _meaning(name: str) -> str:
 
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `… | head` ends it, without a traceback
     print(table(), end="")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import signal
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from irscope.errors import IrscopeError
 from irscope.frontends.onnx.building.op_table import builders
+from irscope.frontends.onnx.frontend import model_of
 from irscope.frontends.onnx.walk.control import STRUCTURED
 from irscope.ops.registry import overloads
 
@@ -136,12 +139,12 @@ Written by `python -m irscope.frontends.onnx.coverage --write docs/coverage/onnx
 
 
 def refusals(path: Path) -> Sequence[tuple[str, str, str]]:
-    """Returns name and op of each node of a model that stays `onnx::`, and why."""
+    """Returns name and op of each node of a model that stays `onnx::`, and why. Raises LoadError for a file that cannot be read."""
     import onnx
 
     from irscope.frontends.onnx.walk.importer import Importer
 
-    importer = Importer(onnx.load(path, load_external_data=False), path.parent, "graph", str(path))
+    importer = Importer(model_of(path, onnx), path.parent, "graph", str(path), without_weights=True)
     importer.run()
     return importer.refusals
 
@@ -152,7 +155,10 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args()
     if options.model is not None:
-        found = refusals(options.model)
+        try:
+            found = refusals(options.model)
+        except IrscopeError as error:
+            parser.exit(2, f"{error}\n")
         print("\n".join(f"{op} {name!r}: {why}" for name, op, why in found) or "every op has an aten:: meaning")
     elif options.write is not None:
         options.write.parent.mkdir(parents=True, exist_ok=True)
@@ -162,4 +168,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `… | head` ends it, without a traceback
     main()

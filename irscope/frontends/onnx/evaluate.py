@@ -264,6 +264,8 @@ def _own(item: Any, operands: Any) -> Any:
     array = np.asarray(item)
     if array.dtype.kind in "US":
         return array.astype(object)
+    if array.dtype.char in "qQ" and array.dtype == np.dtype(array.dtype.str):
+        array = array.view(array.dtype.str)  # onnxruntime's own 64-bit integers, which torch does not take for NumPy's
     shared = any(isinstance(operand, np.ndarray) and np.may_share_memory(array, operand) for operand in operands)
     return array.copy() if shared else array
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.frontends.trust import contents
 from irscope.ir import Graph
 
-__all__ = ["load", "name", "reads", "suffixes"]
+__all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "suffixes"]
 
 name: Final = "ONNX model"
 suffixes: Final = (".onnx",)
+has_weights_elsewhere: Final = True
 _HINT: Final = "the file is damaged, or not an ONNX model: export the model again"
 
 
@@ -26,8 +27,9 @@ def reads(source: object, args: Sequence[object]) -> bool:
     return onnx is not None and isinstance(source, onnx.ModelProto)
 
 
-def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
+def load(source: Any, args: Sequence[Any], *, name: str | None = None, missing_weights: Literal["inputs"] | None = None) -> Graph:
     """Returns the model's graph: ops with an `aten::` meaning become `aten::` ops, others `onnx::` ops; weights are bound inputs.
+    With `missing_weights="inputs"` those whose file is missing are inputs after the model's own.
 
     Raises LoadError, with the node, for a damaged model, ArgumentError for the wrong number of example arguments, and
     MissingExtra without the package.
@@ -39,11 +41,11 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph:
     from irscope.frontends.onnx.walk.importer import MALFORMED, Importer
 
     folder, file = (source.parent, str(source)) if isinstance(source, Path) else (None, "")
-    model = _read(source, onnx) if isinstance(source, Path) else source
+    model = model_of(source, onnx) if isinstance(source, Path) else source
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
     try:
-        graph = Importer(model, folder, name or _title(model, file), file, args).run()
+        graph = Importer(model, folder, name or _title(model, file), file, args, without_weights=missing_weights == "inputs").run()
     except MALFORMED as error:  # names that are not text, numbers where lists should be
         what = f"{file or 'the ModelProto'!r} is damaged ({type(error).__name__}: {str(error)[:200]})"
         raise LoadError(what, hint=_HINT) from error
@@ -59,7 +61,8 @@ def _title(model: Any, file: str) -> str:
     return found if isinstance(found, str) and found.isidentifier() else "graph"
 
 
-def _read(path: Path, onnx: Any) -> Any:
+def model_of(path: Path, onnx: Any) -> Any:
+    """Returns the ModelProto in a file, without elements in other files. Raises LoadError."""
     content = contents(path).getvalue()
     try:
         return onnx.ModelProto.FromString(content)

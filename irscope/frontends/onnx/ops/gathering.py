@@ -49,7 +49,7 @@ def _gather(call: Call) -> Result:
 
 @op(OPS, "GatherElements")
 def _gather_elements(call: Call) -> Value:
-    x, index, axis = call.any(0), call.x(1), call.axis("axis", 0)
+    x, index, axis = call.x(0), call.x(1), call.axis("axis", 0)
     return call.op("gather", x, axis, call.cast(_places(call, index, x, axis), "int64"), False)
 
 

@@ -143,6 +143,8 @@ def _grid_sample(call: Call) -> Value:
     rank = call.rank()
     if rank not in (4, 5) or mode not in modes or padding not in paddings or (rank == 5 and modes[mode] == 2):
         raise call.refuse(f"it samples {rank - 2} axes by {mode}")
+    if call.dtype(0) != call.dtype(1):
+        raise call.refuse(f"its grid has elements of type {call.dtype(1)}, the image of type {call.dtype(0)}")
     corners = bool(call.integer("align_corners", 0))
     return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)
 

@@ -55,7 +55,7 @@ class Walk(Protocol):
     def initializers(self, graph: Any, frame: Frame) -> None:
         """Define a body's weights."""
 
-    def found(self, frame: Frame, name: str, where: str) -> Held:
+    def found(self, frame: Frame, name: str, where: str = "") -> Held:
         """Return the meaning of a name. Raises LoadError for a name that is not defined."""
 
     def told_types(self, graph: Any) -> Mapping[str, Type]:

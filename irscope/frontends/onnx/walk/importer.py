@@ -29,14 +29,14 @@ from irscope.frontends.onnx.building.op_table import rule_for
 from irscope.frontends.onnx.building.values import Values
 from irscope.frontends.onnx.reading.inference import inferred
 from irscope.frontends.onnx.reading.places import location_of, scope_of
-from irscope.frontends.onnx.reading.tensors import dense_of, elements_of
+from irscope.frontends.onnx.reading.tensors import dense_of, elements_of, is_missing
 from irscope.frontends.onnx.reading.types import ELEMENT_TYPES, merged, type_of
 from irscope.frontends.onnx.walk import control, folding, functions, opaque
 from irscope.frontends.onnx.walk.frame import Frame
 from irscope.ir import Graph, TensorType, Type, Value
 from irscope.ir.payload import argument_type
 
-__all__ = ["MALFORMED", "Importer"]
+__all__ = ["FLAGS", "MALFORMED", "Importer"]
 
 _MAX_DEPTH: Final = 100
 """How deep functions may call each other and bodies may nest."""
@@ -49,11 +49,15 @@ MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError, Arithmet
 class Importer:
     """The import of one model: the graph so far, its bindings, and which ops stayed opaque and why."""
 
-    def __init__(self, model: Any, folder: Path | None, name: str, file: str, examples: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, model: Any, folder: Path | None, name: str, file: str, examples: Sequence[Any] = (), *, without_weights: bool = False
+    ) -> None:
         self.model = model
         self.file = file
         self.examples = examples
         """Arguments whose extents take the place of those that the file leaves open."""
+        self.without_weights = without_weights
+        """Whether weights whose file is missing become inputs."""
         self.emit = Emitter(name)
         self.values = Values(self.emit, folder)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
@@ -82,26 +86,32 @@ class Importer:
 
     # Names
 
-    def define(self, frame: Frame, name: str, held: Held, where: str) -> None:
+    def define(self, frame: Frame, name: str, held: Held, where: str = "") -> None:
+        """Gives a name its meaning. Raises LoadError if it has one; `nodes` adds the node to an error without a place."""
         if not name:
             return
         if name in frame.names:
-            raise self.error(f"{name!r} is defined twice", where, hint="every name of a model has one definition")
+            raise self.misnamed(f"{name!r} is defined twice", where, "every name of a model has one definition")
         frame.names[name] = held
 
-    def found(self, frame: Frame, name: str, where: str) -> Held:
+    def found(self, frame: Frame, name: str, where: str = "") -> Held:
         held = frame.find(name)
         if held is None:
-            raise self.error(
-                f"{name!r} is used and not defined", where, hint="nodes must be in execution order"
-            )
+            raise self.misnamed(f"{name!r} is used and not defined", where, "nodes must be in execution order")
         return held
+
+    def misnamed(self, what: str, where: str, hint: str) -> LoadError:
+        return self.error(what, where, hint) if where else LoadError(what, hint=hint)
 
     def initializers(self, graph: Any, frame: Frame) -> None:
         """Defines the weights, which are read, and become bound inputs, when an op first needs them."""
         for tensor in graph.initializer:
             what = f"the initialiser {tensor.name!r}"
             declared = TensorType(ELEMENT_TYPES.get(tensor.data_type), tuple(tensor.dims))
+            if self.without_weights and is_missing(tensor, self.values.folder):
+                held = Held(self.emit.input(tensor.name, declared), is_weight=True)
+                self.define(frame, tensor.name, held, tensor.name)
+                continue
             load = _reader(elements_of, tensor, self.values.folder, what)
             self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, told=declared), tensor.name)
         for sparse in graph.sparse_initializer:
@@ -134,7 +144,7 @@ class Importer:
             raise LoadError("a name in it is not UTF-8 text", hint="the model is damaged: export it again")
         node = functions.with_attributes(node, frame.attributes)
         domain = node.domain or "ai.onnx"
-        inputs = [self.found(frame, name, _title(node)) if name else None for name in node.input]
+        inputs = [self.found(frame, name) if name else None for name in node.input]
         before = self.emit.location, self.emit.scope
         self.emit.location = location_of(node) or before[0]
         self.emit.scope = scope_of(node, frame.scope)
@@ -143,7 +153,7 @@ class Importer:
         results = self.meaning(call, domain, frame)
         self.emit.location, self.emit.scope = before
         for name, result in zip(node.output, results, strict=False):
-            self.define(frame, name, result if isinstance(result, Held) else Held(result), _title(node))
+            self.define(frame, name, result if isinstance(result, Held) else Held(result))
 
     def meaning(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
         """Returns the outputs of a node, imported in the first of the four ways that applies."""
@@ -230,18 +240,19 @@ def _small(held: Held) -> np.ndarray[Any, Any] | None:
     return held.known() if few else None
 
 
-_FLAGS: Final = frozenset(
+FLAGS: Final = frozenset(
     """
     align_corners allowzero antialias ceil_mode count_include_pad exclude_outside exclusive fmod input_forget keepdims largest layout
     linear_before_reset new_axis noop_with_empty_axes reverse select_last_index sorted transA transB upper""".split()
 )
+"""The attributes of which ONNX knows only the values 0 and 1."""
 _PADDINGS: Final = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "")
 
 
 def _check_flags(call: Call) -> None:
     """Raises Refused for a flag that is neither 0 nor 1, or an unknown kind of padding, which libraries interpret
     differently."""
-    for name in _FLAGS & call.attributes.keys():
+    for name in FLAGS & call.attributes.keys():
         if call.attr(name) not in (0, 1):
             raise Refused(f"its flag {name} is neither 0 nor 1")
     if call.attr("auto_pad", "") not in _PADDINGS:
@@ -256,7 +267,7 @@ def _title(node: Any, index: int | None = None) -> str:
     """Returns a node's name in an error."""
     domain = f"{node.domain}." if node.domain else ""
     name = f" {node.name!r}" if node.name else f" number {index}" if index is not None else ""
-    made = f", which computes {', '.join(map(str, node.output))[:80]}" if node.output else ""
+    made = f", which computes {', '.join(map(str, node.output[:8]))[:80]}" if node.output else ""
     return re.sub(r"[^ -~]", "?", f"node{name}: {domain}{node.op_type}{made}")
 
 

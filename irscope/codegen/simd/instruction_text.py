@@ -87,20 +87,7 @@ def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str
             return angle_function(op, lanes, form, a)
         case "pow", [a, b]:
             return power(lanes, form, a, b)
-        case "fmod", [a, b]:
-            return lanes.op("frem", scalar, a, b)
-        case "remainder", [a, b]:
-            return _python_remainder(lanes, maths, a, b)
     return None
-
-
-def _python_remainder(lanes: VectorBuilder, maths: Maths, a: str, b: str) -> str:
-    """Emit a modulo b with the sign of b."""
-    scalar, zero = maths.form.real, maths.number(0.0)
-    rest = lanes.op("frem", scalar, a, b)
-    differ = lanes.op("xor", "i1", maths.less(rest, zero), maths.less(b, zero))
-    moved = lanes.op("and", "i1", lanes.compare("une", scalar, rest, zero), differ)
-    return maths.pick(moved, maths.add(rest, b), rest)
 
 
 def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str | None:

@@ -7,8 +7,8 @@ NaN propagates; infinities, signed zeros, and denormal arguments and results are
 this project (Chebyshev interpolation in 60 digits; Lawson-weighted least squares for float32). Nothing here may be
 reassociated: `(x + magic) - magic` must round.
 
-Two cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, and pow in float64, where
-one polynomial of double precision is not enough.
+Three cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, remainders of quotients past 2^48, and
+pow in float64, where one polynomial of double precision is not enough.
 """
 
 from __future__ import annotations
@@ -320,6 +320,58 @@ class Maths:
     def rsqrt(self, x: str) -> str:
         return self.div(self.number(1.0), self.sqrt(x))
 
+    # -- remainders ---------------------------------------------------------------------------------------------------
+
+    def fmod(self, x: str, y: str) -> str:
+        """C's fmod, exact: |x| - q|y| in double precision, with the sign of x. The remainder of float32 is a float32."""
+        wide, real = Maths(self.lanes, DOUBLE), self.form.real
+        if self.form.bits == 32:
+            x, y = (self.lanes.convert("fpext", "float", "double", each) for each in (x, y))
+        a, b = wide.abs(x), wide.abs(y)
+        quotient, limit = wide.div(a, b), wide.number(_QUOTIENTS)
+        finite = self.lanes.op("and", "i1", wide.less(a, wide.number(inf)), wide.less(wide.number(0.0), b))
+
+        def in_two_steps() -> str:
+            scale = wide.pick(huge, wide.number(2.0**-64), wide.number(1.0))
+            part, of = wide.mul(a, scale), wide.mul(b, scale)
+            unit = wide.mul(of, wide.pick(far, limit, wide.number(1.0)))
+            part = wide.rest(part, unit, wide.div(part, unit))
+            result = wide.mul(wide.rest(part, of, wide.div(part, of)), wide.div(wide.number(1.0), scale))
+            farther = self.lanes.compare("oge", "double", quotient, wide.number(_QUOTIENTS**2))
+            farther = self.lanes.op("and", "i1", farther, finite)
+            return self.lanes.rarely("double", farther, result, lambda: self.lanes.op("frem", "double", a, b))
+
+        far = self.lanes.compare("oge", "double", quotient, limit)
+        huge = wide.less(wide.number(2.0**1000), a)  # the product may overflow
+        large = self.lanes.op("and", "i1", self.lanes.op("or", "i1", far, huge), finite)
+        result = self.lanes.rarely("double", large, wide.rest(a, b, quotient), in_two_steps)
+        result = wide.pick(wide.equal(b, wide.number(inf)), a, result)
+        result = wide.with_sign(wide.pick(finite, result, wide.number(nan)), x)
+        return self.lanes.convert("fptrunc", "double", "float", result) if real == "float" else result
+
+    def rest(self, a: str, b: str, quotient: str) -> str:
+        """a modulo b, of positive numbers of double precision whose quotient is below `_QUOTIENTS`.
+
+        The quotient is rounded to the nearest integer q, so that a - q b is at most half of b, and b is split in two parts whose
+        products with q are exact, as then are both differences: their bits lie between the last place of b, or of a, and 2^53
+        of it.
+        """
+        magic = self.number(self.form.magic)
+        q = self.sub(self.add(quotient, magic), magic)
+        head = self.from_bits(self.integer("and", self.bits(b), self.whole(-(1 << 27))))
+        r = self.sub(self.sub(a, self.mul(q, head)), self.mul(q, self.sub(b, head)))
+        return self.pick(self.less(r, self.number(0.0)), self.add(r, b), r)
+
+    def remainder(self, x: str, y: str) -> str:
+        """x modulo y with the sign of y."""
+        rest, zero = self.fmod(x, y), self.number(0.0)
+        differ = self.lanes.op("xor", "i1", self.less(rest, zero), self.less(y, zero))
+        moved = self.lanes.op("and", "i1", self.lanes.compare("une", self.form.real, rest, zero), differ)
+        return self.pick(moved, self.add(rest, y), rest)
+
+
+_QUOTIENTS: Final = 2.0**24
+"""Below it, the product of an integer and 27 bits is exact in double precision, and the sum of both products' errors."""
 
 _ERF_NEAR_SINGLE: Final = (
     0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761721819639206, 0.004985943902283907,

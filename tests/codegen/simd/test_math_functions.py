@@ -154,6 +154,35 @@ def test_a_short_row_and_a_long_one_give_the_same_numbers(device: CpuDevice, op:
         assert (part == whole[start:stop]).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["fmod", "remainder"])
+def test_remainders_are_exact(device: CpuDevice, op: str, dtype: str) -> None:
+    """Bit by bit those of C, from quotients below 1 to those of the largest number by the smallest."""
+    x, y = dividends_and_divisors(dtype, 20_000)
+    with np.errstate(all="ignore"):
+        want = np.fmod(x, y)
+        if op == "remainder":
+            want = np.where((want != 0) & ((want < 0) != (y < 0)), want + y, want)
+    found = apply(device, op, x, y)
+    word = f"uint{8 * x.itemsize}"
+    wrong = (found.view(word) != want.view(word)) & ~(np.isnan(found) & np.isnan(want))
+    assert not wrong.any(), list(zip(x[wrong][:5], y[wrong][:5], found[wrong][:5], want[wrong][:5], strict=True))
+
+
+def dividends_and_divisors(dtype: str, count: int) -> tuple[Array, Array]:
+    """Any bits; quotients near integers and halves of integers, small and large; denormals; what ends the type."""
+    rng, limits = np.random.default_rng(11), np.finfo(dtype)
+    word = f"uint{8 * limits.dtype.itemsize}"
+    x, y, z = (rng.integers(0, np.iinfo(word).max, count, word, endpoint=True).view(dtype) for _ in range(3))
+    tiny, small = (rng.integers(1, 1 << bits, count, word).view(dtype) for bits in (20, 8))
+    whole = rng.integers(0, 1 << rng.integers(1, 50, count)).astype(dtype)
+    ends = np.array([*SPECIAL, limits.max, limits.tiny, limits.smallest_subnormal, 2.0**24, 2.0**48, 0.37, 3, 2.0**53], dtype)
+    pairs = [(x, y), (tiny, small), (x, small), (rng.normal(0, 1e3, count), np.full(count, 0.37)), np.meshgrid(ends, -ends)]
+    with np.errstate(all="ignore"):
+        pairs += [((z * whole).astype(dtype), z), (np.nextafter(z * whole, x).astype(dtype), z), (z * (whole + 0.5), z)]
+    return tuple(np.concatenate([np.asarray(pair[side], dtype).ravel() for pair in pairs]) for side in (0, 1))  # type: ignore[return-value]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("op", FUNCTIONS)
 def test_error_of_every_float32(device: CpuDevice, op: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from typing import Any
 
 from irscope.analysis.alias import AliasDb
@@ -46,17 +48,32 @@ def _fonts() -> tuple[list[str], str | None]:
 
 def graphviz_of(thing: Any) -> Any:
     """A `graphviz.Source` with all boxes open; for a large program, with the boxes of its picture."""
-    text = thing.dot() if isinstance(thing, AliasDb) else graph_dot(_view(thing, opened=True))
-    return source(text)
+    if isinstance(thing, AliasDb):
+        return points_to_graphviz(thing, None)
+    return _source(graph_dot(_view(thing, opened=True)), lambda: svg_of(thing))
 
 
-def source(text: str) -> Any:
-    """DOT text as a `graphviz.Source`."""
+def points_to_graphviz(db: AliasDb, values: Any) -> Any:
+    """A `graphviz.Source` of the memory of some values, or of all."""
+    return _source(db.dot(values), lambda: graph_svg(points_to_picture(db, values)))
+
+
+def _source(text: str, own: Callable[[], str]) -> Any:
+    """DOT text as a `graphviz.Source`, which a notebook shows by our `own` picture where the program `dot` is not installed."""
     try:
         import graphviz
     except ImportError:
         raise MissingExtra("graphviz", extra="lab", purpose="to draw with Graphviz") from None
-    return graphviz.Source(text)
+
+    class Source(graphviz.Source):  # type: ignore[misc]
+        """Shows itself in a notebook with or without `dot`."""
+
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
+            if shutil.which("dot") is None:
+                return {"image/svg+xml": own(), "text/plain": "drawn by irscope: Graphviz' dot is not installed"}
+            return super()._repr_mimebundle_(*args, **options)
+
+    return Source(text)
 
 
 def _view(thing: Any, *, opened: bool = False) -> GraphView:

@@ -47,6 +47,15 @@ def test_every_result_is_drawn_for_a_page_a_paper_and_graphviz(k: int, tmp_path:
         assert drawn.returncode == 0, drawn.stderr
 
 
+def test_a_graphviz_source_shows_itself_without_dot(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("graphviz")
+    monkeypatch.setenv("PATH", "")
+    for thing in results():
+        assert thing.to_graphviz()._repr_mimebundle_()["image/svg+xml"] == thing.to_svg()
+    one = irs.AliasDb(results()[0]).to_graphviz("x")._repr_mimebundle_()["image/svg+xml"]
+    assert "%x, %y" in one and "%a" not in one
+
+
 def test_a_png_has_the_size_that_was_asked_for(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py")
     thing = results()[0]

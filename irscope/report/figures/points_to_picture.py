@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irscope.analysis.alias import AliasDb
+from irscope.ir import Value
 from irscope.report.view_models import Box, Edge, GraphView
 from irscope.report.words import plural
 
@@ -12,12 +15,12 @@ _MOST_CLASSES = 400
 _MOST_NAMES = 3
 
 
-def points_to_picture(db: AliasDb) -> GraphView:
-    """The classes that share memory with another: only the first in program order if there are very many.
+def points_to_picture(db: AliasDb, values: Sequence[Value | str] | Value | str | None = None) -> GraphView:
+    """The classes that share memory with another, or those of some values: only the first in program order if there are very many.
 
     An arrow leads to what a value may be, or to what a container holds.
     """
-    shown = db.memory_classes()
+    shown = db.memory_classes(values)
     drawn = shown[:_MOST_CLASSES]
     ids = {each.place: k + 1 for k, each in enumerate(drawn)}
     boxes = [

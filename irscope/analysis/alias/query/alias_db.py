@@ -224,8 +224,11 @@ class AliasDb(Questions, Drawn):
         return points_to_dot(self.memory_classes(values))
 
     def to_graphviz(self, values: Values | None = None) -> Any:
-        """The same as a `graphviz.Source`, which shows itself in a notebook. Raises MissingExtra without `irscope[lab]`."""
-        return type(self).drawing().source(self.dot(values))
+        """The same as a `graphviz.Source`, which shows itself in a notebook, with or without the program `dot`.
+
+        Raises MissingExtra without `irscope[lab]`.
+        """
+        return type(self).drawing().points_to_graphviz(self, values)
 
     def memory_classes(self, values: Values | None = None) -> list[MemoryClass]:
         """The points-to graph as classes of memory, for drawing: for some values and what they may be and hold, or for all."""

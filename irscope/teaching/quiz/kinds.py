@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 from irscope._base.verdict import Verdict
-from irscope._base.words import listed, plural
+from irscope._base.words import listed
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, TensorType, Value
@@ -17,7 +17,7 @@ from irscope.ops.traits import ALWAYS_SHARES, VIEWS
 from irscope.report.boxes import node_lines, writes_memory
 from irscope.report.words import short_type
 from irscope.teaching.quiz.question import Option, Question
-from irscope.transforms.dedup import Dedup
+from irscope.transforms.dedup import Dedup, Relation
 from irscope.transforms.fusion import Fusion
 
 T = TypeVar("T")
@@ -26,6 +26,14 @@ __all__ = ["MOST_OPTIONS", "alias_questions", "fusion_questions", "move_question
 
 MOST_OPTIONS = 8
 """The most options of a question; in a large program they are drawn at random."""
+_MOST_OPS = 12
+_IGNORES: Mapping[Relation, str] = {
+    "text": "nothing", "alpha": "names", "symbols": "names, those of functions included",
+    "order": "names and the order of independent nodes", "arguments": "names and the order of nodes and parameters",
+    "constants": "names and constants", "extents": "names, constants and sizes", "free": "names, constants and sizes",
+    "layout": "names, constants, sizes and strides", "dtype": "names, constants, sizes and element types",
+}  # fmt: skip
+"""What pieces that are the same by a relation may differ in."""
 
 
 def alias_questions(graph: Graph, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
@@ -34,22 +42,13 @@ def alias_questions(graph: Graph, rng: random.Random, subject: Value | None = No
     tensors = [value for value in graph.values() if isinstance(value.type, TensorType)]
     for asked in [subject] if subject is not None else _shuffled(tensors, rng):
         others = [value for value in tensors if value is not asked]
-        chosen = _some(others, rng, partial(_share, db, asked))
-        options = [_of_value(graph, value, _share(db, asked, value)) for value in chosen]
+        chosen = _some(others, rng, partial(db.may_alias, asked))
+        options = [_of_value(graph, value, db.may_alias(asked, value)) for value in chosen]
         if subject is not None or _is_mixed(options):
             yield Question(
                 "alias", graph, f"Which of these may alias %{graph.names[asked]}?", tuple(options), subject=asked,
                 note="Two tensors alias if they share a storage, even at different bytes.",
             )  # fmt: skip
-
-
-def _share(db: AliasDb, a: Value, b: Value) -> Verdict:
-    """Check whether two tensors may share a storage. The alias db counts a `reshape` as a view; where strides are
-    known, the view analysis knows which reshapes copy."""
-    shared = db.may_alias(a, b)
-    if shared and db.lie_apart(a, b) and db.views.root(a) is not db.views.root(b):
-        return db.views.overlaps(a, b)
-    return shared
 
 
 def move_questions(graph: Graph, rng: random.Random, subject: Node | None = None) -> Iterator[Question]:
@@ -152,7 +151,9 @@ def same_questions(found: Dedup, rng: random.Random) -> Iterator[Question]:
         ]
         if not strangers:
             continue
-        chosen = sorted([*pair, *rng.sample(strangers, min(len(strangers), 3))], key=lambda node: graph.position[node])
+        rng.shuffle(strangers)
+        strangers.sort(key=lambda node: _returns(node) != _returns(pair[0]))  # shapes alone should not tell
+        chosen = sorted([*pair, *strangers[:3]], key=lambda node: graph.position[node])
         options = []
         for node in chosen:
             verdict = found.difference(pair[0], pair[1] if node is pair[0] else node)
@@ -160,10 +161,10 @@ def same_questions(found: Dedup, rng: random.Random) -> Iterator[Question]:
         yield Question(
             "same",
             graph,
-            "Which two of these fusion groups are the same?",
+            f"Which two of these fusion groups are equal but for {_IGNORES[found.relation]}?",
             tuple(options),
             exactly=2,
-            note=f"They are compared by the relation {found.relation!r}.",
+            note=f"They are compared by the relation {found.relation!r}. Groups that it keeps apart may still share a kernel.",
         )
 
 
@@ -171,7 +172,12 @@ def _ops_of(group: Node) -> str:
     ops = [
         node.op.removeprefix("aten::") for block in group.blocks for node in block.nodes if node.op != "prim::Constant"
     ]
-    return f"{plural(len(ops), 'op')}, returns {listed([short_type(value.type) for value in group.outputs])}"
+    shown = " · ".join(ops[:_MOST_OPS]) + (f" · {len(ops) - _MOST_OPS} more" if len(ops) > _MOST_OPS else "")
+    return f"{shown}, returns {_returns(group)}"
+
+
+def _returns(group: Node) -> str:
+    return listed([short_type(value.type) for value in group.outputs])
 
 
 def _of_value(graph: Graph, value: Value, verdict: Verdict) -> Option:

@@ -35,8 +35,7 @@ graph = irs.parse(HALVES)
 def test_each_right_option_is_what_the_analysis_answers() -> None:
     db, fused = irs.AliasDb(graph), irs.fuse(graph)
     (asked,) = irs.quiz.alias(graph, subject="b").questions
-    told = {option.name: bool(option.verdict) == bool(db.may_alias("b", option.record)) for option in asked.options}
-    assert [name for name, agrees in told.items() if not agrees] == ["%f"], "a reshape that is known to copy"
+    assert all(bool(option.verdict) == bool(db.may_alias("b", option.record)) for option in asked.options)
     assert set(asked.answer) == {"%a", "%c", "%w", "%g"}
     (asked,) = irs.quiz.moves(graph, subject="w").questions
     assert all(bool(option.verdict) == bool(db.can_move_before("w", option.record)) for option in asked.options)

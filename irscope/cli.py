@@ -22,6 +22,7 @@ from irscope import __version__
 from irscope._base.escaping import printable
 from irscope._base.words import byte_count, listed
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
+from irscope.files import write_file
 
 __all__ = ["main"]
 
@@ -252,20 +253,11 @@ def _opt(options: argparse.Namespace) -> None:
             if options.remarks in ("all", remark.kind):
                 print(f"# {record.name}: {record.told(remark)}")
     if options.output:
-        _write(options.output, f"{done.graph}\n")
+        write_file(options.output, f"{done.graph}\n")
     else:
         print(done.graph)
     if options.time:
         print(done.table().to_string(index=False), file=sys.stderr)
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ArgumentError(
-            f"{path!r} cannot be written: {error.strerror}", hint="give the name of a file, in a folder that exists"
-        ) from None
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -404,7 +396,7 @@ def _bench(options: argparse.Namespace) -> None:
         rotate=options.rotate,
     )  # fmt: skip
     if options.json:
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_file(options.json, json.dumps(found, indent=1) + "\n")
         print(f"wrote {options.json}")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.errors import ArgumentError
+from irscope.files import write_file
 from irscope.ir import (
     FLOAT,
     INT,
@@ -392,12 +393,7 @@ def write_report(
     else:
         wanted: _Measure = "never" if measure is False else "at once"
         page = standalone_html(exploration(source, example_args, measure=wanted, sources=sources, **load_options), answers=answers)
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        what = f"{str(path)!r} cannot be written: {error.strerror}"
-        raise ArgumentError(what, hint="give the name of a file, in a folder that exists") from None
-    return path
+    return write_file(path, page)
 
 
 def _graph_of_pieces(classes: Dedup) -> Graph:

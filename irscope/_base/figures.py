@@ -30,13 +30,16 @@ class Drawn:
         >>> g.to_svg().count("<text"), irs.fuse(g).to_svg()[:4]
         (6, '<svg')
         """
-        return _written(path, type(self).drawing().svg_of(self))
+        picture: str = type(self).drawing().svg_of(self)
+        if path is not None:
+            type(self).drawing().write_file(path, picture)
+        return picture
 
     def to_png(self, path: str | Path | None = None, *, scale: float = 2.0) -> bytes:
         """The same picture as PNG, `scale` pixels to a point. Raises MissingExtra without `irscope[lab]`."""
         picture: bytes = type(self).drawing().png_of(self, scale)
         if path is not None:
-            Path(path).write_bytes(picture)
+            type(self).drawing().write_file(path, picture)
         return picture
 
     def to_graphviz(self) -> Any:
@@ -48,9 +51,3 @@ class Drawn:
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
-
-
-def _written(path: str | Path | None, text: str) -> str:
-    if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
-    return text

@@ -12,6 +12,7 @@ from irscope._base.words import byte_count, plural
 from irscope.corpus.sources import Settings, Source
 from irscope.corpus.tables import read_rows
 from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
+from irscope.files import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,13 +160,7 @@ class Survey:
         from irscope.corpus.view import survey_view
         from irscope.display.survey_page import survey_html
 
-        path = Path(output)
-        try:
-            path.write_text(survey_html(survey_view(self)), encoding="utf-8")
-        except OSError as error:
-            what = f"{str(path)!r} cannot be written: {error.strerror}"
-            raise ArgumentError(what, hint="give the name of a file, in a folder that exists") from None
-        return path
+        return write_file(output, survey_html(survey_view(self)))
 
     def program(self, cls: int) -> Graph:
         """Returns a graph with only a group of a class: to show, compile, or compare. Raises UnknownNumber."""

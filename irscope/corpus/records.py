@@ -7,15 +7,15 @@ another was thought dead, writes the same file. So nothing is counted twice, and
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from irscope.corpus.sources import Settings, Source
+from irscope.files import replace_file
 
-__all__ = ["failure", "has_record", "read_record", "record_path", "write_atomically", "write_record"]
+__all__ = ["failure", "has_record", "read_record", "record_path", "write_record"]
 
 _FOLDER: Final = "models"
 
@@ -45,20 +45,11 @@ def has_record(out: Path, source: Source, settings: Settings) -> bool:
 def write_record(out: Path, source: Source, record: dict[str, Any]) -> None:
     """Writes the record of a source."""
     data = json.dumps({"key": source.key, "name": source.name, "source": source.path, **record}, separators=(",", ":"))
-    write_atomically(record_path(out, source.key), data.encode())
+    path = record_path(out, source.key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, data.encode())
 
 
 def failure(kind: str, what: str, *, limits: Sequence[int] | None = None) -> dict[str, Any]:
     """Returns the record of a source that is left out: the reason, and the limits if higher ones might suffice."""
     return {"failure": {"kind": kind, "what": what, "limits": None if limits is None else list(limits)}}
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that readers see all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ours = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    try:
-        ours.write_bytes(data)
-        ours.replace(path)
-    finally:
-        ours.unlink(missing_ok=True)

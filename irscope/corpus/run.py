@@ -14,11 +14,12 @@ from irscope._base.progress import progress
 from irscope.corpus.findings import MANIFEST, TABLES, Survey
 from irscope.corpus.grouping import grouped
 from irscope.corpus.order import longest_first
-from irscope.corpus.records import has_record, write_atomically
+from irscope.corpus.records import has_record
 from irscope.corpus.sources import Settings, Source, sources_of
 from irscope.corpus.tables import arrow, merged
 from irscope.corpus.workers import Workers, workers_of
 from irscope.errors import ArgumentError, IrscopeError
+from irscope.files import replace_file
 
 __all__ = ["survey"]
 
@@ -65,7 +66,7 @@ def survey(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         manifest = {"models": len(listed), "policy": policy, "done": False}
-        write_atomically(folder / MANIFEST, json.dumps(manifest).encode())
+        replace_file(folder / MANIFEST, json.dumps(manifest).encode())
     except OSError as error:
         what = f"nothing can be written to {str(folder)!r}: {error.strerror}"
         raise ArgumentError(what, hint="pass a folder that you can write to: out=…") from None
@@ -74,7 +75,7 @@ def survey(
         for _ in done:
             step()
     _put_together(listed, folder, workers)
-    write_atomically(folder / MANIFEST, json.dumps({**manifest, "done": True}).encode())
+    replace_file(folder / MANIFEST, json.dumps({**manifest, "done": True}).encode())
     found = Survey(folder, {source.name: (source, settings) for source in listed})
     found.write(folder / "index.html")
     return found

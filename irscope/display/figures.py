@@ -10,6 +10,7 @@ from irscope.analysis.alias import AliasDb
 from irscope.display.dot import graph_dot
 from irscope.display.svg import graph_svg
 from irscope.errors import MissingExtra
+from irscope.files import write_file
 from irscope.ir import Graph
 from irscope.report.figures import classes_picture, points_to_picture
 from irscope.report.pages import Exploration, ProgramIndex
@@ -19,7 +20,7 @@ from irscope.report.view_models import GraphView
 from irscope.transforms.dedup import Dedup
 from irscope.transforms.fusion import Fusion
 
-__all__ = ["graphviz_of", "png_of", "select", "svg_of"]
+__all__ = ["graphviz_of", "png_of", "select", "svg_of", "write_file"]
 
 
 def svg_of(thing: Any) -> str:

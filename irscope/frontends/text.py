@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from irscope.errors import ArgumentError, LoadError, ParseError
+from irscope.errors import ArgumentError, ParseError
+from irscope.files import read_text
 from irscope.ir import Graph, Module
 from irscope.ir.text import is_module_text, parse_module
 from irscope.ir.text import parse as read
@@ -48,7 +49,7 @@ def load(source: str | Path, args: Sequence[object], *, name: str | None = None)
 
     Raises ParseError with the place, ArgumentError for the wrong number of example arguments.
     """
-    text, file = (_read(source), str(source)) if isinstance(source, Path) else (source, "")
+    text, file = (read_text(source, hint="IR files are plain UTF-8 text"), str(source)) if isinstance(source, Path) else (source, "")
     if not text.strip():
         raise ParseError("there is no text", line=1, column=1, file=file, hint="IR starts with graph(%x : Tensor):")
     if is_module_text(text):
@@ -59,13 +60,3 @@ def load(source: str | Path, args: Sequence[object], *, name: str | None = None)
         what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
         raise ArgumentError(what, hint=f"pass {expected or 'none'}")
     return replace(graph, name=name) if name else graph
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise LoadError(f"{str(path)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
-    except UnicodeDecodeError as error:
-        what = f"{str(path)!r} is not text: byte {error.start} is not UTF-8"
-        raise LoadError(what, hint="IR files are plain UTF-8 text") from None

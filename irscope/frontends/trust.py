@@ -1,21 +1,14 @@
-"""Files that may hold code: such a file is refused unless the caller trusts it.
-
-A file is read once, whole, so that the bytes that were checked are the bytes that are loaded: it cannot change in
-between.
-"""
+"""Files that may hold code: such a file is refused unless the caller trusts it."""
 
 from __future__ import annotations
 
-import io
-import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from irscope.errors import LoadError
 
-__all__ = ["contents", "not_trusted", "refuse_pointer"]
+__all__ = ["not_trusted", "refuse_pointer"]
 
 
 def not_trusted(path: Path, why: str) -> LoadError:
@@ -29,21 +22,6 @@ def not_trusted(path: Path, why: str) -> LoadError:
         f"{str(path)!r} can run code when it is loaded, and is not trusted: {why}", rule="code-is-trusted",
         hint="if you trust who made it: irs.load(path, trust=True), or --trust on the command line; see SECURITY.md",
     )  # fmt: skip
-
-
-def contents(path: Path) -> io.BytesIO:
-    """Reads the bytes of a regular file. Raises LoadError for a pipe or a device, which may never end."""
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise LoadError(f"{str(path)!r} is not a regular file", hint="give a file that holds a program")
-            return io.BytesIO(file.read())
-    except OSError as error:
-        raise LoadError(f"{str(path)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
-    except MemoryError:
-        raise LoadError(
-            f"there is not enough memory to check {str(path)!r}", hint="if you trust it, trust=True loads it unchecked"
-        ) from None
 
 
 def refuse_pointer(path: Path) -> None:

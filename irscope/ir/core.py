@@ -296,7 +296,8 @@ class Graph(Drawn):
         if isinstance(name, str) and "::" in name and not name.startswith("%"):
             op, _, index = name.partition("#")
             of_kind = [node for node in self.nodes() if node.op == op]
-            if not (index or "0").isdigit() or int(index or 0) >= len(of_kind):
+            number = int(index or 0) if (index or "0").isdecimal() and len(index) < 20 else len(of_kind)
+            if number >= len(of_kind):
                 kinds = sorted({node.op for node in self.nodes()})
                 near = (
                     ", ".join(get_close_matches(op, kinds))
@@ -304,7 +305,7 @@ class Graph(Drawn):
                     else f"there are {len(of_kind)}, counted from #0"
                 )
                 raise UnknownName(f"graph {self.name!r} has no node {name!r}", hint=near)
-            return of_kind[int(index or 0)]
+            return of_kind[number]
         value = self.value(name)
         found = self.producer.get(value)
         if found is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import LoadError
+from irscope.files import read_file
 from irscope.frontends.mlir.parse.bindings import BYTECODE, bindings_of, narrowed
 from irscope.ir import Graph, Module
 
@@ -86,7 +87,4 @@ def _read(source: Path | str | bytes) -> bytes:
         return source
     if isinstance(source, str):
         return source.encode("utf-8", "surrogatepass")
-    try:
-        return source.read_bytes()
-    except OSError as error:
-        raise LoadError(f"{str(source)!r} cannot be read: {error.strerror}", hint="check who may read it") from None
+    return read_file(source).getvalue()

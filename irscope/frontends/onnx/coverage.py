@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from irscope.errors import IrscopeError
+from irscope.files import write_file
 from irscope.frontends.onnx.building.op_table import builders
 from irscope.frontends.onnx.frontend import model_of
 from irscope.frontends.onnx.walk.control import STRUCTURED
@@ -162,7 +163,7 @@ def main() -> None:
         print("\n".join(f"{op} {name!r}: {why}" for name, op, why in found) or "every op has an aten:: meaning")
     elif options.write is not None:
         options.write.parent.mkdir(parents=True, exist_ok=True)
-        options.write.write_text(table(), encoding="utf-8")
+        write_file(options.write, table())
     else:
         print(table(), end="")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from irscope.errors import ArgumentError, LoadError, MissingExtra
-from irscope.frontends.trust import contents
+from irscope.files import read_file
 from irscope.ir import Graph
 
 __all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "suffixes"]
@@ -63,7 +63,7 @@ def _title(model: Any, file: str) -> str:
 
 def model_of(path: Path, onnx: Any) -> Any:
     """Returns the ModelProto in a file, without elements in other files. Raises LoadError."""
-    content = contents(path).getvalue()
+    content = read_file(path).getvalue()
     try:
         return onnx.ModelProto.FromString(content)
     except Exception as error:  # protobuf's DecodeError, of a package that need not be imported by name

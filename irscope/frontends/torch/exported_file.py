@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import LoadError
+from irscope.files import read_file
 from irscope.frontends.torch.values import require_torch
-from irscope.frontends.trust import contents, not_trusted
+from irscope.frontends.trust import not_trusted
 
 __all__ = ["load_program", "reason_to_distrust"]
 
@@ -62,7 +63,7 @@ def load_program(path: Path, *, trust: bool) -> Any:
         return torch.export.load(str(path))
     from torch.export.pt2_archive._package import load_pt2
 
-    data = contents(path)
+    data = read_file(path)
     records = _records(path, data)
     why = reason_to_distrust(records)
     if why.endswith(_DAMAGED):

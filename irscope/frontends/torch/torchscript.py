@@ -13,12 +13,13 @@ from typing import Any, Final
 from irscope._base.concurrency.trial import TrialError, tried
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError
+from irscope.files import read_file
 from irscope.frontends.torch.capture import alone
 from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.script_file.look import reason_to_distrust
 from irscope.frontends.torch.script_inline import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.values import require_torch, tied_names
-from irscope.frontends.trust import contents, not_trusted
+from irscope.frontends.trust import not_trusted
 from irscope.ir import Graph, Value
 
 __all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
@@ -136,7 +137,7 @@ def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bo
         )
     if trust:
         return _read(torch, path, str(path), args, name)
-    data = contents(path)
+    data = read_file(path)
 
     def work() -> Graph:
         why = _reason_to_distrust(torch, path, data)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from irscope.errors import ArgumentError, LoadError
+from irscope.errors import LoadError
+from irscope.files import read_json
 from irscope.teaching.quiz.quiz import MIME, Quiz
 
 if TYPE_CHECKING:
@@ -39,17 +39,16 @@ def score(*answered: Quiz | str | Path) -> pd.DataFrame:
 
 def saved_records(path: str | Path) -> list[dict[str, Any]]:
     """Returns the records of the quizzes in a saved notebook, each in its last state; `Quiz.restore` takes one."""
+    notebook = read_json(path, hint="give the path of a saved .ipynb file", kind="a notebook")
     try:
-        notebook = json.loads(Path(path).read_text(encoding="utf-8"))
         return list(_records(notebook["cells"]))
-    except OSError as error:
-        raise LoadError(
-            f"{str(path)!r} cannot be read: {error.strerror}", hint="give the path of an .ipynb file"
-        ) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise LoadError(
             f"{str(path)!r} is not a notebook with answers of irscope", hint="give the path of a saved .ipynb file"
         ) from None
+
+
+_FIELDS: Final = {"title": str, "seed": int | None, "questions": int, "answers": list, "points": int | float}
 
 
 def _records(cells: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -57,6 +56,6 @@ def _records(cells: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for output in cell.get("outputs", ()):
             record = output.get("data", {}).get(MIME)
             if isinstance(record, dict):
-                if not {"title", "seed", "questions", "answers", "points"} <= record.keys():
-                    raise ArgumentError("a record of a quiz is incomplete")
+                if not all(isinstance(record[key], kind) for key, kind in _FIELDS.items()):
+                    raise TypeError("a field of a record has another type")
                 yield record

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from irscope.errors import ArgumentError, MissingExtra
+from irscope.files import write_file
 from irscope.ir import Node, Value
 from irscope.report.view_models import PaneName, StoryStep, StoryView
 from irscope.teaching.stories.names import Names
@@ -179,13 +180,7 @@ class Story:
             raise ArgumentError(
                 f"{path.name!r} is not a file that a story is saved in", hint=f"its name ends in {', '.join(texts)}"
             )
-        try:
-            path.write_text(texts[path.suffix](), encoding="utf-8")
-        except OSError as error:
-            raise ArgumentError(
-                f"{str(path)!r} cannot be written: {error.strerror}", hint="give a file in a folder that exists"
-            ) from None
-        return path
+        return write_file(path, texts[path.suffix]())
 
     def to_notebook(self) -> dict[str, Any]:
         """Return the story as a notebook: for each step, a cell of text and one that shows the view. `save("x.ipynb")`

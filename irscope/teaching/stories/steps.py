@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from irscope.errors import LoadError
+from irscope.files import parse_json
 
 __all__ = ["Step", "steps_from", "steps_text"]
 
@@ -39,8 +40,8 @@ def steps_text(title: str, program: str, steps: Sequence[Step]) -> str:
 
 def steps_from(text: str) -> tuple[str, tuple[Step, ...]]:
     """Parses the title and the steps of a JSON text. Raises LoadError for a text that is not a story."""
+    record = parse_json(text, "the text is not a story", hint="give what s.save('x.json') wrote")
     try:
-        record = json.loads(text)
         version, title, steps = record["irscope story"], str(record["title"]), tuple(map(_step, record["steps"]))
     except (ValueError, KeyError, TypeError) as error:
         raise LoadError(f"the text is not a story: {error!s}", hint="give what s.save('x.json') wrote") from None

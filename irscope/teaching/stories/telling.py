@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from irscope.errors import LoadError
+from irscope.files import read_text
 from irscope.teaching.stories.recorded import Story
 
 __all__ = ["story"]
@@ -42,10 +42,7 @@ class _StoryVerb:
 
         Raises LoadError for a file that cannot be read or is not a story.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise LoadError(f"{str(path)!r} cannot be read: {error}", hint="give what s.save('x.json') wrote") from None
+        text = read_text(path, hint="give what s.save('x.json') wrote", kind="a story")
         return self(source, *example_args, **options).load(text)
 
     def __repr__(self) -> str:

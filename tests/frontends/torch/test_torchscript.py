@@ -437,3 +437,16 @@ def test_a_folded_tensor_has_the_type_that_torch_gives_it() -> None:
     x = torch.tensor(1 + 2j)
     executable = irs.compile(irs.fuse(irs.load(torch.jit.trace(program, x))))
     torch.testing.assert_close(executable(x), program(x))
+
+
+def test_a_tensor_as_default_needs_no_trust(tmp_path: Path):
+    class Remembers(nn.Module):
+        def forward(self, x: torch.Tensor, state: torch.Tensor = torch.zeros(0), scale: torch.Tensor = torch.full((3,), 2.0)):
+            if state.numel() == 0:
+                state = x
+            return x + state * scale
+
+    path, x = tmp_path / "remembers.pt", torch.rand(2, 3)
+    torch.jit.script(Remembers()).save(str(path))
+    for args in ((x,), (x, x + 1), (x, x + 1, torch.rand(3))):
+        assert torch.equal(irs.compile(load(path, *args))(*args), Remembers()(*args))

@@ -20,6 +20,8 @@ def acts_when_loaded(source: bytes) -> str:
     ''
     >>> acts_when_loaded(b"class M(Module):\\n  def forward(self, n: int=save(1)) -> int:\\n    return n")
     'it evaluates save(1) when it is loaded'
+    >>> acts_when_loaded(b"class M(Module):\\n  def forward(self, s: Tensor=CONSTANTS.c0) -> Tensor:\\n    return s")
+    ''
     """
     if b"__setstate__" in source:
         return "one of its classes has a __setstate__, which runs when it is loaded"
@@ -57,7 +59,7 @@ def _is_literal(value: ast.expr) -> bool:
     pending = [value]
     while pending:
         match pending.pop():
-            case ast.Constant():
+            case ast.Constant() | ast.Attribute(value=ast.Name(id="CONSTANTS")):  # the latter is one of the file's own tensors
                 pass
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 pending += items

@@ -440,8 +440,10 @@ def test_a_folded_tensor_has_the_type_that_torch_gives_it() -> None:
 
 
 def test_a_tensor_as_default_needs_no_trust(tmp_path: Path):
+    none, two = torch.zeros(0), torch.full((3,), 2.0)
+
     class Remembers(nn.Module):
-        def forward(self, x: torch.Tensor, state: torch.Tensor = torch.zeros(0), scale: torch.Tensor = torch.full((3,), 2.0)):
+        def forward(self, x: torch.Tensor, state: torch.Tensor = none, scale: torch.Tensor = two):
             if state.numel() == 0:
                 state = x
             return x + state * scale

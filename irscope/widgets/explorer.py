@@ -21,6 +21,8 @@ from irscope.widgets.forking import Forking
 from irscope.widgets.hub import Hub, Runtime, View
 
 if TYPE_CHECKING:
+    from IPython.display import HTML
+
     from irscope.ir import Node, Value
     from irscope.report.pages import Exploration
     from irscope.runtime.profile import Profile
@@ -283,13 +285,20 @@ class Explorer(Forking):
     def __repr__(self) -> str:
         return f"Explorer({self._summary})"
 
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
+    def static(self) -> HTML:
+        """The picture that a saved notebook shows without its kernel. An explorer alone in a cell keeps one by itself; inside
+        other widgets none does, so place it beside them: `display(e.static(), HBox([e, slider]))`. It is hidden while the cell is live.
+        """
+        from IPython.display import HTML
 
         wake = "<p>A picture that was saved with the notebook: run this cell for the live views.</p>"
         picture = self._static_html() if callable(self._static_html) else self._static_html
-        static = {"text/html": f'<div class="irs-static">{picture}{wake}</div>', "text/plain": self._text()}
-        display(static, raw=True)
+        return HTML(f'<div class="irs-static">{picture}{wake}</div>')
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"text/html": self.static().data, "text/plain": self._text()}, raw=True)
         live = self._repr_mimebundle_()
         if live is not None:
             data, metadata = live

@@ -29,7 +29,7 @@ heard = []
 e.observe(lambda change: heard.append(change["new"]), "selection")
 W.VBox([slider, W.interactive_output(lambda k: print("state", k, "has", len(f.history.graph_after(k).position), "nodes"), {"k": slider})])
 """,
-    'W.Tab([e, e.pane("memory"), W.HBox([e.pane("text"), e.pane("inspector")])], titles=["all", "memory", "two"])',
+    'display(e.static(), W.Tab([e, e.pane("memory"), W.HBox([e.pane("text"), e.pane("inspector")])], titles=["all", "memory", "two"]))',
     "in_page",
     'W.VBox([e.pane(name) for name in ("graph", "tables", "timeline", "classes", "time")])',
 )
@@ -71,6 +71,8 @@ def test_what_is_picked_is_heard_by_observers_and_seen_in_every_tab(manners: Lab
     page = manners.page
     page.locator(f"{LIVE}:not(.irs-only) .irs-line", has_text="%turned").locator("[data-record]").first.click()
     prints(manners, "heard[-1] == [f.graph.value('turned').id] == e.selection", "True")
+    assert page.locator(f"{ACTIVE} .irs-static").last.is_hidden()  # the picture for a saved notebook, beside live tabs
+    assert manners.python("print(e.static().data.count('<img'))") == "1"
     for tab in ("memory", "two", "all"):
         page.locator(f"{ACTIVE} .jupyter-widget-TabPanel-tabContents, {ACTIVE} .widget-tab").first.wait_for()
         page.locator(f"{ACTIVE} .lm-TabBar-tab", has_text=tab).first.click()
@@ -122,8 +124,9 @@ def test_a_saved_notebook_is_converted_with_its_picture(manners: Lab, browser: A
         warnings.simplefilter("ignore", UserWarning)  # it has no words for widgets whose state is not saved
         text, _ = nbconvert.HTMLExporter().from_filename(str(manners.root / "manners.ipynb"))
     (tmp_path / "manners.html").write_text(text, encoding="utf-8")
-    with opened(browser, (tmp_path / "manners.html").as_uri(), ".irs-static img") as page:
-        assert page.locator(".irs-static img").evaluate("image => image.complete && image.naturalWidth") > 100
+    with opened(browser, (tmp_path / "manners.html").as_uri(), ".irs-static img >> nth=0") as page:
+        widths = page.locator(".irs-static img").evaluate_all("images => images.map((image) => image.complete && image.naturalWidth)")
+        assert len(widths) == 2 and min(widths) > 100  # beside the tabs by hand, alone in its cell by itself
 
 
 def test_a_restarted_kernel_is_told_and_the_views_stay(manners: Lab) -> None:

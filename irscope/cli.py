@@ -169,6 +169,7 @@ def _add_profile(commands: Any) -> None:
     profile.add_argument("--html", metavar="OUT", help="write one HTML page with the pictures")
     profile.add_argument("--trace", metavar="OUT", help="write a trace for Perfetto")
     profile.add_argument("--speedscope", metavar="OUT", help="write a file for speedscope")
+    profile.add_argument("--graph", metavar="NAME", help="of a file of several functions, this one with its calls inlined")
     profile.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded")
     profile.add_argument("--missing-weights", choices=["inputs"], help="weights of an ONNX model that are not there are inputs")
     profile.set_defaults(run=_profile)
@@ -200,6 +201,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         "--input", action="append", default=[], metavar="TYPE",
         help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",
     )  # fmt: skip
+    parser.add_argument("--graph", metavar="NAME", help="of a file of several functions, this one with its calls inlined")
     parser.add_argument(
         "--trust", action="store_true", help="let the file run code of its author when it is loaded (see SECURITY.md)"
     )
@@ -209,33 +211,42 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def _loaded(options: argparse.Namespace) -> Any:
-    from irscope.session import load, one_graph
+    from irscope.session import load
 
     examples = map(_example, options.input)
-    return one_graph(load(options.file, *examples, trust=options.trust, missing_weights=options.missing_weights))
+    return load(options.file, *examples, graph=options.graph, trust=options.trust, missing_weights=options.missing_weights)
 
 
 def _show(options: argparse.Namespace) -> None:
-    from irscope import AliasDb, fuse
+    from irscope import AliasDb, Module, fuse
     from irscope.display.text import overview
+    from irscope.ir.module import public_graphs
     from irscope.report.pages import Exploration
     from irscope.report.pages.explorer_view import explorer_view
+    from irscope.session import one_graph
 
-    graph = _loaded(options)
-    if options.alias:
-        print(AliasDb(graph).explain(*options.alias))
-        return
-    fusion = fuse(graph)
-    if options.why_not:
-        print(fusion.why_not(*options.why_not))
-        return
-    print(fusion.graph if options.fused else graph)
-    for line in overview(explorer_view(Exploration.of(fusion))).splitlines():
-        print(f"# {line}".rstrip())  # so that what is printed can be read again
+    program = _loaded(options)
+    asks = options.alias or options.why_not
+    names = [""] if asks or not isinstance(program, Module) else public_graphs(program) or [""]
+    for name in names:
+        graph = one_graph(program, name)
+        if options.alias:
+            print(AliasDb(graph).explain(*options.alias))
+            return
+        fusion = fuse(graph)
+        if options.why_not:
+            print(fusion.why_not(*options.why_not))
+            return
+        if len(names) > 1:
+            print(f"# {name}")
+        print(fusion.graph if options.fused else graph)
+        for line in overview(explorer_view(Exploration.of(fusion))).splitlines():
+            print(f"# {line}".rstrip())  # so that what is printed can be read again
 
 
 def _opt(options: argparse.Namespace) -> None:
     from irscope import Pipeline
+    from irscope.session import one_graph
 
     pipeline = Pipeline(options.passes)
     unknown = set(options.print_after) - {stage.name for stage in pipeline.stages}
@@ -244,7 +255,7 @@ def _opt(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {stages}"
         )
-    graph = _loaded(options)
+    graph = one_graph(_loaded(options))
     done = pipeline(graph, verify_each=options.verify_each)
     for record, stage in zip(done.records, done.stage_of, strict=True):
         if stage in options.print_after and record.name == stage:
@@ -265,7 +276,7 @@ def _report(options: argparse.Namespace) -> None:
 
     path = write_report(
         options.file, *map(_example, options.input), output=options.output, trust=options.trust, sources=options.sources,
-        answers=options.answers, missing_weights=options.missing_weights,
+        answers=options.answers, missing_weights=options.missing_weights, graph=options.graph,
     )  # fmt: skip
     _wrote(path)
 
@@ -292,7 +303,8 @@ def _profile(options: argparse.Namespace) -> None:
         measured = profile(program, *given, seconds=options.seconds, device=options.device)
     else:
         args = [_example(text) for text in options.args]
-        graph = one_graph(load(options.source, *args, trust=options.trust, missing_weights=options.missing_weights))
+        loaded = load(options.source, *args, graph=options.graph, trust=options.trust, missing_weights=options.missing_weights)
+        graph = one_graph(loaded)
         measured = profile(graph, *args, seconds=options.seconds, device=options.device)
     print(profile_text(measured))
     if options.by:

@@ -42,8 +42,8 @@ _Measure = Literal["at once", "when asked", "never"]
 
 
 def load(
-    source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, trust: bool = False,
-    backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
+    source: Any, *example_args: Any, distinct_inputs: bool = False, name: str | None = None, graph: str | None = None,
+    trust: bool = False, backward: bool = False, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = (),
     missing_weights: Literal["inputs"] | None = None, **unknown: Any,
 ) -> Any:  # fmt: skip
     """Read a program from wherever it is.
@@ -55,7 +55,7 @@ def load(
     program then takes arguments of just these types.
 
     Returns a `Graph`. A file of several functions or executables is a `Module` of graphs; with example arguments, and
-    for the other verbs, it becomes its one public function with the calls inlined.
+    for the other verbs, it becomes its one public function with the calls inlined, or the one named by `graph`.
 
     `distinct_inputs` is your promise that no two inputs share memory. For parameters and buffers this is known: two of
     them share memory if they are tied, and no argument shares memory with them (`graph.storages`); a compiled program
@@ -98,17 +98,21 @@ def load(
         return _with_storages(joint, distinct_inputs)
     if loss is not None or len(targets):
         raise ArgumentError("a loss and targets are for gradients", hint="irs.load(model, x, backward=True, loss=…)")
-    graph = frontends.load(source, *example_args, name=name, trust=trust, missing_weights=missing_weights)
-    if isinstance(graph, Module):
-        if not example_args:
-            return graph
-        graph = one_graph(graph)
-    verify(graph)
-    graph = _with_storages(graph, distinct_inputs)
-    is_exact = graph.functional == "StableHLO" and all(isinstance(v.type, TensorType) and v.type.is_static for v in graph.inputs)
+    made = source
+    if not isinstance(source, Module):
+        made = frontends.load(source, *example_args, name=name, trust=trust, missing_weights=missing_weights)
+    if isinstance(made, Module):
+        if not example_args and graph is None:
+            return made
+        made = one_graph(made, graph)
+    elif graph not in (None, made.name):
+        raise ArgumentError(f"the program has one graph, {made.name!r}, not {graph!r}", hint="leave out graph=…")
+    verify(made)
+    made = _with_storages(made, distinct_inputs)
+    is_exact = made.functional == "StableHLO" and all(isinstance(v.type, TensorType) and v.type.is_static for v in made.inputs)
     if example_args and not is_exact:
-        return _refined(graph, example_args)
-    return graph
+        return _refined(made, example_args)
+    return made
 
 
 def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
@@ -123,11 +127,12 @@ def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
     return graph
 
 
-def one_graph(program: Any) -> Any:
-    """Return a Module's one public graph with the calls inlined; anything else as it is. Raises ArgumentError."""
+def one_graph(program: Any, name: str | None = None) -> Any:
+    """Return a Module's graph of this name, or its one public graph, with the calls inlined; anything else as it is.
+    Raises ArgumentError."""
     from irscope.ir.module import inlined
 
-    return inlined(program) if isinstance(program, Module) else program
+    return inlined(program, name or "") if isinstance(program, Module) else program
 
 
 def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:

@@ -247,3 +247,42 @@ def test_what_the_terminal_cannot_write_is_written_as_numbers(program: Path) -> 
     wrong = subprocess.run([*run, "--alias", "é", "nothing"], capture_output=True, env=environment)
     assert wrong.returncode == 2
     assert b"Traceback" not in wrong.stderr
+
+
+SEVERAL = """module "m" = module::attributes():
+symbol "help" = func::func[visibility="private"]()
+graph "help":
+graph(%x : Float(3)):
+  %y : Float(3) = aten::exp(%x)
+  return (%y)
+graph "one":
+graph(%x : Float(3)):
+  %y : Float(3) = func::call[callee="@help"](%x)
+  %z : Float(3) = aten::tanh(%y)
+  return (%z)
+graph "two":
+graph(%x : Float(3)):
+  %y : Float(3) = aten::relu(%x)
+  return (%y)
+end
+"""
+
+
+def test_programs_of_several_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, page = tmp_path / "m.ir", tmp_path / "page.html"
+    path.write_text(SEVERAL)
+    assert main(["show", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if line in ("# one", "# two", "# help")] == ["# one", "# two"]
+    assert "aten::exp" in printed and "func::call" not in printed
+    commands = [["report", str(path), "-o", str(page)], ["opt", str(path), "-p", "cse"], ["show", str(path), "--alias", "x", "z"]]
+    commands.append(["profile", str(path), "--args", "float32[3]", "--seconds", "0.1"])
+    for command in commands:
+        assert main(command) == 2
+        assert "choose one of one, two: irs.load(source, graph=NAME), or --graph NAME in a terminal" in capsys.readouterr().err
+        assert main([*command, "--graph", "one"]) == 0
+        capsys.readouterr()
+    assert main(["show", str(path), "--graph", "tow"]) == 2
+    assert "hint: it has two" in capsys.readouterr().err
+    assert main(["survey", str(path), "--out", str(tmp_path / "survey"), "--processes", "1"]) == 0
+    assert "left out" not in capsys.readouterr().err

@@ -22,11 +22,11 @@ from irscope.codegen.lowering import spec_of_group
 from irscope.corpus.sources import Settings, Source
 from irscope.errors import CodegenError
 from irscope.ir import GROUPS, Graph, Module, Node, has_kernel, make_block, new_id
-from irscope.ir.module import graphs_of
+from irscope.ir.module import graphs_of, inlined, public_graphs
 from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import typical
-from irscope.session import load, one_graph
+from irscope.session import load
 from irscope.transforms.dedup import Dedup, Piece, Relation, dedup, fingerprint, is_told_by_form, pieces_of
 from irscope.transforms.dedup.regions.block_index import free_values
 from irscope.transforms.dedup.rewrite import compile_seconds
@@ -58,7 +58,7 @@ def examined(source: Source, settings: Settings, loaded: Callable[[], object] = 
 
 
 def program_of(source: Source, settings: Settings) -> Graph | Module:
-    """Returns a source's program: one graph, or a module of executables."""
+    """Returns a source's program: one graph, or a module of executables or of several public functions."""
     made: Any = Path(source.path) if source.path else pickle.loads(source.pickled)
     arguments: tuple[Any, ...] = ()
     if callable(made) and not _is_model(made):
@@ -66,8 +66,10 @@ def program_of(source: Source, settings: Settings) -> Graph | Module:
     if isinstance(made, tuple) and made:
         made, *rest = made
         arguments = tuple(rest)
-    program = load(made, *arguments, name=source.name, trust=settings.trust)
-    return program if isinstance(program, Module) and program.modules else one_graph(program)
+    program: Graph | Module = load(made, *arguments, name=source.name, trust=settings.trust)
+    if isinstance(program, Module) and not program.modules and len(public_graphs(program)) < 2:
+        program = inlined(program)
+    return program
 
 
 def _is_model(made: Any) -> bool:

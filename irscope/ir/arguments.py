@@ -9,7 +9,7 @@ from typing import Any, Final
 from irscope._base.leaves import leaves, leaves_by_path
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
-from irscope.ir.core import Graph
+from irscope.ir.core import Graph, Module
 
 __all__ = ["check_count", "flatten_arguments", "graph_of", "nested_paths", "numbers_of_keys"]
 
@@ -17,10 +17,15 @@ _MOST_SHOWN: Final = 12
 
 
 def graph_of(program: Any, verb: str) -> Graph:
-    """The graph of a program: a Graph itself, or that of a Fusion. `verb` names the caller in the error.
+    """The graph of a program: a Graph itself, that of a Fusion, or a Module's one public graph with the calls inlined.
+    `verb` names the caller in the error.
 
     Raises ArgumentError for anything else.
     """
+    if isinstance(program, Module):
+        from irscope.ir.module import inlined  # which verifies what it reads, with this function
+
+        return inlined(program)
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):
         what = f"{verb} works on a Graph or the result of fuse, not on {type(program).__name__}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Final
 
 from irscope._base.trampoline import Call, run
@@ -18,8 +19,8 @@ from irscope.ir.text import parse_module, print_module
 from irscope.ir.verify import verify
 
 __all__ = [
-    "MAX_INLINED", "entry", "graphs_of", "inlined", "parse_module", "print_module", "reference_to", "renamed_body", "symbol_name",
-    "verify_module",
+    "MAX_INLINED", "entry", "graphs_of", "inlined", "parse_module", "print_module", "public_graphs", "reference_to", "renamed_body",
+    "symbol_name", "verify_module",
 ]  # fmt: skip
 
 MAX_INLINED: Final = 1_000_000
@@ -61,13 +62,19 @@ def reference_to(name: str) -> str:
 
 def entry(module: Module) -> str:
     """The name of the only public graph. Raises ArgumentError if there are several or none."""
-    private = {symbol.name for symbol in module.symbols if symbol.visibility != "public" and symbol.body is None}
-    public = [name for name in module.graphs if name not in private]
+    public = public_graphs(module)
     if len(public) != 1:
-        names = ", ".join(map(repr, (public or list(module.graphs))[:8])) or "none"
+        names = ", ".join((public or [path for path, _ in graphs_of(module)])[:8])
         what = f"module {module.name!r} has {len(public) or 'no'} public graph{'s' * (len(public) != 1)}"
-        raise ArgumentError(what, hint=f"pass the one you mean, module.graphs[name]: {names}")
+        hint = f"choose one of {names}: irs.load(source, graph=NAME), or --graph NAME in a terminal" if names else "it has no graphs at all"
+        raise ArgumentError(what, hint=hint)
     return public[0]
+
+
+def public_graphs(module: Module) -> list[str]:
+    """The names of the graphs at the top of a module that others may call."""
+    private = {symbol.name for symbol in module.symbols if symbol.visibility != "public" and symbol.body is None}
+    return [name for name in module.graphs if name not in private]
 
 
 def graphs_of(module: Module) -> Iterator[tuple[str, Graph]]:
@@ -103,10 +110,10 @@ def verify_module(module: Module) -> None:
 
 
 def inlined(module: Module, name: str = "") -> Graph:
-    """One graph of a module with its calls replaced by the callees' bodies.
+    """One graph of a module, named as in `graphs_of`, with its calls replaced by the callees' bodies.
 
-    Calls of graphs that the module does not have stay. Raises ArgumentError for recursive programs, and for those
-    that would become larger than `MAX_INLINED` nodes.
+    Calls of graphs that the module does not have stay. Raises ArgumentError for unknown names, recursive programs, and
+    programs that would become larger than `MAX_INLINED` nodes.
 
     >>> from irscope.ir.text.parser import parse
     >>> f = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
@@ -116,7 +123,8 @@ def inlined(module: Module, name: str = "") -> Graph:
       %y : Tensor = aten::relu(%a), scope: f
       return (%y)
     """
-    graph = module.graphs[name or entry(module)]
+    module, name = _found(module, name or entry(module))
+    graph = module.graphs[name]
     size = run(_size(graph, module.graphs, {}, []))
     if size > MAX_INLINED:
         raise ArgumentError(f"inlined, the program has {size} nodes, and the limit is {MAX_INLINED}", hint="load it as a Module")
@@ -124,6 +132,19 @@ def inlined(module: Module, name: str = "") -> Graph:
     body = run(inliner.main(graph))
     languages = [graph.functional, *inliner.languages]
     return replace(graph, body=body, functional=max(languages) if all(languages) else "")
+
+
+def _found(module: Module, path: str) -> tuple[Module, str]:
+    """The module that holds a graph, which may be nested, and the graph's name there. Raises ArgumentError."""
+    here, name = module, path
+    while name not in here.graphs:
+        head = next((inner for inner in here.modules if name.startswith(f"{inner}::")), None)
+        if head is None:
+            paths = [each for each, _ in graphs_of(module)]
+            near = get_close_matches(path, paths, n=3) or paths[:8]
+            raise ArgumentError(f"module {module.name!r} has no graph {path!r}", hint=f"it has {', '.join(near) or 'none'}")
+        here, name = here.modules[head], name[len(head) + 2 :]
+    return here, name
 
 
 def _size(graph: Graph, graphs: Mapping[str, Graph], known: dict[str, int], opened: list[str]) -> Call:

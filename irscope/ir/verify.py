@@ -33,7 +33,6 @@ import numpy as np
 
 from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
-from irscope.ir.arguments import graph_of
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.groups import GROUPS, ISOLATED
 from irscope.ir.payload import Opaque, TensorData
@@ -56,7 +55,7 @@ def verify(graph: Graph) -> None:
     >>> x = b.input("x")
     >>> verify(b.finish([b.op("aten::relu", x, name="y")]))
     """
-    _Verifier(graph_of(graph, "verify")).run()
+    _Verifier(graph).run()
 
 
 class _Verifier:

@@ -132,7 +132,7 @@ def test_every_verb_takes_a_module_with_one_public_graph_and_load_chooses_among_
     x = np.zeros(2, np.float32)
     one = irs.Module({"inner": inner, "outer": outer}, symbols=(hidden,))
     assert irs.compile(one)(x).tolist() == [1, 1]
-    for verb in (irs.AliasDb, irs.ViewAliases, irs.memory_plan, irs.fuse, irs.Pipeline("cse")):
+    for verb in (irs.AliasDb, irs.ViewAliases, irs.memory_plan, irs.fuse, irs.Pipeline("cse"), irs.verify):
         verb(one)
     several = irs.Module({"inner": inner, "outer": outer, "ex": inner})
     for verb in (irs.AliasDb, irs.compile, irs.fuse, irs.explore):

@@ -25,7 +25,8 @@ from __future__ import annotations
 from typing import Final
 
 from irscope.errors import VerifyError
-from irscope.ir import Graph, Node, TensorType, Type, graph_of
+from irscope.ir import Graph, Module, Node, TensorType, Type, graph_of
+from irscope.ir.module import graphs_of, verify_module
 from irscope.ir.text.excerpt import excerpt
 from irscope.ir.verify import verify as verify_structure
 from irscope.ops.check.extent_check import check_extents
@@ -40,8 +41,8 @@ _LONG: Final = 32
 """Nodes with more operands and results are constructors of containers, and their types are not cached."""
 
 
-def verify(graph: Graph) -> None:
-    """Raises VerifyError at the first invariant that the graph breaks.
+def verify(graph: Graph | Module) -> None:
+    """Raises VerifyError at the first invariant that the graph, or a graph of the module, breaks.
 
     `irscope.ir.verify` lists the invariants of every graph, and `irscope.ops.check.node_check` those that follow from
     the schemas of the ops. An unknown op is legal.
@@ -54,6 +55,11 @@ def verify(graph: Graph) -> None:
     irscope.errors.VerifyError: aten::relu takes 1 operand, and here it has 3   [operand-count]
     ...
     """
+    if isinstance(graph, Module):
+        verify_module(graph)
+        for _, each in graphs_of(graph):
+            check_nodes(each)
+        return
     graph = graph_of(graph, "verify")
     verify_structure(graph)
     check_nodes(graph)

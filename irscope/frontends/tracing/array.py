@@ -10,9 +10,9 @@ import numpy as np
 from irscope.frontends.tracing import namespace
 from irscope.frontends.tracing.index import get_item, set_item
 from irscope.frontends.tracing.record import Traced, refused
-from irscope.frontends.tracing.reductions import REDUCTIONS, matmul
-from irscope.frontends.tracing.shapes import SHAPES, extents_of
-from irscope.frontends.tracing.ufuncs import apply_ufunc, assign, copied
+from irscope.frontends.tracing.reductions import REDUCTIONS
+from irscope.frontends.tracing.shapes import SHAPES
+from irscope.frontends.tracing.ufuncs import apply_ufunc, assign, copied, extents_of
 
 __all__ = ["Array"]
 
@@ -30,7 +30,10 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "__call__":
-            return matmul(*inputs) if ufunc is np.matmul else apply_ufunc(ufunc, inputs, options)
+            if ufunc.signature is None:
+                return apply_ufunc(ufunc, inputs, options)
+            if ufunc.__name__ in ("matmul", "vecdot") and options.keys() <= {"axis"}:
+                return REDUCTIONS[ufunc.__name__](*inputs, **options)
         name = _REDUCE.get(ufunc.__name__)
         if method == "reduce" and name is not None:
             return REDUCTIONS[name](*inputs, **{"axis": 0, **options})
@@ -123,6 +126,35 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         return SHAPES["matrix_transpose"](self)
 
     @property
+    def real(self) -> Any:
+        return SHAPES["real"](self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        assign(self.real, value)
+
+    @property
+    def imag(self) -> Any:
+        return SHAPES["imag"](self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        assign(self.imag, value)
+
+    def conj(self) -> Any:
+        return np.conjugate(self) if self.dtype.kind == "c" else self
+
+    conjugate = conj
+
+    def __pow__(self, other: Any) -> Any:
+        function = _power_of(self.dtype, other)
+        return np.power(self, other) if function is None else function(self)
+
+    def __ipow__(self, other: Any) -> Any:
+        function = _power_of(self.dtype, other)
+        return np.power(self, other, out=self) if function is None else function(self, out=self)  # type: ignore[call-overload]
+
+    @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
@@ -158,6 +190,15 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         return self
+
+
+def _power_of(dtype: np.dtype[Any], exponent: Any) -> np.ufunc | None:
+    """Returns the function that NumPy's `**` stands for, where it gives another result than `np.power`."""
+    if type(exponent) is int:
+        is_square = exponent == 2 and dtype.kind == "b"
+        return np.square if is_square else np.reciprocal if exponent == -1 and dtype.kind == "c" else None
+    is_root = type(exponent) is float and exponent == 0.5
+    return np.sqrt if is_root and (dtype.kind == "c" or dtype == np.float16) else None
 
 
 def _one(given: tuple[Any, ...]) -> Any:

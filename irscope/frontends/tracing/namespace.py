@@ -10,8 +10,8 @@ import numpy as np
 
 from irscope.frontends.tracing.record import Recorder, Traced, code_of
 from irscope.frontends.tracing.reductions import REDUCTIONS
-from irscope.frontends.tracing.shapes import SHAPES, filled
-from irscope.frontends.tracing.ufuncs import as_traced, cast
+from irscope.frontends.tracing.shapes import SHAPES
+from irscope.frontends.tracing.ufuncs import as_traced, cast, filled
 
 __all__ = ["Namespace"]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from irscope.frontends.tracing.record import code_of, refused, tensor_type
-from irscope.frontends.tracing.ufuncs import as_traced, broadcast, cast, recorder_of
+from irscope.frontends.tracing.ufuncs import as_traced, broadcast, cast, copied, recorder_of
 
 __all__ = ["REDUCTIONS", "axis_of", "axes_of"]
 
@@ -28,6 +29,11 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise refused(f"an axis is named twice in {axis}", wrong_arguments=True)
     return found
+
+
+def _lenient_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Returns the axes for a reduction that lets an array without axes have a first and a last one."""
+    return () if not ndim and axis in (0, -1) else axes_of(axis, ndim)
 
 
 def _reduced(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
@@ -57,9 +63,9 @@ def _natural(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> int | None:
 def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
     _options("sum", out, others)
     result = np.sum(np.zeros(1, a.dtype), dtype=dtype).dtype
-    axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+    axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
     if not axes:
-        return cast(a, result)
+        return np.add(cast(a, result), 0)
     shape = _reduced(a.shape, axes, keep)
     return a.record.op("aten::sum", a, axes, keep, _natural(a.dtype, result), dtype=result, shape=shape)
 
@@ -68,7 +74,9 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     _options("prod", out, others)
     result = np.prod(np.zeros(1, a.dtype), dtype=dtype).dtype
     a, keep = cast(a, result), _keeps(keepdims)
-    return _one_by_one(a, axes_of(axis, a.ndim), keep, lambda x, place: ("aten::prod", x, place, keep, code_of(result)))
+    if not _lenient_axes(axis, a.ndim):
+        return np.multiply(a, 1)
+    return _one_by_one(a, _lenient_axes(axis, a.ndim), keep, lambda x, place: ("aten::prod", x, place, keep, code_of(result)))
 
 
 def _one_by_one(a: Any, axes: Sequence[int], keep: bool, node: Callable[[Any, int], tuple[Any, ...]]) -> Any:
@@ -81,16 +89,17 @@ def _one_by_one(a: Any, axes: Sequence[int], keep: bool, node: Callable[[Any, in
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
     _options("mean", out, others)
     result = np.mean(np.zeros(1, a.dtype), dtype=dtype).dtype
-    a, axes, keep = cast(a, result), axes_of(axis, a.ndim), _keeps(keepdims)
-    if not axes:
-        return a
+    axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+    if not axes or result.kind in "iu":
+        return cast(sum_(a, axis, result, keepdims=keepdims) / _count(a, axes), result)
+    a = cast(a, result)
     return a.record.op("aten::mean", a, axes, keep, None, dtype=result, shape=_reduced(a.shape, axes, keep))
 
 
 def _extreme(op: str) -> Callable[..., Any]:
     def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
         _options(op, out, others)
-        axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+        axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
         if not axes:
             return a.record.op("aten::clone", a, None, dtype=a.dtype, shape=a.shape)
         if any(a.shape[place] == 0 for place in axes):
@@ -100,26 +109,52 @@ def _extreme(op: str) -> Callable[..., Any]:
     return reduce
 
 
+def _count(a: Any, axes: Sequence[int]) -> int:
+    return math.prod(a.shape[place] for place in axes)
+
+
 def _spread(op: str) -> Callable[..., Any]:
     def reduce(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any
     ) -> Any:  # fmt: skip
         correction = others.pop("correction", np._NoValue)
         _options(op, out, others)
-        a = cast(a, np.var(np.zeros(2, a.dtype), dtype=dtype).dtype)
+        result = np.var(np.zeros(2, a.dtype), dtype=dtype).dtype
         axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
         less = ddof if correction is np._NoValue else correction
-        return a.record.op(f"aten::{op}", a, axes, less, keep, dtype=a.dtype, shape=_reduced(a.shape, axes, keep))
+        shape = _reduced(a.shape, axes, keep)
+        if axes and result.kind == "f" and (a.dtype.kind != "c" or dtype is None):
+            a = a if a.dtype.kind == "c" else cast(a, result)
+            return a.record.op(f"aten::{op}", a, axes, less, keep, dtype=result, shape=shape)
+        spread = _variance(a, axes, dtype, less, keep, result)
+        if op == "var":
+            return spread
+        if result.kind in "iu" and shape:
+            raise refused(f"a root of {result} cannot be written into {result}", "leave dtype= out", wrong_arguments=True)
+        return cast(np.sqrt(spread), result)
 
     return reduce
+
+
+def _variance(a: Any, axes: tuple[int, ...], dtype: Any, less: Any, keep: bool, result: np.dtype[Any]) -> Any:
+    """Computes a variance step by step, each in the type that NumPy chooses: no op has a `dtype` with that meaning."""
+    count = _count(a, axes)
+    summed = np.dtype(np.float64) if dtype is None and a.dtype.kind in "biu" else dtype
+    centre = sum_(a, axes, summed, keepdims=True)
+    rest = a - cast(centre / count, centre.dtype)
+    return cast(sum_(_squared_size(rest), axes, summed, keepdims=keep) / max(count - less, 0), result)
+
+
+def _squared_size(a: Any) -> Any:
+    return np.square(a.real) + np.square(a.imag) if a.dtype.kind == "c" else np.square(a)
 
 
 def _place_of_extreme(op: str) -> Callable[..., Any]:
     def reduce(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         _options(op, out, {})
         keep = _keeps(keepdims)
-        axes = axes_of(axis, a.ndim)
-        place = None if axis is None else axes[0]
+        axes = _lenient_axes(axis, a.ndim)
+        place = axes[0] if axes and axis is not None else None
         made = a.record.op(
             f"aten::{op}", a, place, keep and axis is not None, dtype=np.dtype(np.int64),
             shape=_reduced(a.shape, axes, keep and axis is not None),
@@ -134,7 +169,9 @@ def _place_of_extreme(op: str) -> Callable[..., Any]:
 def _quantifier(op: str) -> Callable[..., Any]:
     def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **others: Any) -> Any:
         _options(op, out, others)
-        axes, keep = axes_of(axis, a.ndim), _keeps(keepdims)
+        axes, keep = _lenient_axes(axis, a.ndim), _keeps(keepdims)
+        if not axes:
+            return copied(as_bool(a))
         return _one_by_one(as_bool(a), axes, keep, lambda x, place: (f"aten::{op}", x, place, keep))
 
     return reduce
@@ -153,7 +190,7 @@ def _scan(op: str) -> Callable[..., Any]:
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         _options(op, out, {})
         result = getattr(np, op)(np.zeros(1, a.dtype), dtype=dtype).dtype
-        if axis is None:
+        if axis is None or not _lenient_axes(axis, a.ndim):
             a, axis = a.record.op("aten::reshape", a, (-1,), dtype=a.dtype, shape=(a.size,), root=a.root), 0
         place = axis_of(axis, a.ndim)
         return a.record.op(f"aten::{op}", a, place, _natural(a.dtype, result), dtype=result, shape=a.shape)
@@ -162,7 +199,7 @@ def _scan(op: str) -> Callable[..., Any]:
 
 
 def _sorted(a: Any, axis: Any) -> list[Any]:
-    if axis is None:
+    if axis is None or (not a.ndim and not _lenient_axes(axis, 0)):
         a, axis = a.record.op("aten::reshape", a, (-1,), dtype=a.dtype, shape=(a.size,)), 0
     kinds = [np.dtype(a.dtype), np.dtype(np.int64)]
     operands = (a, True, axis_of(axis, a.ndim), False)
@@ -171,6 +208,8 @@ def _sorted(a: Any, axis: Any) -> list[Any]:
 
 
 def sort(a: Any, axis: Any = -1, **others: Any) -> Any:
+    if axis is not None:
+        axis_of(axis, a.ndim)
     _options("sort", None, {key: value for key, value in others.items() if key not in ("kind", "stable")})
     return _sorted(a, axis)[0]
 
@@ -212,7 +251,9 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def vecdot(a: Any, b: Any, axis: Any = -1) -> Any:
-    return sum_(a * b, axis)
+    if not np.ndim(a) or not np.ndim(b):
+        raise refused("vecdot takes vectors, not numbers", "multiply them with *", wrong_arguments=True)
+    return sum_(np.conjugate(a) * b, axis, dtype=np.result_type(a.dtype, b.dtype))
 
 
 def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
@@ -241,7 +282,9 @@ def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     if ord not in (None, 2) or isinstance(axis, tuple | list) or (ord == 2 and axis is None and x.ndim != 1):
         raise refused("only the Euclidean norm of vectors can be traced", "write the norm with sums")
-    return np.sqrt(sum_(np.square(np.abs(x)), axis, keepdims=keepdims))
+    axes_of(axis, x.ndim)
+    x = x if x.dtype.kind in "fc" else cast(x, np.float64)
+    return np.sqrt(sum_(_squared_size(x), axis, keepdims=keepdims))
 
 
 REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {

@@ -9,11 +9,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing.record import Recorder, Traced, code_of, refused
+from irscope._base.concurrency.restored import quietly
+from irscope.frontends.tracing.differences import complex_of
+from irscope.frontends.tracing.record import Recorder, Traced, refused
 from irscope.frontends.tracing.reductions import as_bool, axes_of, axis_of
-from irscope.frontends.tracing.ufuncs import as_traced, broadcast, cast, copied, is_plain_number, recorder_of
+from irscope.frontends.tracing.ufuncs import (
+    as_traced,
+    broadcast,
+    cast,
+    copied,
+    extents_of,
+    filled,
+    is_plain_number,
+    number_of,
+    recorder_of,
+)
 
-__all__ = ["SHAPES", "extents_of", "filled", "permuted", "view_of"]
+__all__ = ["SHAPES", "permuted", "view_of"]
 
 
 def view_of(op: str, array: Any, *operands: Any, shape: Sequence[int]) -> Any:
@@ -21,11 +33,6 @@ def view_of(op: str, array: Any, *operands: Any, shape: Sequence[int]) -> Any:
     made = array.record.op(f"aten::{op}", array, *operands, dtype=array.dtype, shape=tuple(shape), root=array.root)
     made.read_only = array.read_only or op == "expand"
     return made
-
-
-def extents_of(shape: Any) -> tuple[int, ...]:
-    """Returns a shape argument as a tuple of numbers."""
-    return tuple(int(extent) for extent in shape) if isinstance(shape, tuple | list) else (int(shape),)
 
 
 def reshape(a: Any, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Any:
@@ -190,7 +197,7 @@ def tile(a: Any, reps: Any) -> Any:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if not isinstance(repeats, int):
         raise refused("np.repeat with a count for each element cannot be traced", "give one number")
-    if axis is None:
+    if axis is None or not a.ndim:
         a, axis = ravel(a), 0
     place = axis_of(axis, a.ndim)
     wide = broadcast_to(expand_dims(a, place + 1), (*a.shape[: place + 1], repeats, *a.shape[place + 1 :]))
@@ -211,7 +218,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     condition = as_bool(as_traced(record, condition))
     values = [value if is_plain_number(value) else as_traced(record, value) for value in (x, y)]
     result = np.result_type(*(value.dtype if isinstance(value, Traced) else value for value in values))
-    given = [cast(v, result) if isinstance(v, Traced) else record.array(result.type(v)) for v in values]
+    numbers = [v if isinstance(v, Traced) else quietly(np.asarray(v).astype, result) for v in values]  # may wrap around
+    given = [cast(as_traced(record, v), result) for v in numbers]
     shape = broadcast(condition.shape, *(array.shape for array in given))
     return record.op("aten::where", condition, *given, dtype=result, shape=shape)
 
@@ -222,11 +230,16 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
         raise refused("np.clip with out= cannot be traced", "assign the result")
     record = recorder_of((a, low, high))
     a = as_traced(record, a)
-    if all(limit is None or isinstance(limit, int | float) for limit in (low, high)):
+    if a.dtype.kind in "iu":  # NumPy ignores a limit beyond the type
+        limits = np.iinfo(a.dtype)
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
+    if all(limit is None or (is_plain_number(limit) and not isinstance(limit, complex)) for limit in (low, high)):
         numbers = [limit for limit in (low, high) if limit is not None]
-        result = np.result_type(a.dtype, *numbers)
         if not numbers:
             return copied(a)
+        result = np.result_type(a.dtype, *numbers)
+        low, high = (None if limit is None else number_of(limit, result) for limit in (low, high))
         return record.op("aten::clamp", cast(a, result), low, high, dtype=result, shape=a.shape)
     lowered = a if low is None else np.maximum(a, low)
     return lowered if high is None else np.minimum(lowered, high)
@@ -235,31 +248,54 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     if out is not None:
         raise refused("np.round with out= cannot be traced", "assign the result")
-    if a.dtype.kind in "biu":
+    if a.dtype.kind in "iu" and decimals >= 0:
         return copied(a)
-    if decimals:
-        return a.record.op("aten::round", a, int(decimals), dtype=a.dtype, shape=a.shape)
-    return a.record.op("aten::round", a, dtype=a.dtype, shape=a.shape)
+    if not decimals or a.dtype.kind == "b":
+        return np.rint(a, **({"out": a} if decimals else {}))
+    if a.dtype.kind == "c":
+        return complex_of(round_(a.real, decimals), round_(a.imag, decimals))
+    scale = 10.0 ** abs(decimals)
+    return cast(np.rint(a * scale) / scale if decimals > 0 else np.rint(a / scale) * scale, a.dtype)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
     return copied(x) if copy and np.dtype(dtype) == x.dtype else cast(x, dtype)
 
 
+def real(val: Any) -> Any:
+    return _part("real", val) if val.dtype.kind == "c" else val
+
+
+def imag(val: Any) -> Any:
+    if val.dtype.kind == "c":
+        return _part("imag", val)
+    made = filled(val.record, val.shape, 0, val.dtype)
+    made.read_only = True
+    return made
+
+
+def _part(op: str, a: Any) -> Any:
+    """Records a view of the real or the imaginary parts."""
+    made = a.record.op(f"aten::{op}", a, dtype=np.zeros(0, a.dtype).real.dtype, shape=a.shape, root=a.root)
+    made.read_only = a.read_only
+    return made
+
+
+def angle(z: Any, deg: Any = False) -> Any:
+    turned = np.arctan2(z.imag, z.real) if z.dtype.kind == "c" else np.arctan2(0, z)
+    return turned * (180 / np.pi) if deg else turned
+
+
+def size(a: Any, axis: Any = None) -> int:
+    return int(a.size if axis is None else a.shape[axis_of(axis, a.ndim)])
+
+
 def full_like(a: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
     return filled(a.record, a.shape if others.get("shape") is None else others["shape"], fill_value, dtype or a.dtype)
 
 
-def filled(record: Recorder, shape: Any, value: Any, dtype: Any = None) -> Any:
-    """Returns a new array filled with one number."""
-    extents = extents_of(shape)
-    kind = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
-    number = kind.type(value).item()
-    return record.op("aten::full", extents, number, code_of(kind), None, None, None, dtype=kind, shape=extents)
-
-
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    if axis is None:
+    if axis is None or not a.ndim:
         a, axis = ravel(a), 0
     return a[(*(slice(None),) * axis_of(axis, a.ndim), indices)]
 
@@ -274,8 +310,9 @@ SHAPES: Final[dict[str, Callable[..., Any]]] = {
     "zeros_like": lambda a, dtype=None, **others: full_like(a, 0, dtype, **others),
     "ones_like": lambda a, dtype=None, **others: full_like(a, 1, dtype, **others),
     "empty_like": lambda a, dtype=None, **others: full_like(a, 0, dtype, **others),
+    "real": real, "imag": imag, "angle": angle,
     "copy": lambda a, order="K", subok=False: copied(a),
-    "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": size,
     "result_type": lambda *given: np.result_type(*(getattr(g, "dtype", g) for g in given)),
 }  # fmt: skip
 """The functions by their NumPy names, and the array API's where they differ."""

@@ -11,23 +11,29 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.concurrency.restored import quietly
+from irscope.frontends.tracing.differences import DIFFERENT
 from irscope.frontends.tracing.record import Recorder, Traced, code_of, refused
 
 __all__ = [
+    "UFUNCS",
     "apply_ufunc",
     "as_traced",
     "assign",
     "broadcast",
     "cast",
     "copied",
+    "extents_of",
+    "filled",
     "is_plain_number",
+    "number_of",
     "recorder_of",
 ]
 
 Number = bool | int | float | complex
 
 _PLAIN: Final[Mapping[str, str]] = {
-    "negative": "neg", "absolute": "abs", "fabs": "abs", "sign": "sign", "sqrt": "sqrt", "square": "square",
+    "negative": "neg", "conjugate": "conj_physical", "absolute": "abs", "fabs": "abs", "sign": "sign", "sqrt": "sqrt", "square": "square",
     "reciprocal": "reciprocal", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2",
     "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos",
     "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh",
@@ -46,6 +52,8 @@ _PREDICATES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Functions that compute in the type of their operands and return bools."""
 
+_COMPARISONS: Final = frozenset("equal not_equal less less_equal greater greater_equal".split())
+
 _SHIFTS: Final[Mapping[str, str]] = {"left_shift": "mul", "right_shift": "floor_divide"}
 """Shifts by a number of bits, as a product or quotient with a power of two."""
 
@@ -55,6 +63,10 @@ _MIRRORED: Final[Mapping[str, str]] = {
     "add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
 }  # fmt: skip
 """The equivalent op when the operands are swapped."""
+
+
+UFUNCS: Final = (*_PLAIN, *_PREDICATES, *_SHIFTS, "positive", "matmul", "vecdot")
+"""The names of NumPy's universal functions that are traced."""
 
 
 def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -67,14 +79,9 @@ def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, An
     ]
     if unknown:
         raise refused(f"np.{name} with {unknown[0]}= cannot be traced", "use np.where on the result")
-    if name == "positive":
-        result = copied(as_traced(record, inputs[0]))
-    elif name in _SHIFTS:
-        result = _shifted(as_traced(record, inputs[0]), name, inputs[1])
-    elif name not in _PLAIN and name not in _PREDICATES:
+    if name not in UFUNCS:
         raise refused(f"there is no op for np.{name}", "write it with simpler functions")
-    else:
-        result = _elementwise(record, ufunc, [_operand(record, given) for given in inputs], dtype)
+    result = _elementwise(record, ufunc, inputs, dtype)
     target = out[0] if isinstance(out, tuple) else out
     if target is None:
         return result
@@ -82,20 +89,50 @@ def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, An
     return target
 
 
-def _elementwise(record: Recorder, ufunc: np.ufunc, operands: list[Traced | Number], dtype: Any) -> Any:
+def _elementwise(record: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any) -> Any:
+    operands = [_operand(record, given) for given in inputs]
+    name, *wanted, result = ufunc.__name__, *_loop(ufunc, operands, dtype)
+    given = [cast(o, w) if isinstance(o, Traced) else o for o, w in zip(operands, wanted, strict=True)]
+    if name in ("positive", "conjugate") and (name == "positive" or result.kind != "c"):
+        return given[0] if given[0] is not inputs[0] else copied(given[0])
+    if name in _SHIFTS:
+        return _shifted(record, name, given, result)
+    constant = _decided(ufunc, operands)
+    if constant is not None:
+        return filled(record, broadcast(*(o.shape for o in given if isinstance(o, Traced))), constant, bool)
+
+    def plain(*parts: Any) -> Any:
+        shape = broadcast(*(part.shape for part in parts if isinstance(part, Traced)))
+        op, arranged = _arranged(record, _PLAIN.get(name) or _PREDICATES[name], list(parts), wanted)
+        return record.op(f"aten::{op}", *arranged, dtype=result, shape=shape)
+
+    own = DIFFERENT.get(name)
+    return plain(*given) if own is None else own(plain, given, inputs)
+
+
+def _loop(ufunc: np.ufunc, operands: Sequence[Traced | Number], dtype: Any) -> list[np.dtype[Any]]:
+    """Returns the types of the operands and of the result in the loop that NumPy would run."""
     kinds = [o.dtype if isinstance(o, Traced) else np.dtype(bool) if isinstance(o, bool) else type(o) for o in operands]
     signature = {} if dtype is None else {"signature": (None,) * len(operands) + (np.dtype(dtype),)}
-    *wanted, result = ufunc.resolve_dtypes((*kinds, None), **signature)  # type: ignore[arg-type]
-    name = ufunc.__name__
-    if name in _PLAIN and name not in ("absolute",):
+    try:
+        *wanted, result = ufunc.resolve_dtypes((*kinds, None), **signature)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise refused(str(error), "cast with .astype", wrong_arguments=True) from None
+    if ufunc.__name__ in _PLAIN and ufunc.__name__ != "absolute":
         wanted = [result for _ in wanted]
-    shape = broadcast(*(o.shape for o in operands if isinstance(o, Traced)))
-    cast_operands = [cast(o, w) if isinstance(o, Traced) else o for o, w in zip(operands, wanted, strict=True)]
-    op = _PLAIN.get(name) or _PREDICATES[name]
-    if op == "pow":
-        _check_power(cast_operands, result)
-    op, given = _arranged(record, op, cast_operands, wanted)
-    return record.op(f"aten::{op}", *given, dtype=result, shape=shape)
+    return [*wanted, result]
+
+
+def _decided(ufunc: np.ufunc, operands: Sequence[Traced | Number]) -> bool | None:
+    """Returns what a comparison of integers with a Python integer outside of their type gives for all of them; None for others."""
+    numbers = [o for o in operands if not isinstance(o, Traced)]
+    arrays = [o for o in operands if isinstance(o, Traced) and o.dtype.kind in "iu"]
+    if ufunc.__name__ not in _COMPARISONS or not arrays or len(numbers) != 1 or not isinstance(numbers[0], int):
+        return None
+    limits = np.iinfo(arrays[0].dtype)
+    if limits.min <= numbers[0] <= limits.max:
+        return None
+    return bool(ufunc(*(0 if isinstance(o, Traced) else 1 if numbers[0] > 0 else -1 for o in operands)))
 
 
 def _arranged(record: Recorder, op: str, operands: list[Any], types: Sequence[np.dtype[Any]]) -> tuple[str, list[Any]]:
@@ -107,45 +144,44 @@ def _arranged(record: Recorder, op: str, operands: list[Any], types: Sequence[np
     if not isinstance(first, Traced) and op in _MIRRORED:
         op, first, second = _MIRRORED[op], second, first
     if not isinstance(first, Traced) and op == "sub" and types[0] != np.dtype(bool):
-        return "rsub", [second, _number(first, types[0]), 1]
+        return "rsub", [second, number_of(first, types[0]), 1]
     if not isinstance(first, Traced) and op != "pow":
         first = _filled(record, first, types[0])
     elif not isinstance(first, Traced):
-        first = _number(first, types[0])
+        first = number_of(first, types[0])
     if not isinstance(second, Traced):
         plain = op in _TAKES_NUMBER and types[1].kind in "iufc"
-        second = _number(second, types[1]) if plain else _filled(record, second, types[1])
+        second = number_of(second, types[1]) if plain else _filled(record, second, types[1])
     return op, [first, second, 1] if op in ("add", "sub") else [first, second]
 
 
-def _shifted(array: Any, name: str, bits: Any) -> Any:
-    if isinstance(bits, Traced | np.ndarray) or array.dtype.kind not in "iu":
-        raise refused("a shift by an array, or of values that are not integers, cannot be traced", "multiply by a power of two")
-    if isinstance(bits, np.generic):
-        array = cast(array, np.result_type(array.dtype, bits.dtype))
-    if not 0 <= bits < 8 * array.dtype.itemsize - 1:
-        raise refused(f"a shift of {array.dtype} by {bits} bits leaves nothing", wrong_arguments=True)
-    return array.record.op(f"aten::{_SHIFTS[name]}", array, 1 << int(bits), dtype=array.dtype, shape=array.shape)
+def _shifted(record: Recorder, name: str, operands: Sequence[Any], result: np.dtype[Any]) -> Any:
+    array, bits = operands
+    if isinstance(bits, Traced) or not isinstance(array, Traced):
+        raise refused("a shift by an array cannot be traced", "multiply by a power of two")
+    if not 0 <= bits < 8 * result.itemsize - 1:
+        raise refused(f"a shift of {result} by {bits} bits leaves nothing", wrong_arguments=True)
+    return record.op(f"aten::{_SHIFTS[name]}", array, 1 << int(bits), dtype=result, shape=array.shape)
 
 
-def _check_power(operands: Sequence[Any], result: np.dtype[Any]) -> None:
-    exponent = operands[1]
-    if result.kind in "iu" and isinstance(exponent, int) and exponent < 0:
-        raise ValueError("Integers to negative integer powers are not allowed.")
+def number_of(given: Any, dtype: np.dtype[Any]) -> Number:
+    """Converts a number for an element type. Raises ArgumentError for one that does not fit, where NumPy raises too.
 
-
-def _number(given: Any, dtype: np.dtype[Any]) -> Number:
-    """Converts a number for an element type. Raises OverflowError for one that does not fit, as NumPy does."""
+    A float is rounded where the op would not do so: torch computes halves with numbers as they are.
+    """
+    try:
+        rounded = quietly(dtype.type, given)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise refused(str(error), "choose another element type with .astype", wrong_arguments=True) from None
     if dtype.kind == "c":
         return complex(given)
     if dtype.kind == "f":
-        return float(given)
-    number = int(dtype.type(given))
-    return bool(number) if dtype.kind == "b" else number
+        return float(rounded) if dtype.itemsize == 2 or not np.isfinite(rounded) else float(given)
+    return bool(rounded) if dtype.kind == "b" else int(rounded)
 
 
 def _filled(record: Recorder, given: Number, dtype: np.dtype[Any]) -> Any:
-    return record.array(dtype.type(given))
+    return record.array(dtype.type(number_of(given, dtype)))
 
 
 def _operand(record: Recorder, given: Any) -> Traced | Number:
@@ -203,6 +239,19 @@ def cast(array: Any, dtype: Any) -> Any:
 def copied(array: Any) -> Any:
     """Returns a fresh array with the same elements."""
     return array.record.op("aten::clone", array, None, dtype=array.dtype, shape=array.shape)
+
+
+def filled(record: Recorder, shape: Any, value: Any, dtype: Any = None) -> Any:
+    """Returns a new array filled with one number."""
+    extents = extents_of(shape)
+    kind = np.asarray(value).dtype if dtype is None else np.dtype(dtype)
+    number = number_of(value, kind)
+    return record.op("aten::full", extents, number, code_of(kind), None, None, None, dtype=kind, shape=extents)
+
+
+def extents_of(shape: Any) -> tuple[int, ...]:
+    """Returns a shape argument as a tuple of numbers."""
+    return tuple(int(extent) for extent in shape) if isinstance(shape, tuple | list) else (int(shape),)
 
 
 def assign(target: Any, source: Any, casting: Any = "unsafe") -> None:

@@ -21,8 +21,10 @@ from irscope.ops.typing import (
     laid_out_like,
     mismatch,
     numpy_dtype,
+    refined,
     static_shape,
     suggests_channels_last,
+    to_real,
     type_suggests_channels_last,
 )
 
@@ -122,6 +124,12 @@ OPS = (
         category="memory",
         type_rule=_clone,
         reference=_clone_array,
+    ),
+    define(
+        "aten::conj_physical(Tensor(a) self) -> Tensor(a)",
+        category="memory",
+        type_rule=lambda self: self if self.dtype and to_real(self.dtype) == self.dtype else refined(self.dtype, self.shape),
+        reference=lambda self: np.conjugate(self) if self.dtype.kind == "c" else self,
     ),
     define("aten::lift_fresh_copy(Tensor self) -> Tensor", category="memory", type_rule=_clone, reference=_clone_array),
     define(

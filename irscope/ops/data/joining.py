@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, Dim, ListType, TensorType
+from irscope.ops.expr.elementwise import result_type
 from irscope.ops.schema.define import define
 from irscope.ops.typing import (
     Abstract,
@@ -26,11 +27,23 @@ from irscope.ops.typing import (
     same_dim,
     static_shape,
     suggests_channels_last,
+    to_complex,
     type_suggests_channels_last,
     wrap_dim,
 )
 
 __all__ = ["OPS"]
+
+
+def _of_parts(real: TensorType, imag: TensorType) -> TensorType:
+    dtype = None if real.dtype is None or real.dtype != imag.dtype else to_complex(real.dtype)
+    return result_type(dtype, (real, imag))
+
+
+def _of_part_arrays(real: Array, imag: Array) -> Array:
+    made = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real, np.complex64))
+    made.real, made.imag = real, imag
+    return made
 
 
 def _cat(tensors: Abstract, dim: Abstract = 0) -> TensorType:
@@ -300,6 +313,12 @@ OPS = (
         category="memory",
         type_rule=_padded,
         reference=_pad_array,
+    ),
+    define(
+        "aten::complex(Tensor real, Tensor imag) -> Tensor",
+        category="memory",
+        type_rule=_of_parts,
+        reference=_of_part_arrays,
     ),
     define(
         "aten::meshgrid(Tensor[] tensors) -> Tensor[]",

@@ -30,6 +30,8 @@ from irscope.ops.typing import (
     mismatch,
     refined,
     static_shape,
+    to_complex,
+    to_real,
     view_strides,
     wrap_dim,
 )
@@ -284,6 +286,43 @@ def _same(self: TensorType) -> TensorType:
     return self
 
 
+def _part(self: TensorType) -> TensorType:
+    """Return the type of the real or the imaginary parts, every second number in the memory of complex ones."""
+    if self.dtype is None or to_real(self.dtype) == self.dtype:
+        return self if self.dtype is not None else refined(None, self.shape)
+    strides = None if self.strides is None else [2 * step for step in self.strides]
+    return refined(to_real(self.dtype), self.shape, strides)
+
+
+def _pairs(self: TensorType) -> TensorType:
+    part = _part(self)
+    return refined(
+        part.dtype if part.dtype != self.dtype else None,
+        None if part.shape is None else (*part.shape, 2),
+        None if part.strides is None else (*part.strides, 1),
+    )
+
+
+def _pairs_array(self: Array) -> Array:
+    if self.dtype.kind != "c":
+        raise TypeError(f"an array of {self.dtype} has no imaginary parts")
+    return self[..., None].view(to_real(str(self.dtype)))
+
+
+def _joined(self: TensorType) -> TensorType:
+    dtype = None if self.dtype is None else to_complex(self.dtype)
+    if self.shape is None:
+        return refined(dtype, None)
+    if self.shape[-1:] not in ((2,), (None,)):
+        raise mismatch(f"view_as_complex takes pairs of numbers along the last dimension, not {self}", rule="view-size")
+    strides = None if self.strides is None or any(step % 2 for step in self.strides[:-1]) else self.strides[:-1]
+    return refined(dtype, self.shape[:-1], strides and [step // 2 for step in strides])
+
+
+def _joined_array(self: Array) -> Array:
+    return self.view(np.result_type(self, np.complex64))[..., 0]
+
+
 def _contiguous(self: TensorType, memory_format: Abstract = 0) -> TensorType:
     shape = static_shape(self)
     if shape is None or self.strides is None or isinstance(memory_format, Unknown):
@@ -352,6 +391,10 @@ OPS = (
     define(
         "aten::alias(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_same, reference=lambda self: self[...]
     ),
+    define("aten::real(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_part, reference=lambda self: self.real),
+    define("aten::imag(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_part, reference=lambda self: self.imag),
+    define("aten::view_as_real(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_pairs, reference=_pairs_array),
+    define("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_joined, reference=_joined_array),
     define(
         "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
         category="view",

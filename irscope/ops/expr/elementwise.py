@@ -46,16 +46,18 @@ from irscope.ops.typing import (
     result_dtype,
     static_shape,
     to_float,
+    to_real,
 )
 
 __all__ = ["Elementwise", "Kind", "conversion", "elementwise", "result_type"]
 
 Array = np.ndarray[Any, Any]
 
-Kind = Literal["same", "exact", "number", "float", "bool", "logical"]
+Kind = Literal["same", "exact", "number", "magnitude", "float", "bool", "logical"]
 """How result and computing type follow from the promoted type. same: both are the promoted type. exact: the
-same, and NumPy computes halves as they are. number: bools become int64. float: whole numbers
-become floats. bool: compute in the promoted type and return bool. logical: convert each operand to bool first."""
+same, and NumPy computes halves as they are. number: bools become int64. magnitude: as same, but the result of a
+complex number is real. float: whole numbers become floats. bool: compute in the promoted type and return bool.
+logical: convert each operand to bool first."""
 
 Layout = Literal["iterator", "numbers-aside", "reversed", "like-first", "rows"]
 """The layout of a fresh result. iterator: as torch's iterator lays out the result of the operands in order, including
@@ -195,7 +197,8 @@ class Elementwise:
         kind = self._kind(args)
         if kind in ("bool", "logical"):
             return "bool"
-        return _converted_kind(self._promoted(values), kind)
+        found = _converted_kind(self._promoted(values), kind)
+        return to_real(found) if found is not None and kind == "magnitude" else found
 
     def _compute_dtype(self, values: Sequence[Any], args: Mapping[str, Any], *, widen: bool) -> str | None:
         kind = self._kind(args)

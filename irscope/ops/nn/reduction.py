@@ -28,6 +28,7 @@ from irscope.ops.typing import (
     mismatch,
     numpy_dtype,
     refined,
+    to_real,
     wrap_dim,
 )
 from irscope.ops.typing.numpy_layout import mean_of
@@ -68,7 +69,7 @@ def _position(dtype: str | None) -> str | None:
 
 
 def _magnitude(dtype: str | None) -> str | None:
-    return {"complex64": "float32", "complex128": "float64"}.get(dtype or "", dtype)
+    return None if dtype is None else to_real(dtype)
 
 
 def _norm_type(

@@ -167,6 +167,8 @@ def _whole_power(base: Expr, power: int) -> Expr:
 
 
 def _np_pow(base: Array, exponent: Array) -> Array:
+    if base.dtype.kind == "c":
+        return np.asarray(np.power(base, exponent))
     if np.issubdtype(base.dtype, np.integer):
         inverse = np.where(base == 1, 1, np.where(base == -1, 1 - 2 * (exponent & 1), 0))
         return np.where(exponent < 0, inverse, np.power(base, np.maximum(exponent, 0)))

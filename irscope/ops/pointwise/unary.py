@@ -21,7 +21,19 @@ def _sign(x: Expr) -> Expr:
 
 
 def _np_sign(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        raise TypeError("complex numbers have no sign; sgn gives the number of size 1 in their direction")
     return x if x.dtype == np.bool_ else (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
+def _np_sgn(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return _np_sign(x)
+    size = np.hypot(x.real, x.imag)
+    made = np.zeros_like(x)
+    for part, own in ((made.real, x.real), (made.imag, x.imag)):
+        np.divide(own, size, out=part, where=size != 0)
+    return made
 
 
 def _rounded(op: str) -> Any:
@@ -63,9 +75,10 @@ _ROOTS: Final = (
 _SIGNS: Final = (
     *_unary("neg", np.negative, _primitive("neg"), kind="same", also="negative"),
     *_unary(
-        "abs", np.abs, lambda x: x if x.dtype in ("bool", "uint8") else call("abs", x), kind="same", also="absolute"
+        "abs", np.abs, lambda x: x if x.dtype in ("bool", "uint8") else call("abs", x), kind="magnitude", also="absolute"
     ),
     *_unary("sign", _np_sign, _sign, kind="same"),
+    *_unary("sgn", _np_sgn, _sign, kind="same"),
     *_unary("floor", np.floor, _rounded("floor"), kind="same"),
     *_unary("ceil", np.ceil, _rounded("ceil"), kind="same"),
     *_unary("trunc", np.trunc, _rounded("trunc"), kind="same", also="fix"),

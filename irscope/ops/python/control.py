@@ -10,6 +10,7 @@ from typing import Any
 
 from irscope.ir import ANY
 from irscope.ops.schema import Effect, Op, define_positional
+from irscope.ops.schema.define import define
 from irscope.ops.traits import NARROWS
 from irscope.ops.typing import Abstract, Unknown
 
@@ -29,7 +30,19 @@ def _kind(name: str, effect: Effect) -> Op:
     return Op(name, (), "control", effect)
 
 
+def _required(self: Any, assert_msg: str = "") -> None:
+    if not self.item():
+        raise ValueError(assert_msg or "an assertion of the program does not hold")
+
+
 OPS = (
+    define(
+        "aten::_assert_async(Tensor self) -> ()",
+        "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()",
+        category="other",
+        type_rule=lambda self, assert_msg="": (),
+        reference=_required,
+    ),
     _kind("prim::Constant", "pure"),
     _kind("prim::Uninitialized", "pure"),
     _kind("prim::isinstance", "pure"),

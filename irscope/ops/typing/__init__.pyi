@@ -17,7 +17,9 @@ from .promotion import (
     opmath,
     promote_types,
     result_dtype,
+    to_complex,
     to_float,
+    to_real,
 )
 from .strides import (
     channels_last_strides,
@@ -87,7 +89,9 @@ __all__ = [
     "same_dim",
     "static_shape",
     "type_suggests_channels_last",
+    "to_complex",
     "to_float",
+    "to_real",
     "view_strides",
     "wrap_dim",
 ]

@@ -29,7 +29,9 @@ __all__ = [
     "opmath",
     "promote_types",
     "result_dtype",
+    "to_complex",
     "to_float",
+    "to_real",
 ]
 
 NUMBER_STRENGTH: Final = 0
@@ -74,6 +76,16 @@ def is_integral(dtype: str) -> bool:
 def to_float(dtype: str) -> str:
     """Return the result type of ops such as `sin`: floats stay, whole numbers become the default float."""
     return DEFAULT_FLOAT if is_integral(dtype) else dtype
+
+
+def to_real(dtype: str) -> str:
+    """Return the type of the parts of a complex number, and of its absolute value; real types stay."""
+    return _COMPLEX.get(dtype, dtype)
+
+
+def to_complex(dtype: str) -> str | None:
+    """Return the type of complex numbers with parts of this type; None if there is none."""
+    return {part: number for number, part in _COMPLEX.items()}.get(dtype)
 
 
 def opmath(dtype: str) -> str:

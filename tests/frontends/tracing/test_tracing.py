@@ -274,6 +274,76 @@ def test_views_stay_views() -> None:
     assert not any(db.may_alias(value, graph.inputs[0]) for value in graph.outputs)
 
 
+def ran(function: Callable[..., Any], *given: Any) -> Any:
+    """The result of a traced function, fused into kernels where they compute it."""
+    return irs.compile(irs.fuse(irs.trace(function, *given), min_size=1))(*given)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.var, np.std, np.abs, np.sign, np.linalg.norm, np.reciprocal, np.conj, np.angle, lambda x: np.abs(x).max(), lambda x: x**2,
+        lambda x: x**-1, lambda x: x**0.5, lambda x: x.var(0, ddof=1), lambda x: (x - x.mean()) / x.std(), lambda x: np.max(x),
+        lambda x: x.real * 2 + x.imag, lambda x: np.real(x) - np.imag(x), lambda x: np.round(x, 1), lambda x: np.vecdot(x, x),
+    ],
+)  # fmt: skip
+def test_complex_numbers_are_numpys(function: Callable[..., Any]) -> None:
+    z = np.array([1 + 2j, 2 - 4j, -4 + 5j, 0.5 - 1j])
+    found, wanted = ran(function, z), function(z)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (np.sign, np.array([np.nan, -0.0, -3, np.inf])), (np.reciprocal, np.array([2, 1, -1], np.int8)),
+        (np.reciprocal, np.array([1, 2], np.uint32)), (lambda x: x**2, np.array([True, False])),
+        (lambda x: x // (x - 1), np.array([1, 2, 3])), (lambda x: x % (x - 1), np.array([1, 2, 3])), (lambda x: x // 0, np.array([5])),
+        (lambda x: x % np.array([-2.0, 2.0]), np.array([4.0, -4.0])), (lambda x: x % -1.5, np.array([-0.0, 3.0, 2])),
+        (lambda x: x == 300, np.array([44], np.uint8)), (lambda x: -1 < x, np.array([255], np.uint8)),
+        (lambda x: np.clip(x, 0, 300), np.array([-1, 100], np.int8)), (lambda x: x * 0.1, np.array([3.0], np.float16)),
+        (lambda x: x**-0.5, np.array([-np.inf, -0.0, 4])), (np.round, np.array([True])), (lambda x: x.mean(dtype=np.int8), np.array([100, 100])),
+        (lambda x: x.var(axis=()), np.array([1.0, 2])), (np.linalg.norm, np.array([100, 100], np.int8)), (lambda x: x.max(axis=-1), np.array(3)),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_numpy_does_unlike_torch(function: Callable[..., Any], given: Any) -> None:
+    found, wanted = np.asarray(ran(function, given)), np.asarray(function(given))
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_array_equal(found, wanted)
+    if wanted.dtype.kind == "f":
+        assert np.signbit(found).tolist() == np.signbit(wanted).tolist()
+
+
+def test_parts_of_complex_numbers_are_views() -> None:
+    def doubled(z: Any) -> Any:
+        z.real *= 2
+        z.imag[0] = 7
+        return z.conj()
+
+    z, same = np.array([1 + 2j, 3 - 4j]), np.array([1 + 2j, 3 - 4j])
+    graph = trace(doubled, z)
+    assert irs.compile(irs.fuse(graph))(z).tolist() == doubled(same).tolist()
+    assert z.tolist() == same.tolist()
+    real = trace(lambda z: (z.real, z.imag), "complex64[3]")
+    db = irs.AliasDb(real)
+    assert all(db.may_alias(value, real.inputs[0]) for value in real.outputs)
+    with pytest.raises(ArgumentError, match="broadcast"):
+        trace(lambda x: x.imag.fill(1), (3,))
+
+
+def test_integers_have_no_negative_powers_as_in_numpy() -> None:
+    bases, powers = np.array([2, 3]), np.array([2, 3])
+    compiled = irs.compile(irs.fuse(trace(lambda x, n: x**n, bases, powers)))
+    assert compiled(bases, powers).tolist() == [4, 27]
+    with pytest.raises(RunError, match="no negative integer powers"):
+        compiled(bases, -powers)
+    with pytest.raises(ArgumentError, match="no negative integer powers") as caught:
+        trace(lambda x: x**-1, "int64[3]")
+    assert "x.astype(float)" in str(caught.value)
+
+
 def test_load_traces_a_function_called_with_numpy_arrays() -> None:
     graph = irs.load(lambda x: np.tanh(x) * 2, np.zeros((2, 3), np.float32))
     assert str(graph.inputs[0].type) == "Float(2, 3, strides=[3, 1], device=cpu)"

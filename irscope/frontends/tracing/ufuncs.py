@@ -42,6 +42,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     "remainder": "remainder", "fmod": "fmod", "power": "pow", "float_power": "pow", "arctan2": "atan2",
     "hypot": "hypot", "maximum": "maximum", "minimum": "minimum", "fmax": "fmax",
     "fmin": "fmin", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
+    "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
 }  # fmt: skip
 """Functions that compute in the type of their result."""
 
@@ -54,10 +55,9 @@ _PREDICATES: Final[Mapping[str, str]] = {
 
 _COMPARISONS: Final = frozenset("equal not_equal less less_equal greater greater_equal".split())
 
-_SHIFTS: Final[Mapping[str, str]] = {"left_shift": "mul", "right_shift": "floor_divide"}
-"""Shifts by a number of bits, as a product or quotient with a power of two."""
-
-_TAKES_NUMBER: Final = frozenset("add sub mul div remainder fmod pow eq ne lt le gt ge floor_divide".split())
+_TAKES_NUMBER: Final = frozenset(
+    "add sub mul div remainder fmod pow eq ne lt le gt ge floor_divide bitwise_left_shift bitwise_right_shift".split()
+)
 """Ops whose second operand may be a Python number."""
 _MIRRORED: Final[Mapping[str, str]] = {
     "add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
@@ -65,7 +65,7 @@ _MIRRORED: Final[Mapping[str, str]] = {
 """The equivalent op when the operands are swapped."""
 
 
-UFUNCS: Final = (*_PLAIN, *_PREDICATES, *_SHIFTS, "positive", "matmul", "vecdot")
+UFUNCS: Final = (*_PLAIN, *_PREDICATES, "positive", "matmul", "vecdot")
 """The names of NumPy's universal functions that are traced."""
 
 
@@ -95,8 +95,6 @@ def _elementwise(record: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], dtype
     given = [cast(o, w) if isinstance(o, Traced) else o for o, w in zip(operands, wanted, strict=True)]
     if name in ("positive", "conjugate") and (name == "positive" or result.kind != "c"):
         return given[0] if given[0] is not inputs[0] else copied(given[0])
-    if name in _SHIFTS:
-        return _shifted(record, name, given, result)
     constant = _decided(ufunc, operands)
     if constant is not None:
         return filled(record, broadcast(*(o.shape for o in given if isinstance(o, Traced))), constant, bool)
@@ -153,15 +151,6 @@ def _arranged(record: Recorder, op: str, operands: list[Any], types: Sequence[np
         plain = op in _TAKES_NUMBER and types[1].kind in "iufc"
         second = number_of(second, types[1]) if plain else _filled(record, second, types[1])
     return op, [first, second, 1] if op in ("add", "sub") else [first, second]
-
-
-def _shifted(record: Recorder, name: str, operands: Sequence[Any], result: np.dtype[Any]) -> Any:
-    array, bits = operands
-    if isinstance(bits, Traced) or not isinstance(array, Traced):
-        raise refused("a shift by an array cannot be traced", "multiply by a power of two")
-    if not 0 <= bits < 8 * result.itemsize - 1:
-        raise refused(f"a shift of {result} by {bits} bits leaves nothing", wrong_arguments=True)
-    return record.op(f"aten::{_SHIFTS[name]}", array, 1 << int(bits), dtype=result, shape=array.shape)
 
 
 def number_of(given: Any, dtype: np.dtype[Any]) -> Number:

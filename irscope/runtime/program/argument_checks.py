@@ -76,7 +76,7 @@ def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str,
         raise _wrong(name, type, argument)
     if type.shape is None:
         return
-    given_type = argument_type(argument)
+    given_type = argument_type(np.asarray(argument) if isinstance(argument, np.generic) else argument)  # some are floats, too
     if not isinstance(given_type, TensorType) or given_type.shape is None or len(given_type.shape) != len(type.shape):
         raise _wrong(name, type, argument)
     shape = tuple(argument.shape)

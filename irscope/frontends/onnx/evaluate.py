@@ -145,8 +145,8 @@ class _Kept:
     def _session(self, onnxruntime: Any, types: Sequence[Type]) -> Run:
         onnx = self.onnx
         infos = []
-        for index, type in zip(self.present, types, strict=True):
-            proto = proto_of(_any_extents(type))
+        for index, value, type in zip(self.present, self.inputs, types, strict=True):
+            proto = proto_of(_any_extents(type, value.type))
             if proto is None or not _is_numpys(type):
                 raise TypeError(f"it takes no {type} from NumPy")
             infos.append(onnx.helper.make_value_info(f"x{index}", proto))
@@ -192,13 +192,17 @@ def _declared_kind(type: Type) -> Any:
     """Returns what `_kind` says of an operand of a type; None if the type leaves it open."""
     if isinstance(type, ListType):
         return None
-    return (type.dtype, type.rank) if isinstance(type, TensorType) and type.dtype and type.rank is not None else None
+    if not isinstance(type, TensorType) or type.dtype is None or type.shape is None:
+        return None
+    return (type.dtype, type.shape if 0 in type.shape else len(type.shape))
 
 
 def _kind(item: Any) -> Any:
     if isinstance(item, list | tuple):
         return ("list", _kind(item[0]) if item else None)
-    return (element_name(item), item.ndim) if isinstance(item, np.ndarray | np.generic) else type(item)
+    if not isinstance(item, np.ndarray | np.generic):
+        return type(item)
+    return (element_name(item), item.shape if 0 in item.shape else item.ndim)  # an empty operand may mean an absent one
 
 
 def _is_numpys(type: Type) -> bool:
@@ -208,10 +212,15 @@ def _is_numpys(type: Type) -> bool:
     return isinstance(type, TensorType) and type.dtype in _GIVEN
 
 
-def _any_extents(type: Type) -> Type:
+def _any_extents(type: Type, declared: Type) -> Type:
+    """Returns a type without extents, but for those that say something: of an empty operand, and of a declared vector, which
+    may be as long as another has axes."""
     if isinstance(type, ListType):
         return ListType(TensorType(type.element.dtype) if isinstance(type.element, TensorType) else type.element)
-    return TensorType(type.dtype, (None,) * type.rank) if isinstance(type, TensorType) and type.rank is not None else type
+    if not isinstance(type, TensorType) or type.shape is None:
+        return type
+    vector = isinstance(declared, TensorType) and declared.rank == 1 and declared.is_static
+    return TensorType(type.dtype, type.shape if vector or 0 in type.shape else (None,) * len(type.shape))
 
 
 def _rounded(item: Any, declared: Type) -> Any:

@@ -145,7 +145,7 @@ def _top_k(call: Call) -> tuple[Value, ...]:
 @op(OPS, "ReverseSequence")
 def _reverse_sequence(call: Call) -> Value:
     """Gathers by indices: within its length, each row is read from its end."""
-    x, lengths = call.any(0), call.x(1)
+    x, lengths = call.x(0), call.x(1)
     time, batch = call.integer("time_axis", 0), call.integer("batch_axis", 1)
     size, rank = call.size(x, time), call.rank()
     steps = call.op("reshape", call.op("arange", 0, size, 1, 4, None, None, None), _along(rank, time))

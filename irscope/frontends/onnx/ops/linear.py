@@ -42,6 +42,8 @@ def _einsum(call: Call) -> Value:
 
 @op(OPS, "Det")
 def _det(call: Call) -> Value:
+    if call.dtype() not in ("float32", "float64"):
+        raise call.refuse(f"it factorises a matrix of type {call.dtype()}")
     return call.op("linalg_det", call.x())
 
 

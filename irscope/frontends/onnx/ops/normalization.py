@@ -54,6 +54,8 @@ def _hardmax(call: Call) -> Value:
 def _batch_norm(call: Call) -> Value:
     if call.integer("training_mode", 0) or sum(map(bool, call.node.output)) > 1:
         raise call.refuse("it is in training mode (training_mode=1, or outputs for running statistics)")
+    if len({call.dtype(index) for index in range(5)}) > 1:
+        raise call.refuse("its operands differ in element type")
     x, scale, bias, mean, variance = (call.x(index) for index in range(5))
     return call.op("batch_norm", x, scale, bias, mean, variance, False, 0.1, call.attr("epsilon", 1e-5), False)
 

@@ -100,7 +100,8 @@ def _is_exact(scale: float, extent: Dim, size: Item) -> bool:
 def _nearest(call: Call, sizes: list[Item], scales: list[float], way: str, rounding: str) -> Value:
     shape = call.shape()
     spatial = len(shape) - 2
-    plain = way == "asymmetric" and rounding == "floor" and scales[:2] == [1, 1] and 1 <= spatial <= 3
+    has_op = call.dtype() in FLOATS | {"uint8"} and 1 <= spatial <= 3
+    plain = has_op and way == "asymmetric" and rounding == "floor" and scales[:2] == [1, 1]
     if plain and all(_is_exact(*axis) for axis in zip(scales, shape, sizes, strict=True)):
         return call.op(f"upsample_nearest{spatial}d", call.any(0), sizes[2:], *[None] * spatial)
     x = call.any(0)

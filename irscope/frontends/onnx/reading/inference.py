@@ -27,8 +27,9 @@ _WORDS: Final = {"float32": "float", "float64": "double"}
 """The element types that ONNX's schemas call differently."""
 _MAX_DATA: Final = 1024
 """The most elements of a known input that inference receives: shapes, axes, repeats."""
-_WRONG: Final = frozenset({"STFT"})
-"""Ops for which ONNX infers extents that differ from its own implementation's results."""
+_WRONG: Final = frozenset({"STFT", "AveragePool", "LpPool", "MaxPool"})
+"""Ops for which ONNX infers extents that differ from its own or onnxruntime's results: windows that are dilated with SAME
+padding, or that would start in the padding."""
 
 
 @lru_cache(maxsize=4096)
@@ -81,7 +82,7 @@ def _by_inference(
 
     nothing = (TENSOR,) * len(node.output)
     has_body = any(attribute.HasField("g") for attribute in node.attribute)
-    if node.op_type in _WRONG or has_body or not is_sound(node, schema, [type for type, _ in inputs.values()]):
+    if has_body or not is_sound(node, schema, [type for type, _ in inputs.values()]):
         return nothing
     types = {name: proto for name, (type, _) in inputs.items() if (proto := proto_of(type)) is not None}
     known = {
@@ -98,7 +99,12 @@ def _by_inference(
         )
     except Exception:  # its own errors have no common class
         return nothing
-    return tuple(_type_of(found[name]) if name in found else TENSOR for name in node.output)
+    types_found = [_type_of(found[name]) if name in found else TENSOR for name in node.output]
+    return [_of_its_rank(type) for type in types_found] if node.op_type in _WRONG else types_found
+
+
+def _of_its_rank(type: Type) -> Type:
+    return type.with_(shape=(None,) * type.rank) if isinstance(type, TensorType) and type.rank is not None else type
 
 
 def _element_types(node: Any, schema: Any, operands: Sequence[Type | None]) -> Sequence[str | None]:

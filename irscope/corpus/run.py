@@ -49,7 +49,7 @@ def survey(
     Returns a Survey, which shows itself in a cell, as `index.html` in the folder, and in `irs.explore`: `.classes`, `.kernels`, `.near`,
     `.models`, `.groups`, `.remarks`, `.ops`, `.failures` are tables. Ctrl-C ends it and keeps what is done.
 
-    Raises LoadError, ArgumentError, or MissingExtra where pyarrow or Dask is missing.
+    Raises LoadError, ArgumentError, MissingExtra where pyarrow or Dask is missing, or DeviceUnavailable where the system cannot fork.
 
     >>> import irscope as irs, tempfile
     >>> text = "graph(%x : Float(4)):\\n  %a : Float(4) = aten::relu(%x)\\n  %b : Float(4) = aten::tanh(%a)\\n  return (%b)"

@@ -13,7 +13,7 @@ from irscope._base.concurrency.waiting import Errand, join
 from irscope.corpus.examiner import Examiner, StoppedError
 from irscope.corpus.records import failure, has_record, write_record
 from irscope.corpus.sources import Settings, Source
-from irscope.errors import ArgumentError, LoadError, MissingExtra
+from irscope.errors import ArgumentError, DeviceUnavailable, LoadError, MissingExtra
 
 __all__ = ["Here", "OnDask", "Workers", "workers_of"]
 
@@ -138,6 +138,11 @@ _EXAMINERS = "_irscope_examiners"
 def workers_of(client: Any, processes: int | None) -> Workers:
     """Returns processes here without a client; with one, or the address of a scheduler, its workers."""
     if client is None:
+        if not hasattr(os, "fork"):
+            raise DeviceUnavailable(
+                "a survey examines each model in a fork of a process, and this system cannot fork",
+                hint="run it on Linux or macOS (WSL is Linux), or on a Dask cluster there: client=…",
+            )
         if processes is not None and processes < 1:
             raise ArgumentError(f"{processes} processes do no work", hint="give at least one")
         return Here(processes)

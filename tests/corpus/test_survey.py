@@ -18,7 +18,7 @@ import irscope as irs
 from irscope.cli import main
 from irscope.corpus import Survey, run
 from irscope.corpus.records import record_path
-from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
+from irscope.errors import ArgumentError, DeviceUnavailable, LoadError, UnknownName, UnknownNumber
 from tests.corpus.programs import InProcess, chain, crashes, hangs, hoards, is_killed, meets, raises, repeated
 
 MODELS = {
@@ -216,6 +216,13 @@ def test_mistakes_are_told_before_anything_is_done(tmp_path: Path, models: Any, 
         pytest.importorskip("distributed")
     with pytest.raises(irs.IrscopeError, match=words):
         survey(tmp_path / "out", models, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_system_that_cannot_fork_is_told_before_anything_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.fork")
+    with pytest.raises(DeviceUnavailable, match="cannot fork"):
+        irs.corpus.survey(MODELS, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

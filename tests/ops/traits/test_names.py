@@ -12,5 +12,6 @@ SETS = {name: found for name in traits.__all__ if isinstance(found := getattr(tr
 
 @pytest.mark.parametrize("trait", sorted(SETS))
 def test_every_name_is_one_of_an_op(trait: str) -> None:
+    pytest.importorskip("torch", reason="rare ops have schemas in torch alone")
     known = set(known_names())
     assert not sorted(name for name in SETS[trait] if name.startswith("aten::") and name not in known and not overloads(name))

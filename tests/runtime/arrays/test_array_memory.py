@@ -40,6 +40,7 @@ def facts(memory: TorchMemory, tensor: Any) -> tuple[Any, ...] | None:
 
 
 def test_what_is_the_same_at_one_stroke_has_the_same_facts() -> None:
+    pytest.importorskip("torch")
     memory = TorchMemory("cpu")
     if memory.guards is None:
         pytest.skip("this torch has no guards")
@@ -60,6 +61,7 @@ def test_what_is_the_same_at_one_stroke_has_the_same_facts() -> None:
 
 
 def test_several_arguments_are_compared_each_with_its_own() -> None:
+    pytest.importorskip("torch")
     memory = TorchMemory("cpu")
     if memory.guards is None:
         pytest.skip("this torch has no guards")

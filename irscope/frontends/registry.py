@@ -8,7 +8,6 @@ A frontend is a module with the names of the `Frontend` protocol. Adding one tak
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -18,7 +17,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final, Literal, Protocol, cast
 
 from irscope.errors import ArgumentError, CaptureError, LoadError
-from irscope.frontends.trust import refuse_pointer
+from irscope.frontends.foreign_files import refuse_foreign, start_of, way_in
 from irscope.ir import Graph, Module
 
 __all__ = ["FRONTENDS", "Frontend", "load"]
@@ -50,7 +49,9 @@ class Frontend(Protocol):
 
     def reads(self, source: object, args: Sequence[object]) -> bool:
         """Checks whether `load` should be tried, cheaply and without heavy imports. Files arrive as a Path that
-        exists."""
+        exists, and go by their suffix: they are asked about only if no frontend knows their content.
+
+        A frontend that reads files also has `recognizes(path, start)`, which goes by the content, of which `start` is the beginning."""
 
     def load(self, source: Any, args: Sequence[Any], *, name: str | None, **options: Any) -> Graph | Module:
         """Returns the whole program; example arguments are only checked against its inputs."""
@@ -75,15 +76,27 @@ def load(
         return source
     if is_path(source):
         source = _existing(_at_home(Path(cast("str | Path", source))))
+    frontend = _frontend_of(source, args)
+    options: dict[str, Any] = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
+    if getattr(frontend, "has_weights_elsewhere", False):
+        options["missing_weights"] = missing_weights
+    elif missing_weights is not None:
+        raise ArgumentError(f"missing_weights is for ONNX models, and this is read as {frontend.name}", hint="leave it out")
+    return frontend.load(source, args, name=name, **options)
+
+
+def _frontend_of(source: object, args: Sequence[object]) -> Frontend:
+    """Returns the frontend that reads a source. Raises LoadError."""
+    if isinstance(source, Path):
+        start = start_of(source)
+        for frontend in _frontends():
+            if hasattr(frontend, "recognizes") and frontend.recognizes(source, start):
+                return frontend
+        refuse_foreign(source, start)
     shown = (_result_of(source),) if not args and _takes_nothing(source) else args
     for frontend in _frontends():
         if frontend.reads(source, shown):
-            options: dict[str, Any] = {"trust": trust} if getattr(frontend, "may_run_code", False) else {}
-            if getattr(frontend, "has_weights_elsewhere", False):
-                options["missing_weights"] = missing_weights
-            elif missing_weights is not None:
-                raise ArgumentError(f"missing_weights is for ONNX models, and this is read as {frontend.name}", hint="leave it out")
-            return frontend.load(source, args, name=name, **options)
+            return frontend
     raise _unread(source, args)
 
 
@@ -133,7 +146,6 @@ def _existing(path: Path) -> Path:
         shown = str(path) if len(str(path)) < 100 else f"{str(path)[:100]}…"
         raise LoadError(f"{shown!r} cannot be opened: {error.strerror}", hint=_TEXT) from None
     if is_file:
-        refuse_pointer(path)
         return path
     if is_dir:
         raise LoadError(f"{str(path)!r} is a folder, not a program", hint="give the file in it")
@@ -158,7 +170,7 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
     if isinstance(source, Path):
         unnamed = "a file without a suffix could be anything"
         what = f"no frontend reads {source.suffix!r} files" if source.suffix else unnamed
-        return LoadError(f"{what}: {str(source)!r}", where=known, hint=_way_in(source))
+        return LoadError(f"{what}: {str(source)!r}", where=known, hint=way_in(source))
     if callable(source) and args:
         kinds = ", ".join(f"{type(arg).__module__}.{type(arg).__qualname__}" for arg in args)
         what = f"no frontend reads {_kind(source)} called with {kinds}"
@@ -171,19 +183,6 @@ def _unread(source: object, args: Sequence[object]) -> LoadError:
             hint="irs.load(function, np.zeros((2, 3)))",
         )
     return LoadError(f"no frontend reads {_kind(source)}", where=known, hint="pass one of these")
-
-
-def _way_in(path: Path) -> str:
-    """Returns what to do with a file of an unknown suffix: a new name helps a text alone."""
-    if path.suffix.lower() in _WEIGHTS:
-        return "such a file holds weights and no program: load the model with its own library, and pass that with example arguments"
-    with suppress(OSError), path.open("rb") as file:
-        if b"\0" in file.read(4096):
-            return "it is no text: convert it to one of these with the tools that it comes from, or pass the loaded object"
-    return "if its text is one of these, give the file that suffix, or pass the text"
-
-
-_WEIGHTS: Final = (".safetensors", ".gguf", ".ggml", ".npz", ".npy", ".ckpt")
 
 
 def _kind(source: object) -> str:

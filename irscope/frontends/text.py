@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from irscope.ir.text import is_module_text, parse_module
 from irscope.ir.text import parse as read
 from irscope.ops.check import verify
 
-__all__ = ["load", "name", "parse", "reads", "suffixes"]
+__all__ = ["load", "name", "parse", "reads", "recognizes", "suffixes"]
 
 name: Final = "IR text"
 suffixes: Final = (".ir", ".txt")
@@ -42,6 +43,15 @@ def parse(text: str, *, file: str = "") -> Graph:
 def reads(source: object, args: Sequence[object]) -> bool:
     """Accepts any string (the registry has already turned file names into paths), and text files."""
     return isinstance(source, str) or (isinstance(source, Path) and source.suffix.lower() in suffixes)
+
+
+def recognizes(path: Path, start: bytes) -> bool:
+    """Checks whether a file begins as a graph or a module does."""
+    text = start.decode("utf-8-sig", "replace")
+    return is_module_text(text) or _GRAPH.match(text) is not None
+
+
+_GRAPH: Final = re.compile(r"(\s+|#[^\n]*)*graph\s*\(\s*[%)]")
 
 
 def load(source: str | Path, args: Sequence[object], *, name: str | None = None) -> Graph | Module:

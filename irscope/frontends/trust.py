@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from irscope.errors import LoadError
 
-__all__ = ["not_trusted", "refuse_pointer"]
+__all__ = ["not_trusted"]
 
 
 def not_trusted(path: Path, why: str) -> LoadError:
@@ -22,14 +20,3 @@ def not_trusted(path: Path, why: str) -> LoadError:
         f"{str(path)!r} can run code when it is loaded, and is not trusted: {why}", rule="code-is-trusted",
         hint="if you trust who made it: irs.load(path, trust=True), or --trust on the command line; see SECURITY.md",
     )  # fmt: skip
-
-
-def refuse_pointer(path: Path) -> None:
-    """Raises LoadError for a text that Git LFS leaves in the place of a large file."""
-    with suppress(OSError), path.open("rb") as file:
-        if file.read(len(_POINTER)) == _POINTER:
-            what = f"{str(path)!r} is not the file itself but Git LFS's note of where it is"
-            raise LoadError(what, hint="fetch it: git lfs pull, in its repository")
-
-
-_POINTER: Final = b"version https://git-lfs"

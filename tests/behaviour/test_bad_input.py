@@ -68,7 +68,7 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
     for suffix in (".ir", ".pt", ".pt2", ".onnx", ".mlir", ".mlirbc"):
         (tmp_path / f"noise{suffix}").write_bytes(b"\xff" + noise)
         (tmp_path / f"empty{suffix}").write_bytes(b"")
-    (tmp_path / "plain").write_text(PROGRAM)
+    (tmp_path / "plain").write_text(f"A program: {PROGRAM}")
     refused(LoadError, lambda: irs.load(tmp_path / "nosie.ir"), "noise.ir")
     refused(LoadError, lambda: irs.load("/nowhere/at/all.ir"), "no folder")
     refused(LoadError, lambda: irs.load(tmp_path), "folder")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError, IrscopeError, LoadError, ParseError
-from irscope.frontends import load
+from irscope.frontends import load, registry
 from irscope.ir.structural import same_structure
 
 TEXT = "graph(%x : Tensor, %k : int):\n  %y : Tensor = aten::mul(%x, %k)\n  return (%y)\n"
@@ -54,7 +56,7 @@ def test_a_folder_is_not_a_program(tmp_path: Path):
 
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path):
     path = tmp_path / "net.docx"
-    path.write_text(TEXT)
+    path.write_text(f"Dear reader, this is a program:\n{TEXT}")
     with pytest.raises(LoadError, match=r"'\.docx'") as caught:
         load(path)
     for suffix in (".ir", ".pt", ".pt2"):
@@ -165,8 +167,8 @@ def test_a_note_of_git_lfs_in_the_place_of_a_file(tmp_path: Path, suffix: str):
 
 
 @pytest.mark.parametrize(("name", "content", "hint"), [
-    ("net.tflite", b"\x1c\0\0\0TFL3", "convert it"), ("net.safetensors", b"\x08\0\0\0\0\0\0\0{}", "holds weights and no program"),
-    ("net.dump", TEXT.encode(), "give the file that suffix, or pass the text"),
+    ("net.caffe", b"\x0a\0\0\0CAFFE", "convert it"), ("net.safetensors", b"\x08\0\0\0\0\0\0\0{}", "holds weights and no program"),
+    ("net.dump", b"a text of another kind", "give the file that suffix, or pass the text"),
 ])  # fmt: skip
 def test_a_new_name_is_the_way_for_texts_alone(tmp_path: Path, name: str, content: bytes, hint: str):
     path = tmp_path / name
@@ -176,3 +178,95 @@ def test_a_new_name_is_the_way_for_texts_alone(tmp_path: Path, name: str, conten
     assert hint in caught.value.hint
     if content == TEXT.encode():
         assert same_structure(load(path.rename(path.with_suffix(".ir"))), load(TEXT)) and load(TEXT)
+
+
+CONTENTS = {
+    "TorchScript": lambda path: saved_script(path),
+    "torch.export program": lambda path: saved_program(path),
+    "ONNX model": lambda path: saved_onnx(path),
+    "MLIR, as text or bytecode": lambda path: path.write_text("// of a test\nfunc.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                                                              "  return %x : tensor<2xf32>\n}\n"),
+    "IR text": lambda path: path.write_text(f"# of a test\n{TEXT}"),
+}  # fmt: skip
+
+
+def saved_script(path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.jit.script(torch.nn.ReLU()).save(str(path))
+
+
+def saved_program(path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.rand(3),)), str(path.with_suffix(".pt2")))
+    path.with_suffix(".pt2").rename(path)
+
+
+def saved_onnx(path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    from onnx import helper
+
+    info = [helper.make_tensor_value_info(name, 1, [3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", info[:1], info[1:])
+    path.write_bytes(helper.make_model(graph, producer_name="test", opset_imports=[helper.make_opsetid("", 14)]).SerializeToString())
+    assert onnx
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+@pytest.mark.parametrize("suffix", ["", ".jit", ".model", ".onnx", ".pt", ".pt2", ".mlir", ".txt"])
+def test_the_content_of_a_file_decides_and_not_its_name(kind: str, suffix: str, tmp_path: Path):
+    path = tmp_path / f"program{suffix}"
+    CONTENTS[kind](path)
+    found = registry._frontend_of(path, ())
+    assert found.name == kind
+    if suffix in (".jit", "") and (kind != "MLIR, as text or bytecode" or find_spec("jaxlib")):
+        assert load(path).outputs
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".onnx", ".bin", ""])
+@pytest.mark.parametrize(("content", "what", "hint"), [
+    (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS's note", "git lfs pull"),
+    (b"HloModule jit_f, entry_computation_layout={()->f32[]}\n", "is HLO", "jax.jit(f).lower"),
+    (b"GGUF\x03\0\0\0", "holds weights", "its own library"),
+    (b"\x40\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\"", "holds weights", "its own library"),
+    (b"\x1c\0\0\0TFL3", "TensorFlow Lite", "ONNX"),
+    (b"\x1f\x8b\x08\0", "compressed", "unpack"),
+], ids=["lfs", "hlo", "gguf", "safetensors", "tflite", "gzip"])  # fmt: skip
+def test_a_file_of_another_kind_is_told_by_its_content(content: bytes, what: str, hint: str, suffix: str, tmp_path: Path):
+    path = tmp_path / f"file{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(LoadError, match=what) as caught:
+        load(path)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08", b"\x08\x08", b"\x3a\x05abc", b":\n", b"PK\x03\x04",
+    b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])  # fmt: skip
+def test_what_begins_like_a_program_and_is_none_is_refused(content: bytes, tmp_path: Path):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(LoadError, match="could be anything"):
+        load(tmp_path / "file")
+
+
+@pytest.mark.torch
+def test_files_of_torch_without_a_program_say_what_they_are(tmp_path: Path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.package")
+    for suffix in (".pt", ".ckpt"):
+        for is_new in (False, True):
+            torch.save(torch.nn.Linear(2, 2).state_dict(), tmp_path / f"w{suffix}", _use_new_zipfile_serialization=is_new)
+            for trust in (False, True):
+                with pytest.raises(LoadError, match="holds tensors or a pickled object, not a program"):
+                    load(tmp_path / f"w{suffix}", trust=trust)
+    path = tmp_path / "packed.pt2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.package.PackageExporter(str(path)) as package:
+            package.extern("torch.**")
+            package.save_pickle("models.small", "net.pkl", torch.nn.Sequential(torch.nn.ReLU()))
+        for trust in (False, True):
+            with pytest.raises(LoadError, match=r"is an archive of torch\.package") as caught:
+                load(path, trust=trust)
+        _, _, advice = caught.value.hint.partition(": ")
+        assert eval(advice, {"irs": irs, "torch": torch, "x": torch.rand(3)}).outputs, "the hint works"

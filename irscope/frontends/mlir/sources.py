@@ -12,7 +12,7 @@ from irscope.files import read_file
 from irscope.frontends.mlir.parse.bindings import BYTECODE, bindings_of, narrowed
 from irscope.ir import Graph, Module
 
-__all__ = ["load", "name", "reads", "suffixes"]
+__all__ = ["load", "name", "reads", "recognizes", "suffixes"]
 
 name: Final = "MLIR, as text or bytecode"
 suffixes: Final = (".mlir", ".mlirbc")
@@ -34,6 +34,12 @@ def reads(source: object, args: Sequence[object]) -> bool:
     if isinstance(source, bytes):
         return source.startswith(BYTECODE) or is_mlir_text(source[:100_000].decode("utf-8", "replace"))
     return is_mlir_text(source) if isinstance(source, str) else bindings_of(source) is not None
+
+
+def recognizes(path: Path, start: bytes) -> bool:
+    """Checks whether a file begins as bytecode or MLIR's text does."""
+    is_text = b"\0" not in start and path.suffix.lower() != ".py"
+    return start.startswith(BYTECODE) or (is_text and is_mlir_text(start.decode("utf-8", "replace")))
 
 
 def is_mlir_text(text: str) -> bool:

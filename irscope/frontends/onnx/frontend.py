@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.files import read_file
 from irscope.ir import Graph
 
-__all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "suffixes"]
+__all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "recognizes", "suffixes"]
 
 name: Final = "ONNX model"
 suffixes: Final = (".onnx",)
@@ -25,6 +26,41 @@ def reads(source: object, args: Sequence[object]) -> bool:
         return source.suffix.lower() in suffixes
     onnx = sys.modules.get("onnx")
     return onnx is not None and isinstance(source, onnx.ModelProto)
+
+
+def recognizes(path: Path, start: bytes) -> bool:
+    """Checks whether a file consists of the fields of a ModelProto, one of them a graph: protobuf has no mark of its own."""
+    if start[:1] and start[0] >> 3 not in _FIELDS:
+        return False
+    with suppress(OSError, IndexError), path.open("rb") as file:
+        size, has_graph = file.seek(0, 2), False
+        file.seek(0)
+        while file.tell() < size:
+            key = _varint(file)
+            if _FIELDS.get(key >> 3) != key & 7:
+                return False
+            number, has_graph = _varint(file), has_graph or key >> 3 == _GRAPH
+            if key & 7 == _LENGTH and file.seek(number, 1) > size:
+                return False
+        return has_graph
+    return False
+
+
+def _varint(file: BinaryIO) -> int:
+    """Raises IndexError at the end of the file, and for a number of more than 64 bits."""
+    number = 0
+    for shift in range(0, 70, 7):
+        byte = file.read(1)[0]
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number
+    raise IndexError
+
+
+_LENGTH: Final = 2
+_GRAPH: Final = 7
+_FIELDS: Final = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+"""The wire type of each field of a ModelProto: a number, or bytes of a length."""
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None, missing_weights: Literal["inputs"] | None = None) -> Graph:

@@ -27,7 +27,7 @@ from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.values import require_torch
 from irscope.ir import Graph, TensorType, flatten_arguments
 
-__all__ = ["check_arguments", "load", "may_run_code", "name", "reads", "suffixes", "trimmed"]
+__all__ = ["check_arguments", "load", "may_run_code", "name", "reads", "recognizes", "suffixes", "trimmed"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,11 @@ def reads(source: object, args: Sequence[object]) -> bool:
     if isinstance(source, torch.export.ExportedProgram | torch.nn.Module):
         return True
     return callable(source) and any(isinstance(leaf, torch.Tensor) for leaf in torch.utils._pytree.tree_leaves(args))
+
+
+def recognizes(path: Path, start: bytes) -> bool:
+    """Checks whether a file is an archive of `torch.export.save`."""
+    return start.startswith(torchscript.ZIP) and torchscript.is_exported(torchscript.members_of(path))
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:

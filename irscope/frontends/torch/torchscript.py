@@ -6,6 +6,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +23,10 @@ from irscope.frontends.torch.values import require_torch, tied_names
 from irscope.frontends.trust import not_trusted
 from irscope.ir import Graph, Value
 
-__all__ = ["load", "may_run_code", "name", "reads", "suffixes"]
+__all__ = ["ZIP", "is_exported", "load", "may_run_code", "members_of", "name", "reads", "recognizes", "suffixes"]
 
 name: Final = "TorchScript"
-suffixes: Final = (".pt", ".pth", ".ts")
+suffixes: Final = (".pt", ".pth", ".ts", ".jit")
 may_run_code: Final = True
 
 
@@ -33,9 +34,24 @@ def reads(source: object, args: Sequence[object]) -> bool:
     """Accepts a scripted function or module, or a file with a TorchScript suffix that is not a `torch.export`
     program."""
     if isinstance(source, Path):
-        return source.suffix.lower() in suffixes and not _is_exported(source)
+        return source.suffix.lower() in suffixes and not is_exported(members_of(source))
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(source, torch.jit.ScriptFunction | torch.jit.ScriptModule)
+
+
+def recognizes(path: Path, start: bytes) -> bool:
+    """Checks whether a file is an archive or pickle of torch's, but not of `torch.export.save`: those without a program are refused."""
+    if not start.startswith(ZIP):
+        return start.startswith(_OLD_PICKLE)
+    members = members_of(path)
+    return any(member.endswith(_MARKS) or "/code/" in member for member in members) and not is_exported(members)
+
+
+ZIP: Final = b"PK\x03\x04"
+_OLD_PICKLE: Final = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+"""The beginning of what `torch.save` wrote before torch 1.6."""
+_PACKAGE: Final = "/.data/extern_modules"
+_MARKS: Final = ("/data.pkl", _PACKAGE)
 
 
 def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bool = False) -> Graph:
@@ -116,7 +132,8 @@ def _with_defaults(graph: Graph, schema: Any, args: Sequence[Any]) -> Graph:
     return replace(graph, bound={**graph.bound, **rest}) if rest else graph
 
 
-def _members(path: Path) -> list[str]:
+def members_of(path: Path) -> list[str]:
+    """Returns the names in an archive; none for any other file."""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
@@ -124,17 +141,15 @@ def _members(path: Path) -> list[str]:
         return []
 
 
-def _is_exported(path: Path) -> bool:
-    return any("exported_program" in member or "/models/" in f"/{member}" for member in _members(path))
+def is_exported(members: Sequence[str]) -> bool:
+    """Checks whether these are the names in an archive of `torch.export.save`."""
+    if any(member.endswith(_PACKAGE) for member in members):
+        return False
+    return any("exported_program" in member or "/models/" in f"/{member}" for member in members)
 
 
 def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bool) -> Graph:
-    members = _members(path)
-    if members and not any(f"/{member}".count("/code/") for member in members):
-        raise LoadError(
-            f"{str(path)!r} holds tensors or a pickled object, not a program",
-            hint="torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)",
-        )
+    _refuse_foreign(path, members_of(path))
     if trust:
         return _read(torch, path, str(path), args, name)
     data = read_file(path)
@@ -154,6 +169,25 @@ def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bo
             hint="save it again with torch.jit.save; if you trust it, trust=True lets torch read it without limits",
         ) from None
     return work()
+
+
+def _refuse_foreign(path: Path, members: Sequence[str]) -> None:
+    """Raises LoadError for a file of torch's that holds no TorchScript."""
+    if any(member.endswith(_PACKAGE) for member in members):
+        held = next((member.split("/")[1:] for member in members if member.endswith(".pkl") and "/.data/" not in member), ["…", "…"])
+        called = f"load_pickle({'.'.join(held[:-1])!r}, {held[-1]!r})"
+        raise LoadError(
+            f"{str(path)!r} is an archive of torch.package: Python code and pickles, not a program",
+            hint=f"if you trust it: irs.load(torch.package.PackageImporter({str(path)!r}).{called}, x)",
+        )
+    is_pickle = False
+    with suppress(OSError), path.open("rb") as file:
+        is_pickle = file.read(len(_OLD_PICKLE)) == _OLD_PICKLE
+    if is_pickle or (members and not any(f"/{member}".count("/code/") for member in members)):
+        raise LoadError(
+            f"{str(path)!r} holds tensors or a pickled object, not a program",
+            hint="torch.save keeps no code: use torch.jit.script(model).save(…) or torch.export.save(…)",
+        )
 
 
 _SECONDS: Final = 4

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,12 +37,13 @@ def parse_module(
     names = installed()
     if not names:
         required()  # raises, with what to install
-    try:
-        bindings = required(_reader_of(names, content, file, shapes))
-    except LoadError:
-        if shapes is None:
-            raise
-        bindings, shapes = required(_reader_of(names, content, file, None)), None  # it was upstream's passes that crashed
+    reader = ""
+    if shapes is not None:
+        with suppress(LoadError):  # upstream's passes crash, or the text is wrong
+            reader = _reader_of(names, content, file, shapes)
+    if not reader:
+        reader, shapes = _reader_of(names, content, file, None), None
+    bindings = required(reader)
     module = bindings.ir.Module.parse(content, new_context(bindings))
     return (module if shapes is None else narrowed(bindings, module, shapes)), bindings
 

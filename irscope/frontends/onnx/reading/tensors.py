@@ -14,8 +14,8 @@ import numpy as np
 
 from irscope._base.words import byte_count
 from irscope.errors import LoadError
+from irscope.frontends.foreign_files import refuse_pointer, start_of
 from irscope.frontends.onnx.reading.types import ELEMENT_TYPES
-from irscope.frontends.trust import refuse_pointer
 
 __all__ = ["MAX_SPARSE", "dense_of", "elements_of", "is_missing"]
 
@@ -83,7 +83,7 @@ def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | Non
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
     except ValueError:
         raise LoadError(f"{what} does not say where in {path.name!r} its elements are", hint=_HINT) from None
-    refuse_pointer(path)
+    refuse_pointer(path, start_of(path))
     if length != size or offset < 0 or offset + length > path.stat().st_size:
         raise LoadError(
             f"{what} should be {size} bytes at {offset} of {path.name!r}, which has {path.stat().st_size}",

@@ -1,0 +1,60 @@
+"""Files that hold no program that a frontend reads: what they are, by their first bytes, and the way to the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from irscope.errors import LoadError
+
+__all__ = ["refuse_foreign", "refuse_pointer", "start_of", "way_in"]
+
+_START: Final = 1 << 16
+_WEIGHTS: Final = "holds weights and no program"
+_LOADED: Final = "load the model with its own library, and pass that with example arguments"
+_POINTER: Final = b"version https://git-lfs"
+_KINDS: Final[tuple[tuple[int, bytes, str, str], ...]] = (
+    (0, b"HloModule", "is HLO, of which each line is an op of XLA's own IR", "load what it was compiled from: jax.jit(f).lower(*args)"),
+    (0, b"GGUF", _WEIGHTS, _LOADED),
+    (8, b'{"', _WEIGHTS, _LOADED),  # safetensors: the length of a JSON header, and the header
+    (0, b"\x93NUMPY", "holds one array of NumPy's and no program", "np.load(path) reads it"),
+    (4, b"TFL3", "is a model of TensorFlow Lite", "convert it to ONNX (tf2onnx), or load the model that it was made from"),
+    (0, b"\x89HDF\r\n", "is an HDF5 file, as Keras writes them", "convert it to ONNX (tf2onnx), or load the model with its own library"),
+    (257, b"ustar", "is an archive of files", "unpack it, and give one of its files"),
+    (0, b"\x1f\x8b", "is a compressed file", "unpack it first"),
+)  # fmt: skip
+"""Where a mark stands, the mark, what such a file is, and what to do."""
+_WEIGHT_SUFFIXES: Final = (".safetensors", ".gguf", ".ggml", ".npz", ".npy", ".ckpt")
+
+
+def start_of(path: Path) -> bytes:
+    """Returns the first bytes of a file; none if it cannot be read, which its frontend will say."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_START)
+    except OSError:
+        return b""
+
+
+def refuse_foreign(path: Path, start: bytes) -> None:
+    """Raises LoadError for a file of a known kind that no frontend reads."""
+    refuse_pointer(path, start)
+    for at, mark, kind, hint in _KINDS:
+        if start[at : at + len(mark)] == mark:
+            raise LoadError(f"{str(path)!r} {kind}", hint=hint)
+
+
+def refuse_pointer(path: Path, start: bytes) -> None:
+    """Raises LoadError for a text that Git LFS leaves in the place of a large file."""
+    if start.startswith(_POINTER):
+        what = f"{str(path)!r} is not the file itself but Git LFS's note of where it is"
+        raise LoadError(what, hint="fetch it: git lfs pull, in its repository")
+
+
+def way_in(path: Path) -> str:
+    """Returns what to do with a file of an unknown suffix: a new name helps a text alone."""
+    if path.suffix.lower() in _WEIGHT_SUFFIXES:
+        return f"such a file {_WEIGHTS}: {_LOADED}"
+    if b"\0" in start_of(path)[:4096]:
+        return "it is no text: convert it to one of these with the tools that it comes from, or pass the loaded object"
+    return "if its text is one of these, give the file that suffix, or pass the text"

@@ -216,7 +216,7 @@ class MemoryPlan:
         [['%b', 1024, 'arena', 1024, ''], ['%c', 1024, 'arena', 0, '%a']]
         """
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         peak, names = set(self.at_peak), self.graph.names
         before = self._before()
@@ -236,12 +236,12 @@ class MemoryPlan:
                 "line": str(buffer.maker.location or ""),
             })  # fmt: skip
         columns = ["value", "bytes", "made by", "from", "to", "place", "offset (bytes)", "memory of", "at peak", "line"]
-        return pd.DataFrame(rows, columns=columns).astype({"offset (bytes)": "Int64"})
+        return Table(rows, columns=columns).astype({"offset (bytes)": "Int64"})
 
     def peak_table(self) -> pd.DataFrame:
         """The contributions to the peak: one row per memory that is live at that moment, the largest first."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         names, total = self.graph.names, self.lower_bound or 1
         rows = [
@@ -256,7 +256,7 @@ class MemoryPlan:
             }
             for buffer in self.at_peak
         ]
-        return pd.DataFrame(rows, columns=["value", "type", "bytes", "share (%)", "made by", "needed until", "line"])
+        return Table(rows, columns=["value", "type", "bytes", "share (%)", "made by", "needed until", "line"])
 
     def _place_words(self, block: Block) -> str:
         return self._block_words(block).removeprefix("the ")

@@ -412,11 +412,11 @@ class ViewAliases:
     def table(self, values: Iterable[Value | str] | None = None) -> pd.DataFrame:
         """One row per tensor: value, kind, root, shape, strides, flags, and the bytes of the root that it covers."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         wanted = self.graph.values() if values is None else map(self._value, values)
         rows = [self._row(value) for value in wanted if is_tensor(value.type) and value in self._placements.of]
-        return pd.DataFrame(rows, columns=["value", "op", "kind", "root", "shape", "strides", "flags", "bytes of root"])
+        return Table(rows, columns=["value", "op", "kind", "root", "shape", "strides", "flags", "bytes of root"])
 
     def _row(self, value: Value) -> dict[str, Any]:
         placement = self.placement(value)

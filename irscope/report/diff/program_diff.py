@@ -74,10 +74,10 @@ class ProgramDiff:
 
     def table(self) -> pd.DataFrame:
         """One row for each node that is not kept: kind, how, line before, line after."""
-        import pandas as pd
+        from irscope._base.tables import Table
 
         rows = [(kind, how, before.strip(), after.strip()) for kind, before, after, how in self.lines() if kind != "kept"]
-        return pd.DataFrame(rows, columns=["kind", "how", "before", "after"])
+        return Table(rows, columns=["kind", "how", "before", "after"])
 
     def __str__(self) -> str:
         """Lines marked − for gone, + for new, and both for changed."""

@@ -197,6 +197,8 @@ class Branches(Sequence[Branch]):
         """One row per branch: its estimated cost, and its measured time if there is one."""
         try:
             import pandas as pd
+
+            from irscope._base.tables import Table
         except ImportError:
             raise MissingExtra("pandas", extra="lab", purpose="to make a table") from None
         rows = []
@@ -208,7 +210,7 @@ class Branches(Sequence[Branch]):
                 "kernels": cost.kernels, "library calls": cost.calls, "bytes": cost.bytes, "µs at 20 GB/s": round(cost.microseconds(), 3),
                 "ms measured": branch.measured, "refused": len(branch.refused),
             })  # fmt: skip
-        return pd.DataFrame(rows).rename_axis("branch")
+        return Table(rows).rename_axis("branch")
 
     def view(self, shown: int) -> BranchesView:
         """The view model of all branches."""

@@ -83,11 +83,11 @@ class MissLog:
     def table(self) -> pd.DataFrame:
         """Returns one row for each kernel that was compiled, whether the cache was empty or not."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         columns = ["kernel", "nearest", "differs", "compile ms"]
         rows = [[miss.kernel, miss.nearest, miss.differs, 1e3 * miss.seconds] for miss in self.misses()]
-        return pd.DataFrame(rows, columns=columns)
+        return Table(rows, columns=columns)
 
     def __repr__(self) -> str:
         now = self.summary()

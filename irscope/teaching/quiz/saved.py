@@ -27,14 +27,14 @@ def score(*answered: Quiz | str | Path) -> pd.DataFrame:
     >>> irs.quiz.score(q)[["title", "seed", "questions", "answered", "points"]].values.tolist()
     [['views', 3, 2, 1, 1.0]]
     """
-    import pandas as pd
+    from irscope._base.tables import Table
 
     rows = []
     for source in answered:
         records = [source.record()] if isinstance(source, Quiz) else saved_records(source)
         where = "" if isinstance(source, Quiz) else Path(source).name
         rows += [(where, r["title"], r["seed"], r["questions"], len(r["answers"]), r["points"]) for r in records]
-    return pd.DataFrame(rows, columns=["notebook", "title", "seed", "questions", "answered", "points"])
+    return Table(rows, columns=["notebook", "title", "seed", "questions", "answered", "points"])
 
 
 def saved_records(path: str | Path) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ class AutodiffSubgraphs:
     def table(self) -> pd.DataFrame:
         """One row per subgraph: its results, the number of nodes, their ops, and the numbers of inputs and outputs."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         names = self.graph.names
         rows = []
@@ -73,7 +73,7 @@ class AutodiffSubgraphs:
             shown = ", ".join(ops[:8]) + (", …" if len(ops) > 8 else "")
             rows.append((index, results, len(ops), shown, len(group.inputs), len(group.outputs)))
         columns = ["group", "result", "nodes", "ops", "inputs", "outputs"]
-        return pd.DataFrame(rows, columns=columns).set_index("group")
+        return Table(rows, columns=columns).set_index("group")
 
     def group_of(self, subject: Node | Value | str) -> Node | None:
         """The subgraph that contains a node, or the producer of a value; None if there is none."""

@@ -91,7 +91,7 @@ class Dedup(Drawn):
         counts the classes of equal machine code.
         """
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows, seconds = [], self._seconds(executable)
         sizes: dict[Node | str, tuple[int, int, float]] = {}
@@ -114,12 +114,12 @@ class Dedup(Drawn):
         columns = [
             "relation", "pieces", "classes", "largest", "ops saved", "text bytes saved", "compile s saved", "measured", "gives up",
         ]  # fmt: skip
-        return pd.DataFrame(rows, columns=columns).set_index("relation")
+        return Table(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
         """One row per class: the number of members, their size and ops, and the representative."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows = []
         for cls in self.classes:
@@ -130,7 +130,7 @@ class Dedup(Drawn):
                 "representative": piece.label, "fingerprint": cls.fingerprint,
             })  # fmt: skip
         columns = ["class", "members", "nodes", "ops", "representative", "fingerprint"]
-        made = pd.DataFrame(rows, columns=columns).set_index("class")
+        made = Table(rows, columns=columns).set_index("class")
         if self.kernels is not None:
             code = {name: place for place, names in enumerate(self.kernels.codes) for name in names}
             made["machine codes"] = [len({code[str(member)] for member in cls.members}) for cls in self.classes]

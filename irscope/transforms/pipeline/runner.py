@@ -75,7 +75,7 @@ class Pipelined:
     def table(self) -> pd.DataFrame:
         """One row per pass: nodes before and after over all blocks, seconds, and the number of remarks of each kind."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows = []
         for record in self.records:
@@ -88,7 +88,7 @@ class Pipelined:
                 }
             )  # fmt: skip
         columns = ["pass", "nodes before", "nodes after", "seconds", "passed", "missed"]
-        return pd.DataFrame(rows, columns=columns)
+        return Table(rows, columns=columns)
 
     def __repr__(self) -> str:
         nodes = f"{len(self.history.initial.position)} → {plural(len(self.graph.position), 'node')}"

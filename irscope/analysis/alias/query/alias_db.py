@@ -204,11 +204,11 @@ class AliasDb(Questions, Drawn):
         everything, rows after the first ones show upper bounds (`up to 5000 values`).
         """
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         wanted = self.graph.values() if values is None else map(self._value, values)
         found = table.rows(self, [value for value in wanted if self._is_memory(value)])
-        return pd.DataFrame(found, columns=list(table.COLUMNS))
+        return Table(found, columns=list(table.COLUMNS))
 
     def dot(self, values: Values | None = None) -> str:
         """The points-to graph in Graphviz's language, for some values and what they may be and hold, or for all.

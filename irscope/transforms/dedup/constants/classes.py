@@ -87,7 +87,7 @@ class ConstantDedup:
     def ladder(self) -> pd.DataFrame:
         """One row for each step: the number of classes, the bytes saved by storing one constant for each, and what it gives up."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows = []
         for step in STEPS:
@@ -95,12 +95,12 @@ class ConstantDedup:
             saved = sum(found.bytes_saved for found in self._shared(step).values())
             rows.append([step, len(self.found.all), len(classes), max(map(len, classes), default=0), saved, _GIVES_UP[step]])
         columns = ["relation", "pieces", "classes", "largest", "bytes saved", "gives up"]
-        return pd.DataFrame(rows, columns=columns).set_index("relation")
+        return Table(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
         """One row per class: the number of members, the one to keep and how the others follow from it, and the bytes saved."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows = []
         for cls in self.classes:
@@ -111,7 +111,7 @@ class ConstantDedup:
                 cls.bytes_saved,
             ])  # fmt: skip
         columns = ["class", "members", "representative", "kind", "type", "shape", "how", "bytes saved"]
-        return pd.DataFrame(rows, columns=columns).set_index("class")
+        return Table(rows, columns=columns).set_index("class")
 
     def class_of(self, constant: Value | str) -> ConstantClass:
         """The class of a constant, by its name or its value."""
@@ -144,7 +144,7 @@ class ConstantDedup:
     def holes(self, cls: ConstantClass | int) -> pd.DataFrame:
         """The differences between the members of a class, one column for each: type, shape, and how it follows from which other."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         if isinstance(cls, int):
             if not 0 <= cls < len(self.classes):
@@ -159,7 +159,7 @@ class ConstantDedup:
             "of": ["" if found is None else found.other.name for found in sharings],
             "from": [0 if found is None else found.offset for found in sharings],
         }
-        return pd.DataFrame(rows.values(), index=list(rows), columns=list(cls.members))
+        return Table(rows.values(), index=list(rows), columns=list(cls.members))
 
     def apply(self, *, frozen: bool = False) -> Graph | Module:
         """The program with one constant for those that are the same by this relation, where that is not observable; `frozen`

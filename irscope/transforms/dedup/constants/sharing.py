@@ -89,7 +89,7 @@ class Constants:
     def table(self) -> pd.DataFrame:
         """One row for each constant that another contains, too."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows = [
             {
@@ -99,7 +99,7 @@ class Constants:
             } for found in self.shared
         ]  # fmt: skip
         columns = ["constant", "kind", "type", "shape", "how", "other", "offset", "bytes saved"]
-        return pd.DataFrame(rows, columns=columns)
+        return Table(rows, columns=columns)
 
     def __repr__(self) -> str:
         return (

@@ -210,10 +210,10 @@ class Repeat:
     def table(self) -> pd.DataFrame:
         """The differences: one row per hole, one column per place."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows = [(hole.kind, hole.place, *hole.values) for hole in self.holes]
-        return pd.DataFrame(rows, columns=["kind", "where", *self.labels])
+        return Table(rows, columns=["kind", "where", *self.labels])
 
     def __repr__(self) -> str:
         return f"<Repeat: {self.size} nodes ×{len(self)}>"

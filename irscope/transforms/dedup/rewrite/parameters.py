@@ -75,11 +75,11 @@ class ClassHoles:
     def table(self) -> pd.DataFrame:
         """One row per hole, one column per member, and what the hole depends on."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
         rows = [[row.place, row.kind, *map(_cell, row.values), row.told] for row in self.rows]
-        return pd.DataFrame(rows, columns=columns, dtype=object)  # so that a None does not turn sizes into floats
+        return Table(rows, columns=columns, dtype=object)  # so that a None does not turn sizes into floats
 
 
 def _cell(value: Any) -> Any:

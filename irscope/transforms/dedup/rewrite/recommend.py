@@ -82,7 +82,7 @@ class Recommendation:
     def table(self) -> pd.DataFrame:
         """One row per class: what merging it saves, and what it costs."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         rows = [
             {
@@ -93,7 +93,7 @@ class Recommendation:
             }
             for c in self.choices
         ]  # fmt: skip
-        return pd.DataFrame(rows)
+        return Table(rows)
 
     def overrule(self, piece: Any, step: Relation) -> Recommendation:
         """The recommendation with another step for a piece: the members of its class at that step are merged. Raises UnknownName

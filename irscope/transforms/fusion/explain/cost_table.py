@@ -46,7 +46,7 @@ def group_table(
 ) -> pd.DataFrame:  # fmt: skip
     """Returns one row per group of the fused graph; `members` maps it to its nodes in the graph before."""
     with loading("pandas"):
-        import pandas as pd
+        from irscope._base.tables import Table
 
     speed = bytes_per_second(bandwidth)
     bandwidth_text = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"
@@ -66,7 +66,7 @@ def group_table(
             f"µs at {bandwidth_text}": round(_microseconds(after, speed), 3),
         })  # fmt: skip
     columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
-    return pd.DataFrame(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
+    return Table(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
 
 
 def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[Num, Num]:

@@ -165,6 +165,7 @@ def _add_profile(commands: Any) -> None:
     )  # fmt: skip
     profile.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: %(default)s)")
     profile.add_argument("--device", choices=("cpu", "cuda"), help="where to run (default: cpu)")
+    profile.add_argument("--threads", type=int, help="how many (default: torch's number; one if other programs are busy)")
     profile.add_argument("--by", choices=("node", "group", "op", "module", "line", "class"), help="print this table too")
     profile.add_argument("--html", metavar="OUT", help="write one HTML page with the pictures")
     profile.add_argument("--trace", metavar="OUT", help="write a trace for Perfetto")
@@ -300,12 +301,12 @@ def _profile(options: argparse.Namespace) -> None:
             raise ArgumentError(what, hint="give one array type for each: --args 'float32[4,8]'")
         if not _is_torchs(program):
             given = [array.numpy() if hasattr(array, "numpy") and not isinstance(array, ndarray) else array for array in given]
-        measured = profile(program, *given, seconds=options.seconds, device=options.device)
+        measured = profile(program, *given, seconds=options.seconds, device=options.device, threads=options.threads)
     else:
         args = [_example(text) for text in options.args]
         loaded = load(options.source, *args, graph=options.graph, trust=options.trust, missing_weights=options.missing_weights)
         graph = one_graph(loaded)
-        measured = profile(graph, *args, seconds=options.seconds, device=options.device)
+        measured = profile(graph, *args, seconds=options.seconds, device=options.device, threads=options.threads)
     print(profile_text(measured))
     if options.by:
         print(measured.table(options.by).to_string(index=False, max_rows=60))

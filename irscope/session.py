@@ -225,30 +225,35 @@ def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | No
 
 def compare(
     program: Any, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
-    peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
+    peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 7, keep_memory: bool = True,
     rotate: bool = False, exact: Literal["torch"] | None = None, steps: Sequence[Relation] | bool = (),
-    ways: Sequence[str] | None = None,
+    ways: Sequence[str] | None = None, threads: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and compare the times and errors.
 
-    Takes a Graph, a Fusion, or anything that `load` takes with these arguments; a model or function is timed as well.
-    All runs alternate in one process with the same allocator; the error is against a float64 run. `eager` is the model
-    itself, to be timed too. `peers` are other functions of the same arguments, such as
-    `{"jax": lambda *_: jitted(a, b)}`; `peers=["torch", "torch.compile"]` builds torch's own from the graph. With
-    `keep_memory=False` all pay the page faults of memory that is returned to the system; with `rotate=True` no operand
-    is found in a cache. `exact` is that of `compile`. `steps=True`, or some steps of dedup's ladder, adds a row for
-    each: kernels, compile and run time with one body per class. `ways` names the ways to measure, some of
-    `["op by op", "fused", "fused + dedup"]`; the default is all.
+    Takes a Graph, a Fusion, or anything that `load` takes with these arguments; the model or function that it was read
+    from is timed as well, and the others are told against it (`eager`, `NumPy`, or `jax.jit`). All runs alternate in one
+    process with the same allocator, `repeats` times and for 50 ms each; the error is against a float64 run. There is no
+    ratio of times whose middle halves overlap, or that vary too much. `threads` is by default as many as torch has, and
+    one where other programs keep the processors busy. `eager` is a model to be timed too. `peers` are other functions of
+    the same arguments, such as `{"jax": lambda *_: jitted(a, b)}`; `peers=["torch", "torch.compile"]` builds torch's own
+    from the graph. With `keep_memory=False` all pay the page faults of memory that is returned to the system; with
+    `rotate=True` no operand is found in a cache. `exact` is that of `compile`. `steps=True`, or some steps of dedup's
+    ladder, adds a row for each: kernels, compile and run time with one body per class. `ways` names the ways to measure,
+    some of `["op by op", "fused", "fused + dedup"]`; the default is all.
     `.table()` is a DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
     """
+    from irscope.runtime.arrays import are_torchs
     from irscope.runtime.measure import compare as run
 
     made = _program(program, args, exact)
+    if eager is None and made is not program and callable(program) and are_torchs(args):
+        eager = program
     return run(
         made,
         *args,
         devices=devices,
-        eager=program if eager is None and made is not program and callable(program) else eager,
+        eager=eager,
         peers=peers,
         repeats=repeats,
         keep_memory=keep_memory,
@@ -256,6 +261,7 @@ def compare(
         exact=exact,
         steps=steps,
         ways=ways,
+        threads=threads,
     )
 
 
@@ -283,8 +289,9 @@ class _ProfileVerb:
     """Measure where the time, the bytes and the memory of a program go, node by node.
 
     Takes a Graph, a Fusion, a result of `compile`, or anything that `load` takes with these arguments. It alternates
-    op-by-op and fused runs for about `seconds`, or until the order of the slowest nodes is certain; Ctrl-C stops it and
-    keeps what was measured. `device` is `"cpu"` or `"cuda"`. The result displays itself; `p.table(by="line")` sums by
+    op-by-op and fused runs, and what you wrote where that is a NumPy or JAX function, for `seconds`, or until the order
+    of the slowest nodes is certain; Ctrl-C stops it and keeps what was measured. `device` is `"cpu"` or `"cuda"`;
+    `threads` is as for `compare`. The result displays itself; `p.table(by="line")` sums by
     node, group, op, module, line or class, `p.top(10)` has the slowest nodes, `p.remarks` what would help,
     `p.try_(remark)` measures it, `p.diff(q)` compares with another profile, `p.save("x.json")` writes a trace for
     Perfetto. `irs.profile.read(trace, graph)` maps a trace of `torch.profiler` onto a graph.
@@ -300,13 +307,13 @@ class _ProfileVerb:
 
     def __call__(
         self, source: Any, *args: Any, device: str | None = None, seconds: float = 2.0,
-        exact: Literal["torch"] | None = None,
+        exact: Literal["torch"] | None = None, threads: int | None = None,
     ) -> Profile:  # fmt: skip
         from irscope.runtime.profile import Profile, measured
         from irscope.runtime.program import Executable
 
         made = source if isinstance(source, Executable) else _program(source, args, exact)
-        return Profile(measured(made, args, device=device, seconds=seconds, exact=exact))
+        return Profile(measured(made, args, device=device, seconds=seconds, exact=exact, threads=threads))
 
     def read(self, trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
         """Map a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) onto a graph: the time of
@@ -324,15 +331,16 @@ profile = _ProfileVerb()
 
 
 def explore(
-    source: Any, *example_args: Any, measure: bool | None = None, sources: str | Path | None = None, **load_options: Any
-) -> Explorer:
+    source: Any, *example_args: Any, measure: bool | None = None, sources: str | Path | None = None,
+    threads: int | None = None, **load_options: Any,
+) -> Explorer:  # fmt: skip
     """Show a program in linked views, in one notebook cell.
 
     Takes anything that `load` takes, a Graph, a Fusion, the result of a Pipeline (`timeline` shows its passes), or a
     Profile: colours may then mean time, bytes, memory or the share of the roof, and there is a Time table;
     `e.profile = p` adds one later. A Dedup opens the Classes table: the ladder, the classes of each step, their holes
-    and costs. With example arguments the Timing table offers to compile and measure it, which takes seconds;
-    `measure=True` does so at once. The result's `selection` reads and sets the selection in all views. Source code is
+    and costs. With example arguments the Timing table offers to compile and measure it, which takes seconds (`threads`
+    as for `compare`); `measure=True` does so at once. The result's `selection` reads and sets the selection in all views. Source code is
     shown where Python knows it in this process; for a program from a file or a text, only if it is in the folder
     `sources`.
 
@@ -343,7 +351,9 @@ def explore(
     if hasattr(source, "_explored_"):  # defined above this layer
         return source._explored_()  # type: ignore[no-any-return]
     wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
-    return Explorer.of(exploration(source, example_args, measure=wanted, sources=sources, **load_options))
+    return Explorer.of(
+        exploration(source, example_args, measure=wanted, sources=sources, threads=threads, **load_options)
+    )
 
 
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
@@ -421,7 +431,8 @@ def _graph_of_pieces(classes: Dedup) -> Graph:
 
 
 def exploration(
-    source: Any, arguments: Sequence[Any], *, measure: _Measure, sources: str | Path | None = None, **load_options: Any,
+    source: Any, arguments: Sequence[Any], *, measure: _Measure, sources: str | Path | None = None,
+    threads: int | None = None, **load_options: Any,
 ) -> Exploration:  # fmt: skip
     """Return what `explore` shows of a program: fused, and measured if there are arguments and `measure` asks for
     it."""
@@ -449,13 +460,12 @@ def exploration(
         fusion = fuse(one_graph(graph))
     timed = None
     if arguments and measure != "never":
-        eager = source if callable(source) else None
-        if load_options.get("backward"):  # the model alone does less
+        if load_options.get("backward"):
             from irscope.frontends.torch.joint_graph import unit_cotangents
 
             arguments = (*arguments, *load_options.get("targets", ()))
-            arguments, eager = (*arguments, *unit_cotangents(fusion.graph, arguments)), None
-        timed = partial(compare, fusion, *arguments, eager=eager)
+            arguments = (*arguments, *unit_cotangents(fusion.graph, arguments))
+        timed = partial(compare, fusion, *arguments, threads=threads)
     comparison = timed() if timed is not None and measure == "at once" else None
     folder = None if sources is None else Path(sources)
     return Exploration.of(fusion, comparison, sources=folder, profile=profiled, measure=timed, same=same, arguments=arguments)

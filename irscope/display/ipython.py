@@ -124,6 +124,8 @@ def _comparison(comparison: Any) -> str:
     shown["note"] = shown["note"].map(_unbroken)
     rows = shown.to_html(border=0, na_rep="", float_format=lambda number: _unbroken(f"{number:.3g}"))
     table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="run times">{rows}</div>'
+    first = "".join(f'<p style="max-width:60em"><b>{in_markup(warning)}</b></p>' for warning in comparison.warnings)
+    table = f"{first}{table}"
     caption = f'<p style="max-width:60em">{in_markup(comparison.caption)}</p>'
     try:
         picture = _png(comparison.chart())

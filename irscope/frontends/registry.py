@@ -8,6 +8,7 @@ A frontend is a module with the names of the `Frontend` protocol. Adding one tak
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -18,7 +19,7 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.foreign_files import refuse_foreign, start_of, way_in
-from irscope.ir import Graph, Module
+from irscope.ir import Graph, Module, Origin
 
 __all__ = ["FRONTENDS", "Frontend", "load"]
 
@@ -82,7 +83,8 @@ def load(
         options["missing_weights"] = missing_weights
     elif missing_weights is not None:
         raise ArgumentError(f"missing_weights is for ONNX models, and this is read as {frontend.name}", hint="leave it out")
-    return frontend.load(source, args, name=name, **options)
+    made = frontend.load(source, args, name=name, **options)
+    return replace(made, origin=Origin(source)) if callable(source) and isinstance(made, Graph) else made
 
 
 def _frontend_of(source: object, args: Sequence[object]) -> Frontend:

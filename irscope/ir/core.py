@@ -117,6 +117,16 @@ class Use(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index, which is not needed here
 
 
+class Origin:
+    """The function or model that a program was read from. A copy or a pickle of the program is without it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
 @dataclass(frozen=True, eq=False)
 class Graph(Drawn):
     """A whole program: one top block, and indexes derived from it on first use.
@@ -150,6 +160,8 @@ class Graph(Drawn):
     default_floats: str = ""
     """The op of a node that a pass replaced by a constant, if the node created floats of torch's default type: float32 is
     assumed, which is checked at each call."""
+    origin: Origin | None = field(default=None, repr=False)
+    """What the user wrote, if that can be called: measurements tell times against it."""
     storages: Mapping[Value, int] = field(default_factory=dict)
     """An assumption about memory, checked at each call of the compiled program: two of these bound inputs are in one
     storage only if their numbers are equal, and no argument is in any of them. Empty: nothing is assumed."""

@@ -31,11 +31,12 @@ from irscope.runtime.device import Device, PreparedPlan
 from irscope.runtime.device import device as device_named
 from irscope.runtime.peak_flops import arithmetic_peak
 
-__all__ = ["Limits", "busy", "cache_bytes", "describe", "limits"]
+__all__ = ["Limits", "cache_bytes", "describe", "limits"]
 
 _PACKAGES: Final = ("irscope", "numpy", "torch", "jax", "numexpr", "llvmlite", "cupy")
 _LARGEST_COPY: Final = 512 << 20
-"""Bytes; a larger copy is assumed to have the same bandwidth."""
+_CACHES: Final = 4
+"""A copy that moves this many times the last-level cache is as fast as a larger one, which only takes more memory."""
 _SECONDS: Final = 0.03
 """The least time for which each candidate of a limit is measured."""
 
@@ -56,17 +57,6 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(), "versions": _versions(), "time": time.strftime("%Y-%m-%d %H:%M:%S"),
         "devices": {each.name: str(each.availability()) for each in devices()},
     }  # fmt: skip
-
-
-def busy() -> str:
-    """Returns a warning if other programs keep the processors busy: ops that wait for several threads then take milliseconds."""
-    processors = os.cpu_count() or 1
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return (
-        f" The machine is busy (load {load:.0f} on {processors} processors): measure again."
-        if load > 1.5 * processors
-        else ""
-    )
 
 
 def cache_bytes() -> int:
@@ -153,7 +143,7 @@ def _run_plan(plan: PreparedPlan, target: int, source: int, memory: Any) -> None
 
 def _half(moved: int) -> int:
     """Returns the bytes that a copy moving this many reads: whole cache lines, and at most the affordable size."""
-    return max(min(moved, _LARGEST_COPY) // 2 // 64 * 64, 64)
+    return max(min(moved, _LARGEST_COPY, _CACHES * cache_bytes()) // 2 // 64 * 64, 64)
 
 
 _COPY: Final = "    %r : Tensor = aten::relu(%p)\n"

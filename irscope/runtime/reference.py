@@ -36,8 +36,8 @@ __all__ = ["run_reference"]
 
 Precision = Literal["float64"] | None
 
-_DOUBLE: Final = 7
-_FLOAT_CODES: Final = frozenset(code for code, name in DTYPE_CODES.items() if name in FLOAT_DTYPES)
+_WIDE_CODES: Final = {code: 7 for code, name in DTYPE_CODES.items() if name in FLOAT_DTYPES} | {8: 10, 9: 10}
+"""The numbers of float64 and complex128, by those of all floating-point and complex types."""
 
 
 def run_reference(
@@ -87,9 +87,9 @@ class _Interpreter:
         return self._floats(_array_of(argument)) if hasattr(argument, "detach") else argument
 
     def _floats(self, array: Any) -> Any:
-        """Converts floating arrays to float64 in float64 mode."""
-        if self.double and isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float16):
-            return array.astype(np.float64)
+        """Converts floating arrays to float64, and complex ones to complex128, in float64 mode."""
+        if self.double and isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float16, np.complex64):
+            return array.astype(np.result_type(array.dtype, np.float64))
         return array
 
     def block(self, block: Block) -> Call:
@@ -183,8 +183,8 @@ class _Interpreter:
             named: dict[str, Any] = {}
             for index, argument in enumerate(schema.arguments):
                 operand = operands[index] if index < len(operands) else argument.default
-                if self.double and argument.name in ("dtype", "out_dtype") and operand in _FLOAT_CODES:
-                    operand = _DOUBLE
+                if self.double and argument.name in ("dtype", "out_dtype"):
+                    operand = _WIDE_CODES.get(operand, operand)
                 named[argument.name] = operand
             return op.reference(**named)
         except IrscopeError as error:

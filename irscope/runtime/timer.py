@@ -1,28 +1,130 @@
-"""Timing of competitors: in turns on a monotonic clock, after a warm-up, as a median with its spread.
+"""Timing of competitors: in turns on a monotonic clock, after a warm-up, as a median with its spread; and what two such say.
 
 Taking turns spreads disturbances of the machine over all competitors alike, and leaves the allocator and the caches in the
 same state for each. The order changes from turn to turn, because a competitor finds other cache contents after a copy
 than after one that uses the same operands. A fast competitor is called several times per turn, so that the cost of the
 clock is negligible.
+
+*One is faster than another* if the middle halves of their turns do not overlap, and neither is noisy: a program whose
+median is more than three times its best turn waited for something else most of the time, and no ratio of it means anything.
+
+On one thread, what other programs take can be known and taken off: in a turn in which the system switched the thread out
+and the thread itself never waited, all the time off the processor went to others.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Any, Final, Literal
 
-__all__ = ["Measurement", "measure"]
+import numpy as np
 
+getrusage: Any = None
+with suppress(ImportError):  # only Linux counts for each thread
+    from resource import RUSAGE_THREAD, getrusage
+
+__all__ = ["LEAST_SECONDS", "LEAST_TURNS", "Measurement", "Spread", "measure", "spent", "switched_out", "time_words", "undisturbed"]
+
+LEAST_TURNS: Final = 7
+LEAST_SECONDS: Final = 0.05
+"""The turns and the time, all turns together, from which a ratio can be believed on a quiet machine."""
+_FEW: Final = 5
+"""Fewer turns have no quartiles to speak of."""
+_NOISY: Final = 3.0
+_LEAST_NOISE: Final = 5e3
+"""Nanoseconds; a smaller difference between the median and the best may be the clock's."""
 _SHORTEST_TURN: Final = 1e-3
 """The least seconds of a turn."""
 _MOST_CALLS: Final = 1000
+_MOST_TURNS: Final = 1000
+_LONG_TURN: Final = 10e-3
+"""Seconds; who takes longer sits out once it has had its turns and its time."""
 
 
 def _nothing() -> None:
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A median and its quartiles, in nanoseconds.
+
+    >>> Spread.of([5.0, 1.0, 2.0, 3.0, 4.0])
+    Spread(median=3.0, low=2.0, high=4.0)
+    """
+
+    median: float
+    low: float
+    """The quartile below the median."""
+    high: float
+    """The quartile above it."""
+    best: float = field(default=0.0, repr=False)
+    """The fastest turn; 0 where it is not known."""
+    turns: int = field(default=_FEW, repr=False)
+
+    @staticmethod
+    def of(taken: Sequence[float] | np.ndarray[Any, Any]) -> Spread:
+        if not len(taken):
+            return Spread(0.0, 0.0, 0.0)
+        best, low, median, high = np.quantile(np.asarray(taken, np.float64), (0.0, 0.25, 0.5, 0.75))
+        return Spread(float(median), float(low), float(high), float(best), len(taken))
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the median is far from the best turn.
+
+        >>> Spread(17e6, 31e3, 20e6, best=31e3).is_noisy, Spread(2.0, 1.9, 2.1, best=0.1).is_noisy
+        (True, False)
+        """
+        return 0 < self.best < min(self.median / _NOISY, self.median - _LEAST_NOISE)
+
+    def against(self, other: Spread) -> Literal["faster", "slower", "the same"]:
+        """Compares this one with another; `the same` where the middle halves overlap, or one is noisy.
+
+        >>> Spread(1.0, 0.9, 1.1).against(Spread(2.0, 1.5, 2.5)), Spread(1.0, 0.9, 1.6).against(Spread(2.0, 1.5, 2.5))
+        ('faster', 'the same')
+        """
+        if self.is_noisy or other.is_noisy or min(self.turns, other.turns) < _FEW:
+            return "the same"
+        if self.high < other.low:
+            return "faster"
+        return "slower" if self.low > other.high else "the same"
+
+    def ratio_words(self, other: Spread, name: str = "") -> str:
+        """Says how fast this one is against another, or why that cannot be said.
+
+        >>> Spread(1.0, 0.9, 1.1).ratio_words(Spread(2.0, 1.5, 2.5), "eager")
+        '2× as fast as eager'
+        >>> Spread(1.0, 0.9, 1.6).ratio_words(Spread(2.0, 1.5, 2.5))
+        'no difference seen'
+        >>> Spread(17e6, 31e3, 20e6, best=31e3).ratio_words(Spread(2.0, 1.5, 2.5))
+        'too noisy: best 31 µs, median 17 ms'
+        """
+        if self.is_noisy:
+            return f"too noisy: best {time_words(self.best)}, median {time_words(self.median)}"
+        if other.is_noisy:
+            return f"{name or 'the other'} is too noisy to compare with"
+        if min(self.turns, other.turns) < _FEW:
+            return "too few turns to compare"
+        if self.against(other) == "the same" or not self.median:
+            return f"no difference from {name} seen" if name else "no difference seen"
+        times = other.median / self.median
+        return f"{times:,.{0 if times >= 99.5 else 2}{'f' if times >= 99.5 else 'g'}}× as fast{f' as {name}' if name else ''}"
+
+
+def time_words(ns: float) -> str:
+    """Formats nanoseconds with a readable unit.
+
+    >>> time_words(1234.0), time_words(12_345_678.0)
+    ('1.23 µs', '12.3 ms')
+    """
+    if ns < 999.5e3:
+        return f"{ns / 1e3:.3g} µs"
+    return f"{ns / 1e6:.3g} ms" if ns < 999.5e6 else f"{ns / 1e9:.3g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,65 +141,102 @@ class Measurement:
     """Time of one call, by turn."""
 
     @property
+    def spread(self) -> Spread:
+        return Spread.of([each * 1e9 for each in self.seconds])
+
+    @property
     def median(self) -> float:
-        return self._at(0.5)
+        return float(np.quantile(self.seconds, 0.5))
 
     @property
     def low(self) -> float:
         """The quartile below the median."""
-        return self._at(0.25)
+        return float(np.quantile(self.seconds, 0.25))
 
     @property
     def high(self) -> float:
         """The quartile above the median."""
-        return self._at(0.75)
-
-    def _at(self, part: float) -> float:
-        ordered = sorted(self.seconds)
-        place = part * (len(ordered) - 1)
-        below = int(place)
-        above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+        return float(np.quantile(self.seconds, 0.75))
 
 
 def measure(
-    competitors: Mapping[str, Callable[[], object]], *, turns: int = 5, before: Callable[[], object] = _nothing,
-    finish: Callable[[], object] = _nothing, once: bool = False, patience: float = 20.0,
+    competitors: Mapping[str, Callable[[], object]], *, turns: int = LEAST_TURNS, seconds: float = 0.0,
+    before: Callable[[], object] = _nothing, finish: Callable[[], object] = _nothing, once: bool = False,
+    patience: float = 20.0, known: Mapping[str, float] | None = None, alone: bool = False,
 ) -> dict[str, Measurement]:  # fmt: skip
-    """Times each competitor `turns` times, in turns; starts no further turn after `patience` seconds.
+    """Times each competitor `turns` times, and until it has run for `seconds`, in turns; starts no further turn after
+    `patience` seconds.
 
     `before` runs untimed before each turn (to restore what a competitor changes), `finish` at its end (to wait for a
     device). `once` calls a competitor only once per turn, because a second call would see what the first one changed.
+    `known` are the seconds of earlier calls: a competitor that took long needs no trial. `alone` says that all run on one
+    thread: what other programs took of it is not counted.
 
     >>> found = measure({"short": lambda: sum(range(10)), "long": lambda: sum(range(10_000))}, turns=3)
     >>> found["short"].median < found["long"].median
     True
     """
     start = time.perf_counter()
+    timed = undisturbed if alone else spent
     calls = dict.fromkeys(competitors, 1)
     for label, run in competitors.items():
+        if (known or {}).get(label, 0.0) >= _LONG_TRIAL:
+            continue
         before()
-        seconds = _timed(run, 1, finish)
-        if not once and seconds < 20 * _SHORTEST_TURN:
-            calls[label] = _calls_per_turn(_timed(run, 1, finish))
+        taken_once = timed(run, 1, finish)
+        if not once and taken_once < 20 * _SHORTEST_TURN:
+            calls[label] = _calls_per_turn(timed(run, 1, finish))
     taken: dict[str, list[float]] = {label: [] for label in competitors}
-    order = list(competitors)
-    for turn in range(turns):
-        if turn and time.perf_counter() - start > patience:
+    lasted = dict.fromkeys(competitors, 0.0)
+    for turn in range(max(turns, _MOST_TURNS)):
+        short = {label for label in taken if len(taken[label]) < turns or lasted[label] < seconds}
+        if not short or (turn and time.perf_counter() - start > patience):
             break
+        order = [label for label in taken if label in short or lasted[label] < turn * _LONG_TURN]
         for label in Random(turn).sample(order, len(order)):
             before()
-            taken[label].append(_timed(competitors[label], calls[label], finish) / calls[label])
-    return {label: Measurement(label, tuple(seconds)) for label, seconds in taken.items()}
+            took = timed(competitors[label], calls[label], finish)
+            lasted[label] += took
+            taken[label].append(took / calls[label])
+    return {label: Measurement(label, tuple(found)) for label, found in taken.items()}
+
+
+_LONG_TRIAL: Final = 0.5
+"""Seconds of an earlier call; who takes that long is called once in a turn, and has no trial first."""
 
 
 def _calls_per_turn(seconds: float) -> int:
     return max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(seconds, 1e-9))))
 
 
-def _timed(run: Callable[[], object], calls: int, finish: Callable[[], object]) -> float:
+def spent(run: Callable[[], object], calls: int = 1, finish: Callable[[], object] = _nothing) -> float:
+    """Returns the seconds of some calls in a row."""
     start = time.perf_counter()
     for _ in range(calls):
         run()
     finish()
     return time.perf_counter() - start
+
+
+def undisturbed(run: Callable[[], object], calls: int = 1, finish: Callable[[], object] = _nothing) -> float:
+    """Returns the seconds of some calls on one thread, without the time that the system gave to other programs.
+
+    >>> 0 < undisturbed(lambda: sum(range(100)), 3) < 10
+    True
+    """
+    clock, taken = time.thread_time(), []
+    is_disturbed = switched_out(lambda: taken.append(spent(run, calls, finish)))
+    worked = time.thread_time() - clock
+    return min(taken[0], worked) if is_disturbed else taken[0]
+
+
+def switched_out(run: Callable[[], object]) -> bool:
+    """Runs, and says whether the system gave this thread's processor to others meanwhile, and the thread itself never waited:
+    all the time that it was not on the processor was then taken from it. Never true where the system does not count."""
+    if getrusage is None:
+        run()
+        return False
+    before = getrusage(RUSAGE_THREAD)
+    run()
+    after = getrusage(RUSAGE_THREAD)
+    return bool(after.ru_nivcsw > before.ru_nivcsw and after.ru_nvcsw == before.ru_nvcsw)

@@ -17,6 +17,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,20 @@ import numpy as np
 from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.record import Recorder, Traced
-from irscope.ir import DTYPES, STR, TENSOR, DictType, Graph, ListType, TensorType, TupleType, Type, Value, nested_paths
+from irscope.ir import (
+    DTYPES,
+    STR,
+    TENSOR,
+    DictType,
+    Graph,
+    ListType,
+    Origin,
+    TensorType,
+    TupleType,
+    Type,
+    Value,
+    nested_paths,
+)
 from irscope.ops.check import verify
 
 __all__ = ["load", "name", "reads", "suffixes", "trace"]
@@ -86,7 +100,8 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
     parts = result if isinstance(result, tuple) and len(result) > 1 else (result,)
     outputs = [_returned(record, part, title) for part in parts]
     graph = record.finish(title if title.isidentifier() else "traced", outputs)
-    graph = replace(graph, argument_paths=nested_paths(given, len(graph.inputs)))
+    origin = Origin(partial(function, **options) if options else function)
+    graph = replace(graph, argument_paths=nested_paths(given, len(graph.inputs)), origin=origin)
     verify(graph)
     return graph
 

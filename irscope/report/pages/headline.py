@@ -17,7 +17,7 @@ from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count
 from irscope.report.words import amount, duration, plural
-from irscope.runtime.profile import time_words
+from irscope.runtime.timer import time_words
 
 if TYPE_CHECKING:
     from irscope.runtime.profile import Profile

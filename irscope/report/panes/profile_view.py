@@ -20,7 +20,8 @@ from irscope.report.view_models import (
     TimedWay,
 )
 from irscope.report.words import byte_count
-from irscope.runtime.profile import place, shares, time_words
+from irscope.runtime.profile import place, shares
+from irscope.runtime.timer import time_words
 
 if TYPE_CHECKING:
     from irscope.runtime.profile import Instruction, NodeRow, Profile, Share

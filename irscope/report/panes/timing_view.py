@@ -17,8 +17,8 @@ def timing_view(comparison: Comparison) -> TimingView:
     bars = [
         Measured(
             label=row.label, median=row.median, low=row.low, high=row.high, compile=row.compile, kernels=row.kernels,
-            error=row.error, note=row.note,
+            error=f"{comparison.error_words(row)} {row.wrong}".rstrip(), note=row.note,
         )
         for row in comparison.rows
     ]  # fmt: skip
-    return TimingView(bars=bars, caption=comparison.caption)
+    return TimingView(bars=bars, caption=comparison.caption, warnings=list(comparison.warnings))

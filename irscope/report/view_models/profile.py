@@ -28,13 +28,16 @@ class Measured(TypedDict):
     high: float
     compile: float
     kernels: int
-    error: float | None
+    error: str
+    """Against a float64 run, in words: a number, what is wrong with the results, or nothing."""
     note: str
 
 
 class TimingView(TypedDict):
     bars: list[Measured]
     caption: str
+    warnings: list[str]
+    """What a reader must know before the numbers."""
 
 
 class TimedNode(TypedDict):

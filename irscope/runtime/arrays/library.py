@@ -36,6 +36,8 @@ __all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_te
 Function = Callable[..., Any]
 """Takes a node's operands in order; returns its result, or a sequence of several."""
 
+_WIDER: Final = {5: 7, 6: 7, 15: 7, 8: 10, 9: 10}
+"""The numbers of float64 and complex128, by those of the smaller floating-point types."""
 _PYTHON_CATEGORIES: Final = ("container", "scalar", "control")
 
 
@@ -163,8 +165,8 @@ class TorchLibrary:
             if payload.dtype == "bfloat16":
                 tensor = tensor.view(self.torch.bfloat16)
         tensor = tensor.detach()
-        if self.double and tensor.dtype.is_floating_point:
-            tensor = tensor.double()
+        if self.double and (tensor.is_floating_point() or tensor.is_complex()):
+            tensor = tensor.to(self.torch.complex128 if tensor.is_complex() else self.torch.float64)
         return tensor.to(self.device) if self.device else tensor
 
     def _own(self, node: Node) -> Function | None:
@@ -218,8 +220,9 @@ class TorchLibrary:
         (position,) = positions
 
         def run(*operands: Any) -> Any:
-            if len(operands) > position and operands[position] in (5, 6, 15):
-                operands = (*operands[:position], 7, *operands[position + 1 :])
+            wide = _WIDER.get(operands[position]) if len(operands) > position else None
+            if wide is not None:
+                operands = (*operands[:position], wide, *operands[position + 1 :])
             return function(*operands)
 
         return run

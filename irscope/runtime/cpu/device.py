@@ -124,7 +124,7 @@ class CpuDevice:
             return Availability(False, "the compiler llvmlite is not installed", missing.hint)
         except Exception as error:
             return Availability(False, f"llvmlite does not work here: {error}", "pip install --upgrade llvmlite")
-        return Availability(True, f"{host.name}, {self.threads} threads; {host.versions}")
+        return Availability(True, f"{host.name}; {host.versions}")
 
     @property
     def cache_counts(self) -> CacheCounts:

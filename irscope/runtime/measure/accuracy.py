@@ -3,34 +3,107 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from irscope._base.concurrency.restored import quietly, without_gradients
 from irscope._base.leaves import leaves
-from irscope.ir import Graph
+from irscope._base.words import plural
+from irscope.analysis.per_graph import alias_db_of
+from irscope.errors import IrscopeError, RunError
+from irscope.ir import INT, NOT_CONSTANT, Graph, Node, constant_of
+from irscope.ops.registry import schema_of
+from irscope.ops.schema import draws_random_numbers
 from irscope.runtime.arrays import TorchLibrary, is_torch_tensor, library_for, off_the_gpu, on_host
+from irscope.runtime.arrays.python_ops import python_function
 from irscope.runtime.executor import flatten
 from irscope.runtime.reference import run_reference
 
-__all__ = ["arrays", "errors", "float64_results"]
+__all__ = ["Distance", "arrays", "difference", "distance", "float64_results"]
+
+Arrays = list[np.ndarray[Any, Any]]
+_ROUNDINGS: Final = 1e3
+"""Two programs differ by more than roundings where they do by more of the element type's smallest steps than this."""
 
 
-def float64_results(graph: Graph, args: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """Returns the program's results computed in float64 throughout, on copies."""
-    if library_for([*args, *graph.bound.values()]).name != "torch":
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far some results are from others."""
+
+    relative: float
+    """The largest difference, relative to the largest element of its result; infinite where one of the two is NaN, infinite,
+    or of another shape."""
+    absolute: float
+    words: str = ""
+    """What a largest difference does not say: `NaN in 16 of 16`, `3 of 9 differ`."""
+
+
+def float64_results(graph: Graph, args: Sequence[Any]) -> Arrays | str:
+    """Returns the program's results computed in float64 throughout, on copies; the reason in words if there is no such run."""
+    drawing = next((node for node in graph.nodes() if _draws(graph, node)), None)
+    if drawing is not None:
+        return f"{drawing.op} draws other random numbers in each run"
+    try:
+        if library_for([*args, *graph.bound.values()]).name == "torch":
+            return _in_torch(graph, args)
         return arrays(run_reference(graph, *[off_the_gpu(on_host(arg)) for arg in args], precision="float64"))
-    library = TorchLibrary(double=True)
-    bound = {value: _doubled(held) for value, held in graph.bound.items()}
+    except IrscopeError as error:
+        return error.what
+    except Exception as error:  # torch and the libraries of kept ops raise anything, and the times are known all the same
+        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
+def _draws(graph: Graph, node: Node) -> bool:
+    schema = schema_of(node)
+    given = {} if schema is None else dict(zip([argument.name for argument in schema.arguments], node.inputs, strict=False))
+    known = {name: held for name, value in given.items() if (held := constant_of(graph, value)) is not NOT_CONSTANT}
+    return draws_random_numbers(node.op, known)
+
+
+def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:
+    """Runs through torch. A parameter that nothing writes is not copied: each op converts what it reads."""
+    library = _InDouble()
+    writes = alias_db_of(graph).has_writers
+    bound = {value: _doubled(held) if writes(value) else held for value, held in graph.bound.items()}
     code = flatten(graph.body, library, bound=bound, call=lambda node, reads, writes: None)
     slots = code.template.copy()
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
         slots[slot] = bound[value] if value in bound else _doubled(next(given))
     without_gradients(library.torch, code.run, slots)
-    return arrays([slots[slot] for slot in code.outputs])
+    return arrays([_doubled(slots[slot]) for slot in code.outputs])
+
+
+class _InDouble(TorchLibrary):
+    """Torch's operators, which read float64 for every smaller floating-point type, and give it."""
+
+    def __init__(self) -> None:
+        super().__init__(double=True)
+
+    def function(self, node: Node) -> Callable[..., Any]:
+        if node.op == "aten::view" and node.inputs[1].type == INT:
+            raise RunError("it reads the bits of floats, which float64 has otherwise")
+        function = super().function(node)
+        if python_function(node) is not None:  # containers keep the identity of what they hold
+            return function
+        return lambda *operands: _widened(function(*map(_widened, operands)))
+
+
+def _widened(value: Any) -> Any:
+    """Returns a tensor of a smaller floating-point type, or a list with such, in float64; anything else as it is."""
+    if is_torch_tensor(value):
+        return value.to(wide) if (wide := _wide_type(value)) is not value.dtype else value
+    if isinstance(value, list | tuple) and any(_widened(item) is not item for item in value):
+        return type(value)(map(_widened, value))
+    return value
+
+
+def _wide_type(tensor: Any) -> Any:
+    torch = sys.modules["torch"]
+    return torch.float64 if tensor.is_floating_point() else torch.complex128 if tensor.is_complex() else tensor.dtype
 
 
 def _doubled(value: Any) -> Any:
@@ -38,40 +111,91 @@ def _doubled(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = sys.modules["torch"].from_numpy(value)
     if is_torch_tensor(value):
-        copy = value.detach().clone()
-        return copy.double() if value.dtype.is_floating_point else copy
+        return value.detach().to(_wide_type(value), copy=True)
     if isinstance(value, list | tuple):
         return type(value)(_doubled(item) for item in value)
     return {key: _doubled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def errors(results: Sequence[Any], truth: Sequence[Any]) -> tuple[float, float] | None:
-    """Returns the largest relative and absolute difference over all floating-point results; None if there are none."""
-    relative, absolute, seen = 0.0, 0.0, False
-    for result, true in zip(results, truth, strict=True):
-        if true.dtype.kind not in "fc" or true.size == 0:
-            continue
-        seen = True
-        difference = np.abs(quietly(np.subtract, result.astype(true.dtype), true))
-        difference = np.where((result == true) | (np.isnan(result) & np.isnan(true)), 0.0, difference)
-        finite = np.abs(true[np.isfinite(true)])
-        largest = float(np.max(difference))
-        absolute = max(absolute, largest)
-        relative = max(relative, largest / max(float(finite.max()) if finite.size else 0.0, np.finfo(np.float64).tiny))
-    return (relative, absolute) if seen else None
+def distance(results: Arrays, truth: Arrays) -> Distance | None:
+    """Returns the largest relative and absolute difference over all results, and how many elements differ otherwise; None
+    without results.
+
+    >>> nan = np.float32("nan")
+    >>> distance([np.array([nan, 1])], [np.array([0.0, 1])])
+    Distance(relative=inf, absolute=inf, words='NaN in 1 of 2')
+    >>> distance([np.array([True, False])], [np.array([True, True])])
+    Distance(relative=1.0, absolute=1.0, words='1 of 2 differ')
+    """
+    if len(results) != len(truth):
+        return Distance(np.inf, np.inf, f"{plural(len(results), 'result')} instead of {len(truth)}")
+    if not truth:
+        return None
+    found = [_of_one(result, true) for result, true in zip(results, truth, strict=True)]
+    words = [
+        f"result {place}: {each.words}" if len(found) > 1 else each.words for place, each in enumerate(found) if each.words
+    ]
+    return Distance(max(each.relative for each in found), max(each.absolute for each in found), ", ".join(words))
 
 
-def arrays(results: Any) -> list[np.ndarray[Any, Any]]:
+def _of_one(result: np.ndarray[Any, Any], true: np.ndarray[Any, Any]) -> Distance:
+    if result.shape != true.shape:
+        return Distance(np.inf, np.inf, f"shape {result.shape} instead of {true.shape}")
+    if true.size == 0:
+        return Distance(0.0, 0.0)
+    wide = np.complex128 if "c" in (result.dtype.kind, true.dtype.kind) else np.float64
+    a, b = (quietly(x.astype, wide) for x in (result, true))
+    exact = result.dtype.kind in "biu" and true.dtype.kind in "biu"
+    same = result == true if exact else (a == b) | (np.isnan(a) & np.isnan(b))
+    apart = np.where(same, 0.0, np.abs(quietly(np.subtract, a, b)))
+    apart = np.where(np.isnan(apart), np.inf, apart)
+    if exact:  # neighbours among large whole numbers are one in float64
+        apart = np.where(same, 0.0, np.maximum(apart, 1.0))
+    largest, size = float(apart.max()), np.abs(b[np.isfinite(b)])
+    scale = max(float(size.max()) if size.size else 0.0, np.finfo(np.float64).tiny)
+    return Distance(float(quietly(np.divide, largest, scale)), largest, ", ".join(_counts(a, b, same, exact)))
+
+
+def _counts(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], same: np.ndarray[Any, Any], exact: bool) -> Iterator[str]:
+    if exact:
+        if not same.all():
+            yield f"{np.count_nonzero(~same)} of {same.size} differ"
+        return
+    for what, count in (
+        ("NaN", np.isnan(a) & ~np.isnan(b)), ("a number for NaN", ~np.isnan(a) & np.isnan(b)),
+        ("infinite", np.isinf(a) & np.isfinite(b)), ("finite for infinite", np.isfinite(a) & np.isinf(b)),
+        ("the other infinity", np.isinf(a) & np.isinf(b) & ~same),
+    ):  # fmt: skip
+        if count.any():
+            yield f"{what} in {np.count_nonzero(count)} of {same.size}"
+
+
+def difference(results: Arrays, others: Arrays) -> str:
+    """Returns in words how two runs of one program differ by more than some roundings, or an empty text."""
+    found = distance(results, others)
+    if found is None or found.words:
+        return "" if found is None else found.words
+    kinds = [np.finfo(each.dtype).eps for each in results if each.dtype.kind in "fc" and each.size]
+    far = found.relative > _ROUNDINGS * max(map(float, kinds), default=0.0)
+    return f"by {found.relative:.1e} of the largest element" if far else ""
+
+
+def arrays(results: Any) -> Arrays:
     """Returns every tensor and number among the results, as NumPy arrays, in order."""
     return [_array(leaf) for leaf in leaves(results)]
 
 
 def _array(leaf: Any) -> np.ndarray[Any, Any]:
     if is_torch_tensor(leaf):
-        leaf = leaf.detach().cpu()
-        if str(leaf.dtype) == "torch.bfloat16":
-            leaf = leaf.float()
-        return leaf.resolve_conj().numpy()  # type: ignore[no-any-return]
+        leaf = leaf.detach().cpu().resolve_conj()
+        if str(leaf.dtype) in _UNKNOWN_TO_NUMPY:
+            leaf = leaf.cfloat() if leaf.is_complex() else leaf.float()
+        return leaf.resolve_neg().numpy()  # type: ignore[no-any-return]
     leaf = off_the_gpu(leaf)
     is_number = isinstance(leaf, np.generic | bool | int | float | complex) or hasattr(leaf, "__array__")
-    return np.asarray(leaf) if is_number else np.empty(0, bool)
+    found = np.asarray(leaf) if is_number else np.empty(0, bool)
+    return found.astype(np.float32) if found.dtype.kind == "V" else found  # the small floats of `ml_dtypes`
+
+
+_UNKNOWN_TO_NUMPY: Final = ("torch.bfloat16", "torch.complex32", *(f"torch.float8_{kind}" for kind in (
+    "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")))  # fmt: skip

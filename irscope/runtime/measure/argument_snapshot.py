@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from irscope._base.leaves import leaves
+from irscope.analysis.per_graph import alias_db_of
+from irscope.ir import Graph, check_count
 from irscope.runtime.arrays import host_array, is_cupys, is_foreign, is_torch_tensor, off_the_gpu, on_processor
 
 __all__ = ["ArgumentSnapshot"]
@@ -16,9 +18,17 @@ T = TypeVar("T")
 
 
 class ArgumentSnapshot:
-    """The tensors passed to a program, and the saved contents of those that it writes."""
+    """The tensors passed to a program that it may write, and the saved contents of those that it does write."""
 
-    def __init__(self, given: Sequence[Any]) -> None:
+    def __init__(self, *programs: tuple[Graph, Sequence[Any]]) -> None:
+        """Programs with their arguments. What the alias db says is never written is not copied: the parameters of a model may
+        be half of the memory."""
+        given = []
+        for graph, args in programs:
+            check_count(graph, args)
+            writes = alias_db_of(graph).has_writers
+            held_by = [*zip(graph.free_inputs, args, strict=True), *graph.bound.items()]
+            given += [held for value, held in held_by if writes(value)]
         held = [host_array(value) if is_foreign(value) and on_processor(value) else value for value in leaves(given)]
         self.tensors = [value for value in held if is_torch_tensor(value) or _is_array(value)]
         self.saved: list[tuple[Any, Any]] = []

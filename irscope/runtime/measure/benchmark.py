@@ -17,7 +17,6 @@ necessary shows as a lower bandwidth.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,21 +33,23 @@ from irscope._base.leaves import leaves
 from irscope._base.progress import progress
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
-from irscope.ir import Graph, flatten_arguments, graph_of
+from irscope.ir import Graph, check_count, flatten_arguments, graph_of
 from irscope.ops.exactness import Exact
 from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.executor import PeakMemory, as_torch
-from irscope.runtime.machine import Limits, busy, cache_bytes, limits
-from irscope.runtime.measure.accuracy import arrays, errors, float64_results
+from irscope.runtime.machine import Limits, cache_bytes, limits
+from irscope.runtime.measure.accuracy import Distance, arrays, difference, distance, float64_results
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.measure.comparison import Comparison, Row
 from irscope.runtime.measure.fx_export import torch_peer
 from irscope.runtime.measure.keep_freed_memory import with_kept_memory
+from irscope.runtime.measure.own_function import OwnFunction, own_function
 from irscope.runtime.measure.workload import Workload, workload
 from irscope.runtime.program import Executable, compile_graph
-from irscope.runtime.timer import Measurement, measure
+from irscope.runtime.threads import Threads, threads_for, with_threads
+from irscope.runtime.timer import LEAST_SECONDS, LEAST_TURNS, Measurement, measure
 from irscope.transforms.dedup import RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, fuse
@@ -66,8 +67,9 @@ _MOST_SETS = 64
 
 def compare(
     program: Graph | Fusion, *args: Any, devices: Sequence[str] | None = None, eager: Callable[..., Any] | None = None,
-    peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = 5, keep_memory: bool = True,
+    peers: Mapping[str, Callable[..., Any]] | Sequence[str] = (), repeats: int = LEAST_TURNS, keep_memory: bool = True,
     rotate: bool = False, ways: Sequence[str] | None = None, exact: Exact = None, steps: Sequence[Relation] | bool = (),
+    threads: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Runs a program in several ways and compares their times and errors; a program without groups is fused first.
 
@@ -77,6 +79,9 @@ def compare(
     among `"op by op"`, `"fused"` and `"fused + dedup"`; `steps` adds a row for each of these steps of dedup's ladder (True: for
     all), with one body for each class; `exact` is that of `irs.compile`. Arguments and buffers that the program writes are
     restored before each run, and at the end.
+
+    A program that was read from a function or a model has a row for that: `NumPy`, `jax.jit` or `eager`. `threads` is by default
+    as many as torch has, or one where other programs keep the processors busy, and where the times on more vary too much.
 
     >>> import irscope as irs
     >>> text = "graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)"
@@ -91,26 +96,43 @@ def compare(
     devices = (devices,) if isinstance(devices, str) else tuple(devices or ("cpu",))
     given: object = repeats
     if not isinstance(given, int) or given < 1:
-        raise ArgumentError(f"{repeats!r} repeats measure nothing", hint="repeats=5 is a good number")
+        raise ArgumentError(f"{repeats!r} repeats measure nothing", hint=f"repeats={LEAST_TURNS} is a good number")
     unknown = set(ways or ()) - set(_WAYS)
     if unknown:
         raise ArgumentError(
             f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}"
         )
-    args = flatten_arguments(args, graph)
-    entries = [
-        _our_entry(program, way, device, len(devices) > 1, exact) for device in devices for way in ways or _WAYS
-    ]  # fmt: skip
-    for device in devices:
-        entries += [_step_entry(graph, step, device, len(devices) > 1, exact) for step in _steps(steps)]
-    others = {"eager": eager} if eager is not None else {}
-    others |= peers if isinstance(peers, Mapping) else {name: torch_peer(name, source, eager) for name in _names(peers)}
-    entries += [_Entry(label, function, None) for label, function in others.items()]
+    flat = flatten_arguments(args, graph)
+    check_count(graph, flat)
+    chosen = threads_for(threads)
+    # first, while freed memory goes back: it converts one parameter after the other
+    truth = with_threads(chosen.count, float64_results, graph, flat)
 
-    def contest(kept: bool) -> Comparison:
-        return _Contest(graph, args, devices, entries, kept, rotate).run(repeats)
+    def contest(kept: bool, chosen: Threads) -> Comparison:
+        entries = [
+            _our_entry(program, way, device, len(devices) > 1, exact, threads=chosen.count) for device in devices for way in ways or _WAYS
+        ]
+        for device in devices:
+            entries += [_step_entry(graph, step, device, len(devices) > 1, exact, chosen.count) for step in _steps(steps)]
+        own = own_function(graph, args, flat)
+        others: dict[str, Callable[..., Any]] = {} if own is None else {own.label: own}
+        others |= {"eager": eager} if eager is not None else {}
+        named = _names(peers) if not isinstance(peers, Mapping) else ()
+        others |= peers if isinstance(peers, Mapping) else {name: torch_peer(name, source, eager) for name in named}
+        entries += [_Entry(label, function, None) for label, function in others.items()]
+        base = own.label if own is not None else "eager" if eager is not None else entries[0].label
+        # again for measuring: torch may have been imported to compile
+        made = _Contest(program, flat, devices, entries, kept, rotate, exact, chosen, base, truth)
+        found = with_threads(chosen.count, made.run, repeats)
+        if chosen.is_asked or chosen.count == 1 or not any(row.spread.is_noisy for row in found.rows):
+            return found
+        varied = f"On {plural(chosen.count, 'thread')} times varied by more than three: measured on one thread."
+        return with_threads(1, contest, kept, Threads(1, varied))
 
-    return with_kept_memory(contest) if keep_memory else contest(False)
+    def work(kept: bool) -> Comparison:
+        return with_threads(chosen.count, contest, kept, chosen)
+
+    return with_kept_memory(work) if keep_memory else work(False)
 
 
 def _names(peers: Sequence[str] | None) -> Sequence[str]:
@@ -148,23 +170,23 @@ def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
     return chosen
 
 
-def _step_entry(graph: Graph, step: Relation, device: str, says_device: bool, exact: Exact) -> _Entry:
+def _step_entry(graph: Graph, step: Relation, device: str, says_device: bool, exact: Exact, threads: int) -> _Entry:
     """Builds the program with one body for each class of a step."""
     made = merge_groups(graph, step=step).after
-    return _our_entry(made, "fused + dedup", device, says_device, exact, f"dedup by {step}")
+    return _our_entry(made, "fused + dedup", device, says_device, exact, f"dedup by {step}", threads=threads)
 
 
 def _our_entry(
-    program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, name: str = ""
+    program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, name: str = "", *, threads: int
 ) -> _Entry:  # fmt: skip
     """Compiles one way twice with its own cache directory: empty at first, then full."""
     label = f"{name or way}, {device}" if says_device else name or way
     with temporary_folder() as folder:
         store = ObjectStore(folder / "kernels")
-        made = compile_graph(program, device, store=store, pooled=False, exact=exact, **_WAYS[way])
+        made = compile_graph(program, device, store=store, pooled=False, exact=exact, threads=threads, **_WAYS[way])
         if way == "op by op":
             return _Entry(label, made, made)
-        again = compile_graph(program, device, store=store, pooled=False, exact=exact, **_WAYS[way])
+        again = compile_graph(program, device, store=store, pooled=False, exact=exact, threads=threads, **_WAYS[way])
     cold, warm = (sum(kernel.compile_seconds for kernel in each.kernels) * 1e3 for each in (made, again))
     return _Entry(label, made, made, cold, warm)
 
@@ -183,18 +205,23 @@ class _Contest:
     """One comparison: its competitors and their arguments."""
 
     def __init__(
-        self, graph: Graph, args: tuple[Any, ...], devices: Sequence[str], entries: Sequence[_Entry], kept: bool,
-        rotate: bool,
+        self, program: Graph | Fusion, args: tuple[Any, ...], devices: Sequence[str], entries: Sequence[_Entry], kept: bool,
+        rotate: bool, exact: Exact, threads: Threads, base: str, truth: list[np.ndarray[Any, Any]] | str,
     ) -> None:  # fmt: skip
-        self.graph = graph
+        self.program = program
+        self.graph = graph = graph_of(program, "compare")
         self.args = args
         self.devices = devices
         self.entries = list(entries)
         self.kept = kept
         self.rotate = rotate
-        self.state = ArgumentSnapshot([*args, *graph.bound.values()])
+        self.exact = exact
+        self.threads = threads
+        self.truth = truth
+        self.base = base
+        """The label of the row that the others are told against."""
+        self.state = ArgumentSnapshot((graph, args))
         self.library = library_for([*args, *graph.bound.values()])
-        self.threads = sys.modules["torch"].get_num_threads() if self.library.name == "torch" else os.cpu_count() or 1
         self.missing: list[tuple[str, str]] = []
 
     def run(self, repeats: int) -> Comparison:
@@ -208,7 +235,9 @@ class _Contest:
         with progress(4 + repeats + len(self.entries) * (repeats + 2), "comparing") as step:
             firsts = self._first_runs(step)
             work = self._workload()
-            exact = float64_results(self.graph, self.args)
+            truth = self.truth
+            far = {entry.label: _distance(firsts[entry.label].results, truth) for entry in self.entries}
+            cause = self._cause(firsts)
             step()
             sets = self._argument_sets()
 
@@ -216,22 +245,26 @@ class _Contest:
                 self.state.restore()
                 step()
 
-            finish, once = _waiter(self.entries), self.state.is_written
             competitors = {entry.label: self._timed(entry, sets) for entry in self.entries}
-            limit = limits(self.threads) if "cuda" not in self.devices and work.bytes else None
+            limit = limits(self.threads.count) if "cuda" not in self.devices and work.bytes else None
             scale = 0.0
             if limit is not None:
                 competitors[_COPY], scale = limit.fastest_copy(work.bytes)
             # switched once for all: switching costs as much as a small op
-            times = _without_gradients(measure, competitors, turns=repeats, before=before, finish=finish, once=once)
+            times = _without_gradients(
+                measure, competitors, turns=repeats, seconds=LEAST_SECONDS if repeats >= LEAST_TURNS else 0.0, before=before,
+                finish=_waiter(self.entries), once=self.state.is_written, alone=self.threads.count == 1,
+                known={label: first.seconds for label, first in firsts.items()},
+            )  # fmt: skip
             copy = times.pop(_COPY).median * scale if limit is not None else None
             step()
-        base = self.entries[0].label
-        rows = tuple([_row(entry, firsts[entry.label], exact, times, base, work, copy) for entry in self.entries])
-        turns = len(times[base].seconds)
+        base = self.base if self.base in times else self.entries[0].label
+        rows = tuple([_row(entry, firsts[entry.label], far[entry.label], times, base, work, copy) for entry in self.entries])
+        reason = truth if isinstance(truth, str) else ""
+        warnings = tuple(filter(None, (self.threads.warning, cause)))
         return Comparison(
-            self.graph.name, rows, self._caption(turns, len(sets)), tuple(self.missing), work.bytes, work.flops,
-            work.bytes / copy / 1e9 if copy else 0.0, _peak(limit, work) / 1e9,
+            self.graph.name, rows, self._caption(times, len(sets), reason), tuple(self.missing), work.bytes, work.flops,
+            work.bytes / copy / 1e9 if copy else 0.0, _peak(limit, work) / 1e9, warnings, reason,
         )  # fmt: skip
 
     def _first_runs(self, step: Callable[[], object]) -> dict[str, _FirstRun]:
@@ -241,15 +274,41 @@ class _Contest:
             try:
                 run = partial(_first_run, entry, self.args)
                 firsts[entry.label] = run() if index else self.state.watch(run)
+                if isinstance(entry.function, OwnFunction) and _shapes(firsts[entry.label]) != _shapes(next(iter(firsts.values()))):
+                    raise ValueError("the program was changed since it was read")
             except Exception as error:
                 if entry.executable is not None:
                     raise
                 self.entries.remove(entry)
+                firsts.pop(entry.label, None)
                 lines = str(error).strip().splitlines() or [""]
-                self.missing.append((entry.label, f"{type(error).__name__}: {lines[0]}"))
+                if not isinstance(entry.function, OwnFunction):  # nobody asked for it: it may take other arguments
+                    self.missing.append((entry.label, f"{type(error).__name__}: {lines[0]}"))
             self.state.restore()
             step()
         return firsts
+
+    def _cause(self, firsts: Mapping[str, _FirstRun]) -> str:
+        """Says how the fused results differ from those of op by op by more than some roundings, and whether rounding between
+        ops is why: whether both agree once every op rounds as torch's does."""
+        ours = {entry.label: firsts[entry.label].results for entry in self.entries if entry.executable is not None}
+        plain, fused = (next((found for label, found in ours.items() if label.startswith(way)), None) for way in ("op by op", "fused"))
+        if plain is None or fused is None or not (words := difference(fused, plain)):
+            return ""
+        what = f"The fused results differ from those of op by op: {words}."
+        if self.library.name != "torch" or self.exact or self.devices[0] != "cpu":
+            return what
+        program = self.program.exactly("torch") if isinstance(self.program, Fusion) else self.program
+        try:
+            run = compile_graph(program, exact="torch", pooled=False, threads=self.threads.count)
+            agrees = not difference(arrays(run(*self.args)), plain)
+        except Exception:
+            return what
+        finally:
+            self.state.restore()
+        return f'{what[:-1]}; rounding between ops is the cause: with exact="torch" they agree.' if agrees else (
+            f'{what[:-1]}; with exact="torch" as well: rounding between ops is not the cause.'
+        )
 
     def _workload(self) -> Workload:
         graph, args = self.graph, self.args
@@ -275,15 +334,27 @@ class _Contest:
         following = cycle(sets)
         return lambda: entry.function(*next(following))
 
-    def _caption(self, turns: int, sets: int) -> str:
+    def _caption(self, times: Mapping[str, Measurement], sets: int, reason: str) -> str:
         where = "; ".join(device_named(device).availability().what for device in self.devices)
         library = "torch's allocator" if self.library.name == "torch" else "NumPy's allocator"
         memory = "freed memory kept" if self.kept else "freed memory may go back to the system"
         reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
+        turns = sorted({len(taken.seconds) for taken in times.values()})
+        count = plural(turns[0], "turn") if len(turns) == 1 else f"{turns[0]} to {turns[-1]} turns"
+        errors = f"no errors, as there is no float64 run: {reason}" if reason else "errors against a float64 run"
+        plain = "torch's ops, called one by one" if self.library.name == "torch" else "irscope's interpreter, through NumPy"
         return (
-            f"{where}. Median and quartiles of {plural(turns, 'turn')}; {plural(self.threads, 'thread')}; {library} for all, "
-            f"{memory}; {reads}; errors against a float64 run.{busy()}"
+            f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "
+            f"{memory}; {reads}; op by op: {plain}; {errors}."
         )
+
+
+def _shapes(first: _FirstRun) -> list[tuple[int, ...]]:
+    return [each.shape for each in first.results]
+
+
+def _distance(results: list[Any], truth: list[Any] | str) -> Distance | None:
+    return None if isinstance(truth, str) else distance(results, truth)
 
 
 def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
@@ -299,25 +370,24 @@ def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
 
 
 def _row(
-    entry: _Entry, first: _FirstRun, exact: list[Any], times: dict[str, Measurement], base: str, work: Workload,
+    entry: _Entry, first: _FirstRun, far: Distance | None, times: dict[str, Measurement], base: str, work: Workload,
     copy: float | None,
 ) -> Row:  # fmt: skip
-    time, made = times[entry.label], entry.executable
-    error = errors(first.results, exact) if len(first.results) == len(exact) else None
+    time, made, spread = times[entry.label], entry.executable, times[entry.label].spread
     cold = entry.cold if made is not None else max(first.seconds - time.median, 0.0) * 1e3
     lacking = len(made.remarks) - len(made.told) if made is not None else 0
     without = f"{plural(lacking, 'group')} without a kernel" if lacking else ""
-    ratio = times[base].median / time.median if time.median else 1.0
-    faster = f"{ratio:{'.0f' if ratio >= 100 else '.2g'}}× as fast as {base}" if entry.label != base else ""
+    is_told = entry.label != base or spread.is_noisy
+    faster = spread.ratio_words(times[base].spread, base) if is_told else ""
     return Row(
         entry.label, time.median * 1e3, time.low * 1e3, time.high * 1e3,
         cold, len(made.kernels) if made is not None else 0, first.launched,
-        None if error is None else error[0], None if error is None else error[1],
+        None if far is None else far.relative, None if far is None else far.absolute,
         "; ".join(filter(None, [faster, without])), entry.warm,
         work.bytes / time.median / 1e9 if time.median else None,
         copy / time.median if copy is not None and time.median else None,
         work.flops / time.median / 1e9 if time.median and work.flops else None, first.peak_bytes,
-        min(time.seconds) * 1e3,
+        spread.best / 1e6, len(time.seconds), "" if far is None else far.words,
     )  # fmt: skip
 
 

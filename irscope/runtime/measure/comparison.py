@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope.errors import ArgumentError, MissingExtra, loading
+from irscope.runtime.timer import Spread, time_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,13 +50,21 @@ class Row:
     """The peak bytes of the tensors of one run, without arguments and parameters."""
     best: float | None = None
     """The fastest turn, which a busy machine disturbs least."""
+    turns: int = 0
+    wrong: str = ""
+    """What is wrong with its results that an error does not say: `NaN in 16 of 16`, `3 of 9 differ`."""
+
+    @property
+    def spread(self) -> Spread:
+        """Its times in nanoseconds, to be compared with those of another row."""
+        return Spread(self.median * 1e6, self.low * 1e6, self.high * 1e6, (self.best or 0.0) * 1e6, self.turns)
 
 
 _COLUMNS: Final = {
     "median ms": "median", "low ms": "low", "high ms": "high", "best ms": "best", "GB/s": "bandwidth", "of copy": "copy_fraction",
     "GFLOP/s": "gflops", "compile ms": "compile", "warm ms": "warm_compile", "kernels": "kernels",
     "launched": "launched", "peak MB": "peak_bytes", "relative error": "error", "absolute error": "absolute_error",
-    "note": "note",
+    "wrong": "wrong", "note": "note",
 }  # fmt: skip
 
 
@@ -77,15 +86,22 @@ class Comparison:
     """GB/s of the fastest copy of as many bytes; 0 where it was not measured."""
     peak_gflops: float = 0.0
     """The processor's peak, in 10^9 multiplications and additions per second; 0 where it was not measured."""
+    warnings: tuple[str, ...] = ()
+    """What a reader must know before the numbers: others that kept the machine busy, results that differ."""
+    no_errors: str = ""
+    """Why there is no float64 run to tell errors against; empty where there is one."""
 
     def table(self) -> pd.DataFrame:
-        """Returns one row per competitor."""
+        """Returns one row per competitor; `.attrs` has the `warnings` and the `caption`."""
         with loading("pandas"):
             import pandas as pd
 
         data = {title: [getattr(row, name) for row in self.rows] for title, name in _COLUMNS.items()}
         data["peak MB"] = [None if value is None else value / 1e6 for value in data["peak MB"]]
-        return pd.DataFrame(data, index=pd.Index([row.label for row in self.rows], name=self.name))
+        data["wrong"] = [row.wrong or (self.no_errors and f"not known: {self.no_errors}") or None for row in self.rows]
+        made = pd.DataFrame(data, index=pd.Index([row.label for row in self.rows], name=self.name))
+        made.attrs = {"warnings": list(self.warnings), "caption": self.caption}
+        return made
 
     def chart(self, kind: Literal["bars", "roofline"] = "bars", *, theme: Theme = "light") -> Figure:
         """Draws medians as bars, with the quartiles; or the roofline. Raises MissingExtra without matplotlib."""
@@ -179,20 +195,27 @@ class Comparison:
         """Returns the comparison as plain data."""
         return asdict(self)
 
+    def error_words(self, row: Row) -> str:
+        """Returns a row's error in a few characters."""
+        if row.error is None:
+            return "unknown" if self.no_errors else "–"
+        return "0" if row.error == 0 else f"{row.error:.1e}"
+
     def __repr__(self) -> str:
         titles = (
             f"{'median':>11}{'quartiles':>24}{'of copy':>9}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
         )
-        lines = [f"{self.name:<24}{titles}"]
+        lines = [*self.warnings, f"{self.name:<24}{titles}"]
         for row in self.rows:
             spread = f"{_ms(row.low)} – {_ms(row.high)}"
             made = _ms(row.compile) if row.compile else "–"
             launched = "" if row.launched is None else str(row.launched)
-            error = "" if row.error is None else f"{row.error:.1e}"
+            error = self.error_words(row)
+            note = "; ".join(filter(None, (row.note, row.wrong)))
             copy = "" if row.copy_fraction is None else f"{row.copy_fraction:.2f}"
             lines.append(
                 f"{row.label:<24}{_ms(row.median):>11}{spread:>24}{copy:>9}{made:>11}{row.kernels:>9}"
-                f"{launched:>10}{error:>10}  {row.note}".rstrip()
+                f"{launched:>10}{error:>10}  {note}".rstrip()
             )
         lines += [f"{label:<24} did not run: {why}" for label, why in self.missing]
         return "\n".join([*lines, self.caption])
@@ -229,7 +252,6 @@ def _figure(size: tuple[float, float], colors: dict[str, Any]) -> tuple[Figure, 
     return figure, axes
 
 
+
 def _ms(value: float) -> str:
-    if value < 0.1:
-        return f"{value * 1000:.3g} µs"
-    return f"{value:.3g} ms" if value < 999.5 else f"{value / 1000:.3g} s"
+    return time_words(value * 1e6)

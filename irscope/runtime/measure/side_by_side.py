@@ -11,7 +11,8 @@ from irscope._base.concurrency.restored import without_gradients
 from irscope.ir import flatten_arguments, graph_of
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.program import compile_graph
-from irscope.runtime.timer import Measurement, measure
+from irscope.runtime.threads import threads_for, with_threads
+from irscope.runtime.timer import LEAST_SECONDS, Measurement, measure
 
 __all__ = ["side_by_side"]
 
@@ -31,22 +32,24 @@ def side_by_side(
     >>> sorted(side_by_side({"one": g, "other": irs.fuse(g)}, {"one": [x], "other": [x]}, seconds=0.01))
     ['one', 'other']
     """
-    runs = {}
-    given: list[Any] = []
-    for name, program in programs.items():
-        graph = graph_of(program, "measure")
-        flat = flatten_arguments(args[name], graph)
-        runs[name] = partial(compile_graph(program, device), *flat)
-        given += [*flat, *graph.bound.values()]
-    state = ArgumentSnapshot(given)
+    threads = threads_for(None)
+    graphs = {name: graph_of(program, "measure") for name, program in programs.items()}
+    given = [(graph, flatten_arguments(args[name], graph)) for name, graph in graphs.items()]
 
     def timed() -> dict[str, Measurement]:
+        runs = {
+            name: partial(compile_graph(program, device, threads=threads.count), *flat)
+            for (name, program), (_, flat) in zip(programs.items(), given, strict=True)
+        }
         for run in runs.values():
             state.watch(run)
-        return measure(runs, turns=_TURNS, before=state.restore, once=state.is_written, patience=seconds)
+        return measure(
+            runs, turns=_TURNS, seconds=LEAST_SECONDS, before=state.restore, once=state.is_written, patience=seconds,
+            alone=threads.count == 1,
+        )  # fmt: skip
 
-    torch = sys.modules.get("torch")
+    torch, state = sys.modules.get("torch"), ArgumentSnapshot(*given)
     try:
-        return timed() if torch is None else without_gradients(torch, timed)
+        return with_threads(threads.count, *((timed,) if torch is None else (without_gradients, torch, timed)))
     finally:
         state.restore()

@@ -5,9 +5,6 @@ from .measuring import (
 from .profile_result import (
     Profile,
 )
-from .readings import (
-    time_words,
-)
 from .rows import (
     NodeRow,
     place,
@@ -29,5 +26,4 @@ __all__ = [
     "measured",
     "place",
     "shares",
-    "time_words",
 ]

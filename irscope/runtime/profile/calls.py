@@ -27,8 +27,8 @@ from irscope.ir.types import BOOL, INT, TENSOR, ListType, TensorType, Type
 from irscope.ops.registry import effect_of
 from irscope.runtime.profile.readings import Readings
 from irscope.runtime.profile.rows import NodeRow, place, type_words
-from irscope.runtime.profile.spread import Spread
 from irscope.runtime.program import compile_graph
+from irscope.runtime.timer import Spread
 
 if TYPE_CHECKING:
     import pandas as pd

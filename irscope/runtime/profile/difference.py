@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irscope.errors import ArgumentError, loading
-from irscope.runtime.profile.readings import Readings, time_words
+from irscope.runtime.profile.readings import Readings
 from irscope.runtime.profile.rows import NodeRow, piece_key, place
-from irscope.runtime.profile.spread import Spread
+from irscope.runtime.timer import Spread, time_words
 
 if TYPE_CHECKING:
     import pandas as pd

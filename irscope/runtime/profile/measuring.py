@@ -1,21 +1,21 @@
 """The measurement of a program in several ways, by turns until the order of its slow nodes is sure, or the time is up.
 
 All ways take turns, in another order each time, as in `irs.compare`: a call of the plain program for the whole, and a call
-that leaves stamps for the parts. Arguments that the program writes are restored before each. A Ctrl-C ends the
-measurement and keeps its results, once the original program has run, even while the fused one is compiled: a way
-without a run is left out.
+that leaves stamps for the parts. What the user wrote takes its turns too, where it is not torch's: a NumPy function, or
+`jax.jit` of a JAX function. Arguments that the program writes are restored before each. No call begins once the time is up,
+which compiling does not count for; a quarter of it is for each way to get warm. A Ctrl-C ends the measurement and keeps its
+results, once the original program has run, even while the fused one is compiled: a way without a run is left out.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from irscope._base.concurrency.restored import without_gradients
 from irscope._base.progress import progress
@@ -23,21 +23,27 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph, flatten_arguments, graph_of
 from irscope.ops.exactness import Exact
 from irscope.runtime.arrays import are_torchs
-from irscope.runtime.machine import busy, describe
+from irscope.runtime.machine import describe
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.measure.keep_freed_memory import with_kept_memory
+from irscope.runtime.measure.own_function import OwnFunction, own_function
 from irscope.runtime.profile.spread import sure_order
 from irscope.runtime.profile.way import Way, WayName
 from irscope.runtime.program import Executable, compile_graph
+from irscope.runtime.threads import Threads, threads_for, with_threads
+from irscope.runtime.timer import LEAST_TURNS, Spread, spent, undisturbed
 from irscope.transforms.fusion import Fusion, fuse
 
 __all__ = ["Measured", "measured"]
 
-_LEAST_TURNS: Final = 7
+T = TypeVar("T")
+
 _MOST_TURNS: Final = 300
 _SHORTEST_TURN: Final = 200e-6
 """The least seconds of the plain calls in a turn."""
 _MOST_CALLS: Final = 100
+_SHORT_NS: Final = 100e6
+"""A way whose call takes less is run once even when the time is up."""
 HOTTEST: Final = 10
 """The number of slowest nodes whose order must be sure."""
 
@@ -61,6 +67,36 @@ class Measured:
     """Whether the program writes its arguments."""
     args: tuple[Any, ...]
     exact: Exact
+    threads: int = 1
+    own: tuple[str, Spread] | None = None
+    """What the user wrote, `NumPy` or `jax.jit`, and its time; None for torch's programs, which run op by op as eager ones do."""
+
+
+class _Clock:
+    """The time for measuring. It starts with the first call, and stands still while something is compiled."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._start: float | None = None
+
+    def start(self) -> None:
+        self._start = time.perf_counter() if self._start is None else self._start
+
+    @property
+    def spent(self) -> float:
+        return 0.0 if self._start is None else time.perf_counter() - self._start
+
+    def waits(self, made: Callable[[], T]) -> T:
+        """Returns the result of a call whose time does not count."""
+        begin = time.perf_counter()
+        try:
+            return made()
+        finally:
+            if self._start is not None:
+                self._start += time.perf_counter() - begin
+
+    def is_over(self, part: float = 1.0) -> bool:
+        return self.spent >= self.seconds * part
 
 
 def measured(
@@ -70,22 +106,26 @@ def measured(
     device: str | None,
     seconds: float,
     exact: Exact = None,
+    threads: int | None = None,
 ) -> Measured:
-    """Runs a program op by op and fused, for about `seconds` seconds."""
+    """Runs a program op by op and fused, for `seconds` seconds, and no call longer."""
     if not seconds > 0:
         raise ArgumentError(f"the time to measure for must be positive, not {seconds!r} seconds", hint="seconds=2 is usually enough")
-    original, fusion, makers, device = _programs(program, device, exact)
-    args = flatten_arguments(args, original)
-    is_torch = are_torchs([*args, *original.bound.values()])
-    return with_kept_memory(
-        lambda kept: _without_gradients(
-            partial(_measured, original, fusion, makers, args, device, is_torch, seconds, exact, kept)
-        )
-    )
+    chosen = threads_for(threads)
+    original, fusion, makers, device = _programs(program, device, exact, chosen.count)
+    flat = flatten_arguments(args, original)
+    is_torch = are_torchs([*flat, *original.bound.values()])
+    own = None if is_torch else own_function(original, args, flat)
+
+    def work(kept: bool) -> Measured:
+        run = _Run(original, fusion, makers, flat, device, is_torch, chosen, own, _Clock(seconds))
+        return run.measured(exact, kept)
+
+    return with_threads(chosen.count, with_kept_memory, lambda kept: _without_gradients(partial(work, kept)))
 
 
 def _programs(
-    program: Graph | Fusion | Executable, device: str | None, exact: Exact
+    program: Graph | Fusion | Executable, device: str | None, exact: Exact, threads: int
 ) -> tuple[Graph, Fusion | None, dict[WayName, Callable[[], Executable]], str]:
     """Returns the original program, its fusion, a function that compiles each way, and the device."""
     fusion = None
@@ -103,96 +143,129 @@ def _programs(
         original, fused = (fusion.original, fusion.graph) if fusion is not None else (graph, graph)
     where = device or "cpu"
     makers: dict[WayName, Callable[[], Executable]] = {
-        "op by op": partial(compile_graph, original, where, use_kernels=False, exact=exact)
+        "op by op": partial(compile_graph, original, where, use_kernels=False, exact=exact, threads=threads)
     }
     if any(node.op == "prim::FusionGroup" for node in fused.nodes()) and where != "reference":
-        makers["fused"] = partial(compile_graph, source, where, exact=exact)
+        makers["fused"] = partial(compile_graph, source, where, exact=exact, threads=threads)
     return original, fusion, makers, where
 
 
-def _measured(
-    original: Graph, fusion: Fusion | None, makers: dict[WayName, Callable[[], Executable]], args: tuple[Any, ...],
-    device: str, is_torch: bool, seconds: float, exact: Exact, kept: bool,
-) -> Measured:  # fmt: skip
-    state = ArgumentSnapshot([*args, *original.bound.values()])
-    with progress(100, "profiling") as step:
+@dataclass(eq=False)
+class _Run:
+    """One measurement."""
+
+    original: Graph
+    fusion: Fusion | None
+    makers: dict[WayName, Callable[[], Executable]]
+    args: tuple[Any, ...]
+    device: str
+    is_torch: bool
+    threads: Threads
+    own: OwnFunction | None
+    clock: _Clock
+    own_times: list[float] = field(default_factory=list)
+
+    def measured(self, exact: Exact, kept: bool) -> Measured:
+        self.state = ArgumentSnapshot((self.original, self.args))
+        with progress(100, "profiling") as step:
+            try:
+                ways = self._warm()
+                before = _forced_switches()
+                started = time.perf_counter()
+                turns, interrupted = 1, True
+                if self.clock.is_over() or len(ways) == len(self.makers):
+                    turns, interrupted = with_threads(self.threads.count, self._take_turns, ways, step)
+                lasted = time.perf_counter() - started
+            finally:
+                self.state.restore()
+        own = (self.own.label, Spread.of(self.own_times)) if self.own is not None and self.own_times else None
+        warnings = (*self._warnings(ways, interrupted), *_disturbed(_forced_switches() - before, lasted))
+        return Measured(
+            self.original, self.fusion, ways, self.device, self.is_torch, turns, interrupted,
+            _environment(self.is_torch, kept, self.threads.count), warnings, self.state.is_written, self.args, exact,
+            self.threads.count, own,
+        )  # fmt: skip
+
+    def _warnings(self, ways: dict[WayName, Way], interrupted: bool) -> Iterator[str]:
+        if self.threads.warning:
+            yield self.threads.warning
+        slowest = max(way.total.median for way in ways.values()) / 1e9
+        longer = f"{self.clock.seconds:g} s were not enough: seconds={max(20 * slowest, 1):.0f}"
+        if len(ways) < len(self.makers) and not interrupted:
+            yield f"{longer} would also measure the fused program."
+        elif any(way.is_cold for way in ways.values()):
+            yield f"{longer} would measure more than the first call."
+
+    def _warm(self) -> dict[WayName, Way]:
+        """Returns the ways, compiled and called. Each runs one turn at once, so that an interrupt during the next compile keeps it."""
+        ways: dict[WayName, Way] = {}
         try:
-            ways = _warm(makers, args, state, device, is_torch)
-            before = _forced_switches()
-            started = time.perf_counter()
-            turns, interrupted = 1, True
-            if len(ways) == len(makers):
-                turns, interrupted = _take_turns(ways, args, state, seconds, step)
-            lasted = time.perf_counter() - started
-        finally:
-            state.restore()
-    warnings = _warnings(_forced_switches() - before, lasted)
-    return Measured(
-        original, fusion, ways, device, is_torch, turns, interrupted, _environment(is_torch, kept), warnings,
-        state.is_written, args, exact,
-    )  # fmt: skip
-
-
-def _warm(
-    makers: dict[WayName, Callable[[], Executable]], args: tuple[Any, ...], state: ArgumentSnapshot, device: str, is_torch: bool
-) -> dict[WayName, Way]:
-    """Returns the ways, compiled and called. Each runs one turn at once, so that an interrupt during the next compile keeps it."""
-    ways: dict[WayName, Way] = {}
-    try:
-        for label, make in makers.items():
-            way = Way.of(label, make, args, device, is_torch)
+            for number, (label, make) in enumerate(self.makers.items(), 1):
+                if self.clock.is_over() and any(way.first_ns > _SHORT_NS for way in ways.values()):
+                    break
+                way = self.clock.waits(
+                    partial(Way.of, label, make, self.args, self.device, self.is_torch, alone=self.threads.count == 1)
+                )
+                self.clock.start()
+                warm = partial(way.warm_up, self.args, self.state.restore, partial(self.clock.is_over, number / 4))
+                if ways:
+                    self.state.restore()
+                    warm()
+                else:
+                    self.state.watch(warm)
+                self._turn(way, 1)
+                ways[label] = way
+        except KeyboardInterrupt:
             if not ways:
-                state.watch(partial(way.plain, *args))
-            way.warm_up(args, state.restore)
-            _turn(way, args, state, 1)
-            ways[label] = way
-    except KeyboardInterrupt:
-        if not ways:
-            raise
-    return ways
+                raise
+        return ways
 
+    def _take_turns(self, ways: dict[WayName, Way], step: Callable[[], object]) -> tuple[int, bool]:
+        """Returns the number of turns, the first included, and whether an interrupt ended them."""
+        clock, turns, shown = self.clock, 1, 0
+        order = list(ways)
+        try:
+            calls = {label: 1 if self.state.is_written else _calls(way) for label, way in ways.items()}
+            while turns < _MOST_TURNS and not clock.is_over() and not any(way.is_full for way in ways.values()):
+                self._own_turn()
+                for label in Random(turns).sample(order, len(order)):
+                    self._turn(ways[label], calls[label], turns % 2 == 1)
+                turns += 1
+                done = min(99, int(100 * clock.spent / clock.seconds))
+                for _ in range(done - shown):
+                    step()
+                shown = done
+                if turns >= LEAST_TURNS and clock.spent > clock.seconds / 4 and not any(map(unsure, ways.values())):
+                    break
+        except KeyboardInterrupt:
+            return turns, True
+        return turns, False
 
-def _take_turns(
-    ways: dict[WayName, Way],
-    args: Sequence[Any],
-    state: ArgumentSnapshot,
-    seconds: float,
-    step: Callable[[], object],
-) -> tuple[int, bool]:
-    """Returns the number of turns, the first included, and whether an interrupt ended them."""
-    start, turns, shown = time.perf_counter(), 1, 0
-    order = list(ways)
-    try:
-        calls = {label: 1 if state.is_written else _calls(way, args) for label, way in ways.items()}
-        while turns < _MOST_TURNS:
-            for label in Random(turns).sample(order, len(order)):
-                _turn(ways[label], args, state, calls[label], turns % 2 == 1)
-            turns += 1
-            spent = time.perf_counter() - start
-            done = min(99, int(100 * spent / seconds))
-            for _ in range(done - shown):
-                step()
-            shown = done
-            if (spent > seconds and turns >= 3) or any(way.is_full for way in ways.values()):
-                break
-            if turns >= _LEAST_TURNS and spent > seconds / 4 and not any(map(unsure, ways.values())):
-                break
-    except KeyboardInterrupt:
-        return turns, True
-    return turns, False
+    def _turn(self, way: Way, calls: int, parts_first: bool = False) -> None:
+        """Runs the whole and the parts, in reverse order every second turn: the second to run finds its weights in the caches."""
+        whole, parts = partial(way.run_whole, self.args, calls), partial(way.run_timed, self.args)
+        in_order = [whole, *[parts] * min(calls, 5)]
+        for run in reversed(in_order) if parts_first else in_order:
+            if self.clock.is_over():
+                return
+            self.state.restore()
+            run()
 
-
-def _turn(way: Way, args: Sequence[Any], state: ArgumentSnapshot, calls: int, parts_first: bool = False) -> None:
-    """Runs the whole and the parts, in reverse order every second turn: the second to run finds its weights in the caches."""
-    if not parts_first:
-        state.restore()
-        way.run_whole(args, calls)
-    for _ in range(min(calls, 5)):
-        state.restore()
-        way.run_timed(args)
-    if parts_first:
-        state.restore()
-        way.run_whole(args, calls)
+    def _own_turn(self) -> None:
+        """Times what the user wrote; the first time is not kept, and one that fails is not asked again."""
+        if self.own is None or self.clock.is_over():
+            return
+        self.state.restore()
+        timed = undisturbed if self.threads.count == 1 else spent
+        run = partial(self.own, *self.args)
+        try:
+            once = timed(run)
+            calls = 1 if self.state.is_written else max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(once, 1e-9))))
+            if not self.clock.is_over():
+                self.state.restore()
+                self.own_times.append(timed(run, calls) * 1e9 / calls)
+        except Exception:
+            self.own = None
 
 
 def unsure(way: Way) -> list[int]:
@@ -200,10 +273,8 @@ def unsure(way: Way) -> list[int]:
     return sure_order(way.busy, way.order_by_time()[: HOTTEST + 1]) if way.runs else []
 
 
-def _calls(way: Way, args: Sequence[Any]) -> int:
-    way.run_whole(args, 1)
-    took = way.whole.pop() / 1e9
-    return max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(took, 1e-9))))
+def _calls(way: Way) -> int:
+    return max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(way.total.median / 1e9, 1e-9))))
 
 
 def _without_gradients(work: Callable[[], Measured]) -> Measured:
@@ -220,17 +291,12 @@ def _forced_switches() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
-def _warnings(switches: int, seconds: float) -> tuple[str, ...]:
-    found = []
-    if warning := busy().strip():
-        found.append(warning)
+def _disturbed(switches: int, seconds: float) -> Iterator[str]:
     if switches > 50 * max(seconds, 0.1):
-        found.append(f"Other programs took the processor away {switches} times in {seconds:.1f} s: quartiles are wide.")
-    return tuple(found)
+        yield f"Other programs took the processor away {switches} times in {seconds:.1f} s: quartiles are wide."
 
 
-def _environment(is_torch: bool, kept: bool) -> dict[str, Any]:
-    threads = sys.modules["torch"].get_num_threads() if is_torch else os.cpu_count() or 1
+def _environment(is_torch: bool, kept: bool, threads: int) -> dict[str, Any]:
     library = "torch's allocator" if is_torch else "NumPy's allocator"
     memory = "freed memory kept" if kept else "freed memory may go back to the system"
     return describe() | {"threads": threads, "allocator": f"{library}, {memory}"}

@@ -13,9 +13,10 @@ from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, loading
 from irscope.runtime.profile.calls import call_shares, calls_table
 from irscope.runtime.profile.measuring import unsure
-from irscope.runtime.profile.readings import Readings, time_words
+from irscope.runtime.profile.readings import Readings
 from irscope.runtime.profile.rows import place
 from irscope.runtime.profile.tables import By, check, group_table, node_table, summed_table
+from irscope.runtime.timer import time_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +156,7 @@ class Profile(Readings):
         return (
             f"{stopped}{here['cpu']}, {plural(int(here['threads']), 'thread')}, {here['allocator']}. Medians and quartiles of {runs}; "
             f"peak of memory {peak}. Measuring took {costs:.0f} ns a node, which is taken off. {threads}"
-            f"{self.order()[0].upper()}{self.order()[1:]}." + "".join(f" {warning}" for warning in self.warnings)
+            f"{self.order()[0].upper()}{self.order()[1:]}."
         )
 
     def _thread_text(self) -> str:
@@ -166,7 +167,7 @@ class Profile(Readings):
         return f"{ours}; how the library splits its own ops is unknown. "
 
     def __repr__(self) -> str:
-        lines = [f"{self.name} on {self.device}: {self.verdict()}"]
+        lines = [*self.warnings, f"{self.name} on {self.device}: {self.verdict()}"]
         rows = sorted(self.rows(), key=lambda row: -row.self_time.median)[:10]
         lines.append(f"{'':2}{'median':>10}{'quartiles':>22}{'share':>8}{'of copy':>9}{'of peak':>9}  {self.main}")
         for row in rows:
@@ -183,14 +184,16 @@ class Profile(Readings):
 
     def verdict(self) -> str:
         """Returns the first answer: the time of a call, and the effect of fusing."""
-        if len(self.ways) == 1:
-            return f"{time_words(self.total().median)} a call"
-        before, after = self.total("op by op"), self.total("fused")
-        change = after.against(before)
-        times = before.median / after.median if after.median else 1.0
-        faster = f"{times:.2g}× as fast" if times < 99.5 else f"{times:,.0f}× as fast"
-        ratio = {"faster": faster, "the same": "their quartiles overlap"}.get(change, change)
-        return f"{time_words(before.median)} a call op by op, {time_words(after.median)} fused ({ratio})"
+        before, own = self.total("op by op"), self.measured.own
+        plain = "op by op" if self.measured.is_torch else "op by op in irscope's interpreter"
+        words = [] if own is None else [f"{time_words(own[1].median)} a call in {own[0]}"]
+        if own is None or len(self.ways) == 1:
+            words.append(f"{time_words(before.median)} a call {plain}")
+        if len(self.ways) > 1:
+            after, (name, other) = self.total("fused"), own or ("op by op", before)
+            ratio = after.ratio_words(other, name)
+            words.append(f"{time_words(after.median)} fused ({ratio})")
+        return ", ".join(words)
 
 
 def _written(path: Path, content: dict[str, Any]) -> Path:

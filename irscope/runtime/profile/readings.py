@@ -11,10 +11,10 @@ from irscope.runtime.profile.counting import NodeCost
 from irscope.runtime.profile.measuring import Measured
 from irscope.runtime.profile.rows import NodeRow, class_numbers, members_of, node_rows
 from irscope.runtime.profile.speeds import Speeds
-from irscope.runtime.profile.spread import Spread
 from irscope.runtime.profile.way import Way
+from irscope.runtime.timer import Spread
 
-__all__ = ["Readings", "time_words"]
+__all__ = ["Readings"]
 
 
 class Readings:
@@ -129,14 +129,3 @@ class Readings:
         if label not in self.ways:
             raise ArgumentError(f"it was not run {label!r}", hint=f"it was run {' and '.join(map(repr, self.ways))}")
         return label
-
-
-def time_words(ns: float) -> str:
-    """Formats nanoseconds with a readable unit.
-
-    >>> time_words(1234.0), time_words(12_345_678.0)
-    ('1.23 µs', '12.3 ms')
-    """
-    if ns < 999.5e3:
-        return f"{ns / 1e3:.3g} µs"
-    return f"{ns / 1e6:.3g} ms" if ns < 999.5e6 else f"{ns / 1e9:.3g} s"

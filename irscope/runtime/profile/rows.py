@@ -12,8 +12,8 @@ from irscope.ir import GROUPS, Block, Graph, Location, Node, TensorType
 from irscope.ops.registry import category_of
 from irscope.runtime.profile.counting import NodeCost
 from irscope.runtime.profile.speeds import Speeds
-from irscope.runtime.profile.spread import Spread
 from irscope.runtime.profile.way import Way
+from irscope.runtime.timer import Spread
 from irscope.transforms.dedup import Piece, Relation, dedup, fingerprint
 
 __all__ = ["LAUNCHING", "NodeRow", "class_numbers", "members_of", "node_rows", "piece_key", "place", "type_words"]

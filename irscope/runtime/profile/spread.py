@@ -1,53 +1,21 @@
-"""Statistics of repeated measurements: their median, their spread, and which of two is larger.
+"""Statistics of repeated measurements: which of two is larger.
 
 *One is larger than another in the same runs* if it was in more runs than chance would allow: of `n` pairs in which neither
-is generally larger, more than `n / 2 + 0.98 √n` of one kind occur in one of twenty cases (the sign test). *One program is
-faster than another* if the middle halves of their runs do not overlap.
+is generally larger, more than `n / 2 + 0.98 √n` of one kind occur in one of twenty cases (the sign test).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Spread", "is_larger", "sure_order"]
+__all__ = ["is_larger", "sure_order"]
 
 _EQUAL: Final = 0.03
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A median and its quartiles, in nanoseconds.
-
-    >>> Spread.of([5.0, 1.0, 2.0, 3.0, 4.0])
-    Spread(median=3.0, low=2.0, high=4.0)
-    """
-
-    median: float
-    low: float
-    high: float
-
-    @staticmethod
-    def of(taken: Sequence[float] | np.ndarray[Any, Any]) -> Spread:
-        if not len(taken):
-            return Spread(0.0, 0.0, 0.0)
-        low, median, high = np.quantile(np.asarray(taken, np.float64), (0.25, 0.5, 0.75))
-        return Spread(float(median), float(low), float(high))
-
-    def against(self, other: Spread) -> Literal["faster", "slower", "the same"]:
-        """Compares this one with another; `the same` where the middle halves overlap.
-
-        >>> Spread(1.0, 0.9, 1.1).against(Spread(2.0, 1.5, 2.5)), Spread(1.0, 0.9, 1.6).against(Spread(2.0, 1.5, 2.5))
-        ('faster', 'the same')
-        """
-        if self.high < other.low:
-            return "faster"
-        return "slower" if self.low > other.high else "the same"
 
 
 def is_larger(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

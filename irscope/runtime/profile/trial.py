@@ -6,22 +6,18 @@ gain of fusing) is not measured again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from irscope.errors import ArgumentError
 from irscope.ir import Graph
-from irscope.runtime.measure.accuracy import arrays
+from irscope.runtime.measure.accuracy import arrays, distance
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.profile.advice import Remark
-from irscope.runtime.profile.readings import Readings, time_words
-from irscope.runtime.profile.spread import Spread
+from irscope.runtime.profile.readings import Readings
 from irscope.runtime.program import compile_graph
-from irscope.runtime.timer import Measurement, measure
+from irscope.runtime.timer import Measurement, Spread, measure, time_words
 
 __all__ = ["Trial", "trial"]
 
@@ -88,14 +84,14 @@ def trial(readings: Readings, remark: Remark, seconds: float) -> Trial:
     device, exact = measured.device, measured.exact
     programs = [compile_graph(each, device, use_kernels=False, exact=exact) for each in (graph, changed)]
     runs = [partial(program, *measured.args) for program in programs]
-    state = ArgumentSnapshot([*measured.args, *graph.bound.values()])
+    state = ArgumentSnapshot((graph, measured.args))
     results = [arrays(state.watch(run)) for run in runs]
     try:
         both = dict(zip(("before", "after"), runs, strict=True))
         taken = measure(both, turns=_TURNS, before=state.restore, once=state.is_written, patience=seconds)
     finally:
         state.restore()
-    return Trial(remark, changed, _spread(taken["before"]), _spread(taken["after"]), _largest(*results))
+    return Trial(remark, changed, _spread(taken["before"]), _spread(taken["after"]), _far(*results))
 
 
 def _spread(taken: Measurement) -> Spread:
@@ -104,23 +100,11 @@ def _spread(taken: Measurement) -> Spread:
 
 def _fused_error(readings: Readings) -> float:
     args = readings.measured.args
-    state = ArgumentSnapshot([*args, *readings.graph().bound.values()])
+    state = ArgumentSnapshot((readings.measured.original, args))
     one, other = (arrays(state.watch(partial(way.plain, *args))) for way in readings.ways.values())
-    return _largest(one, other)
+    return _far(other, one)
 
 
-def _largest(one: Sequence[Any], other: Sequence[Any]) -> float:
-    """Returns the largest difference of two programs' results, relative to the largest element; infinite for other shapes."""
-    if len(one) != len(other) or any(a.shape != b.shape for a, b in zip(one, other, strict=False)):
-        return float("inf")
-    found = 0.0
-    for a, b in zip(one, other, strict=True):
-        if a.size == 0:
-            continue
-        wide_a, wide_b = (x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in (a, b))
-        same = (wide_a == wide_b) | (np.isnan(wide_a) & np.isnan(wide_b))
-        if not same.all():
-            scale = np.max(np.abs(wide_a[np.isfinite(wide_a)]), initial=np.finfo(np.float64).tiny)
-            far = np.abs(np.where(same, 0.0, wide_a - wide_b)).max()
-            found = max(found, float("inf") if np.isnan(far) else float(far / scale))
-    return found
+def _far(one: list[Any], other: list[Any]) -> float:
+    found = distance(other, one)
+    return 0.0 if found is None else found.relative

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy as np
 from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Graph, Node
 from irscope.runtime.executor import StampedCode
+from irscope.runtime.executor.bytecode import FlatCode, Slots
 from irscope.runtime.profile.counting import Counter, NodeCost
-from irscope.runtime.profile.spread import Spread
 from irscope.runtime.profile.stopwatch import Durations, Stopwatch, stopwatch
 from irscope.runtime.program import Executable
+from irscope.runtime.timer import Spread, spent, switched_out, undisturbed
 
 __all__ = ["WARM_RUNS", "Instruction", "Way", "WayName"]
 
@@ -68,6 +70,10 @@ class Way:
     """The calls after it that are not counted."""
     whole: list[float] = field(default_factory=list)
     """Nanoseconds of plain calls."""
+    alone: bool = False
+    """Whether it runs on one thread: what other programs took of it is then known."""
+    is_cold: bool = False
+    """Whether there was time for the first call only."""
     counter: Counter = field(default_factory=Counter)
     _busy: list[Any] = field(default_factory=list)
     _host: list[Any] = field(default_factory=list)
@@ -77,48 +83,77 @@ class Way:
     _kept: list[tuple[float, Any, Durations, float]] = field(default_factory=list)
     _path: tuple[list[tuple[int, int]], Any] | None = None
     _counts: Any = None
+    _last_read: Any = None
+    _cold_runs: int = 0
+    _left_out: int = 0
 
     @staticmethod
-    def of(label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool) -> Way:
-        """Builds a way; `make` compiles the program: it is called twice, and the second call finds the kernels of the first."""
+    def of(
+        label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool, *, alone: bool = False
+    ) -> Way:
+        """Builds a way; `make` compiles the program: it is called twice, and the second call finds the kernels of the first.
+        `alone` says that it runs on one thread."""
         plain, timed = make(), make()
-        way = Way(label, plain.graph, plain, timed, stopwatch(device, is_torch))
+        way = Way(label, plain.graph, plain, timed, stopwatch(device, is_torch), alone=alone)
         if device != "reference" and not plain.is_direct:
             way.code = timed.stamped(args, way.watch.stamp)
         return way
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
-    def warm_up(self, args: Sequence[Any], restore: Callable[[], object]) -> None:
-        """Runs the calls that are not counted, and one in which traffic and live memory are counted."""
-        start = time.perf_counter_ns()
-        self.plain(*args)
-        self.watch.finish()
-        self.first_ns = time.perf_counter_ns() - start
-        start = time.perf_counter_ns()
-        for _ in range(WARM_RUNS):
-            restore()
-            self.plain(*args)
-        self.watch.finish()
-        self.warm_ns = time.perf_counter_ns() - start
+    def warm_up(self, args: Sequence[Any], restore: Callable[[], object], is_over: Callable[[], bool]) -> None:
+        """Runs once, counting traffic and live memory, and then the calls that are not counted, as far as there is time.
+
+        The first call counts as well where there is time for no other."""
         code = self.code or self.timed.stamped(args, self.watch.stamp)
-        code.observer = self.counter.watch
-        restore()
-        self.timed(*args)
-        code.observer = None
+        taken: list[tuple[int, int]] = []
+        code.observer = partial(self._counting, taken)
+        start = time.perf_counter_ns()
+        try:
+            self.timed(*args)
+            self.watch.finish()
+        finally:
+            code.observer = None
+        self.first_ns = time.perf_counter_ns() - start
         self._map_rows(code)
-        for _ in range(WARM_RUNS if self.code is not None else 0):
-            restore()
-            self._run_stamped(args)
-        if self.code is not None:
-            self._weigh_stamps(args, restore)
+        self.whole, self.is_cold, self._cold_runs = [self.first_ns], True, 1
+        if self.code is None:
+            self._busy = [np.array([self.first_ns] * min(len(self.nodes), 1))]
+        else:
+            positions, times = np.array(taken, np.int64).reshape(-1, 2).T
+            end = start + int(times.sum())
+            self.whole = [float(times.sum())]
+            self._record(positions, Durations(times, times, np.zeros_like(times), start, end), start, end)
+        start = time.perf_counter_ns()
+        for run in (self._run_plain, *((self._run_stamped,) if self.code is not None else ())):
+            for _ in range(WARM_RUNS):
+                if is_over():
+                    break
+                restore()
+                run(args)
+        self.warm_ns = time.perf_counter_ns() - start
+        if self.code is not None and self.first_ns < _WEIGHING_NS:
+            self._weigh_stamps(args, restore, is_over)
+
+    def _counting(self, taken: list[tuple[int, int]], code: FlatCode, slots: Slots) -> Callable[[int], None]:
+        """Counts traffic and memory, and takes the time of each instruction between two counts."""
+        count, clock = self.counter.watch(code, slots), time.perf_counter_ns
+        last = clock()
+
+        def after(position: int) -> None:
+            nonlocal last
+            taken.append((position, clock() - last))
+            count(position)
+            last = clock()
+
+        return after
 
     def _run_stamped(self, args: Sequence[Any]) -> None:
         self.watch.start()
         self.timed(*args)
         self.watch.finish()
 
-    def _weigh_stamps(self, args: Sequence[Any], restore: Callable[[], object]) -> None:
+    def _weigh_stamps(self, args: Sequence[Any], restore: Callable[[], object], is_over: Callable[[], bool]) -> None:
         """Measures the cost of a stamp in this program: a call with stamps against one without, over their number.
 
         Many in a row (`Stopwatch.cost` at first) take 0.06 to 0.1 µs each. Between ops a stamp also drains the processor's
@@ -130,11 +165,18 @@ class Way:
         begin = clock()
         while len(times[1]) < _LEAST_WEIGHINGS or (clock() - begin < _WEIGHING_NS and len(times[1]) < _MOST_WEIGHINGS):
             for run, taken in zip((self._run_plain, self._run_stamped), times, strict=True):
+                if is_over():
+                    break
                 restore()
                 start = clock()
                 run(args)
                 taken.append(clock() - start)
-        more = np.subtract(times[1], times[0])
+            else:
+                continue
+            break
+        if len(times[1]) < _LEAST_WEIGHINGS:
+            return
+        more = np.subtract(times[1], times[0][: len(times[1])])
         middle = float(np.median(more))
         doubt = 2 * 1.858 * float(np.median(np.abs(more - middle))) / np.sqrt(len(more))  # two standard errors of a median
         sure = (middle - float(doubt)) / max(watch.stamps, 1)
@@ -159,26 +201,44 @@ class Way:
 
     def run_whole(self, args: Sequence[Any], calls: int) -> None:
         """Times some calls of the plain program."""
-        watch, clock = self.watch, self.watch.stamp[1]
-        start = clock()
-        for _ in range(calls):
-            self.plain(*args)
-        watch.finish()
-        self.whole.append((clock() - start) / calls)
+        timed = undisturbed if self.alone else spent
+        took = timed(partial(self.plain, *args), calls, self.watch.finish) * 1e9 / calls
+        self.whole = [] if self.is_cold else self.whole
+        self.is_cold = False
+        self.whole.append(took)
 
     def run_timed(self, args: Sequence[Any]) -> None:
         """Times one call, instruction by instruction."""
-        code, watch = self.code, self.watch
-        if code is None:  # a single kernel, called directly: its time is the whole
+        if self.code is None:  # a single kernel, called directly: its time is the whole
+            self._warmed()
             self._busy.append(np.array([self.whole[-1]] * min(len(self.nodes), 1)))
             return
+        is_disturbed = switched_out(partial(self._timed_run, args)) and self.alone
+        if is_disturbed and self._left_out <= len(self._busy) - self._cold_runs:
+            self._left_out += 1  # of those that others disturbed, at most half: a long call never goes undisturbed
+            return
+        self._warmed()
+        self._record(*self._last_read)
+
+    def _timed_run(self, args: Sequence[Any]) -> None:
+        """Runs once with stamps, and reads them."""
+        code, watch = self.code, self.watch
         clock = watch.stamp[1]
         watch.start()
         start = clock()
         self.timed(*args)
         end = clock()
-        found = watch.read()
-        positions = self._positions(code.path)
+        if code is not None:
+            found = watch.read()
+            self._last_read = self._positions(code.path), found, start, end
+
+    def _warmed(self) -> None:
+        """Forgets the call that ran before the program was warm."""
+        for kept in (self._busy, self._host, self._idle, self._entry, self._leave, self._kept):
+            del kept[: self._cold_runs]
+        self._cold_runs = 0
+
+    def _record(self, positions: Any, found: Durations, start: int, end: int) -> None:
         rows = self.row_of_position[positions]
         for kept, times in ((self._busy, found.busy), (self._host, found.host), (self._idle, found.idle)):
             kept.append(np.bincount(rows, times, len(self.nodes)))

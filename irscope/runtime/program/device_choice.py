@@ -13,18 +13,20 @@ from irscope.runtime.device import device as new_device
 __all__ = ["devices_for_groups", "shared_device"]
 
 
-def devices_for_groups(name: str, share: bool, disk_cache: bool, store: ObjectStore | None) -> Callable[[Node], Device]:
+def devices_for_groups(
+    name: str, share: bool, disk_cache: bool, store: ObjectStore | None, threads: int | None = None
+) -> Callable[[Node], Device]:
     """Returns a function from a group to the device that compiles its kernels; a new one each if kernels are not shared."""
     if name == "reference":
         return lambda group: new_device("numpy")
     first = shared_device(name, disk_cache=disk_cache)
-    if store is not None and isinstance(first, CpuDevice):
-        first = CpuDevice(store=store)
+    if isinstance(first, CpuDevice) and (store is not None or threads not in (None, first.threads)):
+        first = CpuDevice(store=store or first.store, threads=threads)
     if share:
         return lambda group: first
     if isinstance(first, CpuDevice):
         kept = first.store
-        return lambda group: CpuDevice(store=kept)
+        return lambda group: CpuDevice(store=kept, threads=threads)
     return lambda group: new_device(first.name)
 
 

@@ -69,6 +69,7 @@ _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convo
 def compile_graph(
     program: Any, device: str = "cpu", *, share_kernels: bool = True, disk_cache: bool = True, use_kernels: bool = True,
     pooled: bool = True, store: ObjectStore | None = None, exact: Exact = None, memory: Memory = None,
+    threads: int | None = None,
 ) -> Executable:  # fmt: skip
     """Compiles a graph, or the graph of a fusion, to run on `"cpu"`, `"cuda"` or `"reference"`.
 
@@ -76,7 +77,8 @@ def compile_graph(
     row-major until a call has others. With `share_kernels=False` every group gets its own kernel; with `disk_cache=False`
     nothing that an earlier process compiled is used; with `use_kernels=False` the nodes of groups run one by one through the
     library; with `pooled=False` the memory of results returns to the system when they are freed; with a `store` only its
-    files are used, and kept. Without a GPU a program for `"cuda"` can be inspected but not called.
+    files are used, and kept. Kernels are split over `threads`, by default over as many as torch has. Without a GPU a program for
+    `"cuda"` can be inspected but not called.
     `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups with other ops run op by op, with a remark; if
     the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
     results where `irs.memory_plan` says (`irscope.runtime.executor.arena`), and library ops that would allocate workspace are
@@ -99,7 +101,7 @@ def compile_graph(
     lean: tuple[Remark, ...] = ()
     if memory == "planned" and use_kernels:
         graph, lean = without_workspaces(graph, exact=is_torchs)
-    devices = devices_for_groups(device, share_kernels, disk_cache, store) if use_kernels else None
+    devices = devices_for_groups(device, share_kernels, disk_cache, store, threads) if use_kernels else None
     inexact = (
         tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from irscope.runtime.measure.accuracy import distance
 from irscope.runtime.measure.benchmark import compare
 
 TEXT = """graph(%x : Tensor, %w : Tensor):
@@ -57,7 +61,8 @@ def test_the_table_and_the_text():
     assert table.index.name == "net"
     assert table.loc["fused + dedup", "kernels"] == 1
     text = repr(comparison)
-    assert text.splitlines()[0].startswith("net")
+    assert text.splitlines()[len(comparison.warnings)].startswith("net")
+    assert table.attrs["warnings"] == list(comparison.warnings)
     assert "fused + dedup" in text
     assert "float64" in text
 
@@ -150,7 +155,7 @@ def test_the_caption_tells_the_allocators_state():
     x, w = given()
     graph = irs.load(TEXT, x, w)
     assert "may go back to the system" in compare(graph, x, w, repeats=1, keep_memory=False).caption
-    assert "threads" in compare(graph, x, w, repeats=1).caption
+    assert "thread" in compare(graph, x, w, repeats=1).caption
 
 
 def test_ways_are_chosen():
@@ -215,15 +220,196 @@ def test_written_buffers_are_restored():
     assert all(row.error is not None and row.error < 1e-5 for row in comparison.rows)
 
 
-def test_results_without_numbers_have_no_error():
-    text = "graph(%x : Tensor):\n  %y : Tensor = aten::argmax(%x)\n  return (%y)"
-    x, _ = given()
-    assert all(row.error is None for row in compare(irs.load(text, x), x, repeats=1).rows)
-
-
-@pytest.mark.parametrize(("load", "told"), [(0.5, False), (9.0, True)])
-def test_a_busy_machine_is_told(load: float, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+@pytest.mark.parametrize(("taken", "threads", "told"), [(0.3, 2, ""), (2.0, 1, "measured on one thread, in place of 2")])
+def test_a_busy_machine_is_told_first(taken: float, threads: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.runtime.threads.others", lambda: taken)
+    monkeypatch.setattr("irscope.runtime.threads.CpuDevice.threads", 2)
+    monkeypatch.setattr("irscope.runtime.threads._processors", lambda: {0, 1})
     g = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
-    assert ("busy" in irs.compare(g, np.ones(3, np.float32), repeats=1).caption) is told
+    found = irs.compare(g, np.ones(3, np.float32), repeats=1)
+    assert told in "".join(found.warnings) and bool(found.warnings) is bool(told)
+    assert found.table().attrs["warnings"] == list(found.warnings)
+    assert f"{threads} thread" in found.caption
+    if told:
+        assert told in repr(found).splitlines()[0]
+
+
+def test_threads_are_chosen_and_given_back() -> None:
+    torch = pytest.importorskip("torch")
+    seen, before = [], torch.get_num_threads()
+    x = torch.rand(8)
+    irs.compare(irs.load(torch.tanh, x), x, peers={"peer": lambda x: seen.append(torch.get_num_threads()) or x}, repeats=1, threads=3)
+    assert set(seen) == {3} and torch.get_num_threads() == before
+    with pytest.raises(ArgumentError, match="there cannot be 0 threads"):
+        irs.compare(irs.load(torch.tanh, x), x, threads=0)
+
+
+# -- errors against the truth: the oracle is float64, computed by hand ----------------------------------------------------
+
+
+@pytest.mark.torch
+def test_a_nan_in_place_of_a_number_is_an_infinite_error() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.full((16,), -0.25) / 0.75
+    fusion = irs.fuse(irs.load(lambda x: torch.sqrt(x * 0.75 + 0.25), x))
+    assert bool(irs.compile(fusion)(x).isnan().all()) and not bool(torch.sqrt(x * 0.75 + 0.25).isnan().any())
+    found = irs.compare(fusion, x, repeats=1)
+    rows = {row.label: row for row in found.rows}
+    truth = torch.sqrt(x.double() * 0.75 + 0.25)
+    assert truth.isnan().all(), "the exact result: the argument is a hair below zero"
+    assert rows["op by op"].error == float("inf") and rows["op by op"].wrong == "a number for NaN in 16 of 16"
+    assert rows["fused"].error == 0 and rows["fused"].wrong == ""
+    assert 'NaN in 16 of 16; rounding between ops is the cause: with exact="torch" they agree.' in " ".join(found.warnings)
+
+
+@pytest.mark.torch
+def test_a_comparison_that_flips_is_a_difference() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.full((3,), -0.25) / 0.75
+    found = irs.compare(irs.fuse(irs.load(lambda x: (x * 0.75 + 0.25) < 0, x)), x, repeats=1)
+    rows = {row.label: row for row in found.rows}
+    assert rows["fused"].wrong == "" and rows["fused"].error == 0
+    assert rows["op by op"].wrong == rows["eager"].wrong == "3 of 3 differ"
+    assert "3 of 3 differ" in repr(found) and "3 of 3 differ" in found.table().loc["eager", "wrong"]
+
+
+F = np.array
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("results", "truth", "relative", "words"),
+    [
+        ([F([NAN, 2.0], "f")], [F([NAN, 4.0])], 0.5, ""),
+        ([F([NAN, 2.0], "f")], [F([1.0, 2.0])], INF, "NaN in 1 of 2"),
+        ([F([1.0, 2.0], "f")], [F([NAN, 2.0])], INF, "a number for NaN in 1 of 2"),
+        ([F([INF, 2.0], "f")], [F([INF, 2.0])], 0.0, ""),
+        ([F([INF, 2.0], "f")], [F([-INF, 2.0])], INF, "the other infinity in 1 of 2"),
+        ([F([INF, 2.0], "f")], [F([1.0, 2.0])], INF, "infinite in 1 of 2"),
+        ([F([1.0, 2.0], "f")], [F([INF, 2.0])], INF, "finite for infinite in 1 of 2"),
+        ([F([INF], "f")], [F([NAN])], INF, "a number for NaN in 1 of 1"),
+        ([F([1 + 1j], "F")], [F([1 + 3j])], 2 / np.sqrt(10), ""),
+        ([F([1 + 1j], "F")], [F([1.0])], 1.0, ""),
+        ([F([NAN + 1j], "F")], [F([1 + 3j])], INF, "NaN in 1 of 1"),
+        ([F([True, False])], [F([True, True])], 1.0, "1 of 2 differ"),
+        ([F([2**62 + 1, 5])], [F([2**62, 5])], 2.0**-62, "1 of 2 differ"),
+        ([F([1, 2]), F([1.0])], [F([1, 3]), F([2.0])], 0.5, "result 0: 1 of 2 differ"),
+        ([F([[1.0], [2.0]])], [F([1.0, 2.0])], INF, "shape (2, 1) instead of (2,)"),
+        ([F([1.0])], [F([1.0]), F([2.0])], INF, "1 result instead of 2"),
+        ([np.zeros((0, 3))], [np.zeros((0, 3))], 0.0, ""),
+        ([np.zeros((0, 3))], [np.zeros((0, 2))], INF, "shape (0, 3) instead of (0, 2)"),
+    ],
+)  # fmt: skip
+def test_distances(results, truth, relative, words) -> None:
+    found = distance(results, truth)
+    assert found is not None and found.words == words
+    assert found.relative == pytest.approx(relative)
+
+
+@pytest.mark.torch
+def test_a_truth_of_complex_numbers_is_more_exact_than_they_are() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([1 / 3 + 1j], dtype=torch.complex64)
+    rows = irs.compare(irs.load(lambda x: x * x * 0.1, x), x, repeats=1).rows
+    assert all(0 < row.error < 1e-6 for row in rows)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda torch: lambda x: torch.nn.functional.dropout(x, 0.5, True), "draws other random numbers"),
+        (lambda torch: lambda x: x.view(torch.int32) + 1, "reads the bits of floats"),
+    ],
+)
+def test_without_a_truth_the_rest_stands(function, reason: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.rand(4, 4)
+    found = irs.compare(irs.load(function(torch), x), x, repeats=1)
+    assert reason in found.no_errors and found.rows[0].median > 0
+    if reason:
+        assert all(row.error is None for row in found.rows)
+        assert reason in found.table()["wrong"].iloc[0] and reason in found.caption and "unknown" in repr(found)
+
+
+def test_an_op_without_a_numpy_reference_has_its_truth_from_torch_or_none() -> None:
+    x = np.array([1, 2], np.int64)
+    g = irs.load("graph(%x : Tensor):\n  %y : Tensor = aten::lgamma(%x)\n  return (%y)", x)
+    found = irs.compare(g, x, repeats=1)
+    assert found.no_errors == "" or "lgamma" in found.no_errors
+
+
+# -- the user's own function ---------------------------------------------------------------------------------------------
+
+
+def test_a_numpy_function_is_told_against_itself() -> None:
+    x = np.linspace(0, 1, 10_000)
+
+    def length(x):
+        return np.sqrt(x * x + 1).sum()
+
+    found = irs.compare(irs.fuse(irs.trace(length, x)), x)
+    rows = {row.label: row for row in found.rows}
+    assert list(rows) == ["op by op", "fused", "fused + dedup", "NumPy"]
+    assert rows["NumPy"].note == "" and rows["NumPy"].error < 1e-12
+    assert all("NumPy" in rows[label].note for label in ("op by op", "fused")), "told against it"
+    assert "irscope's interpreter" in found.caption
+
+
+def test_a_function_that_its_program_has_left_is_not_told() -> None:
+    x = np.ones(4)
+    graph = irs.trace(lambda x: (np.exp(x), np.sin(x)), x)
+    changed = replace(graph, body=replace(graph.body, returns=graph.body.returns[:1]))
+    found = irs.compare(changed, x, repeats=1)
+    assert "NumPy" not in [row.label for row in found.rows] and not found.missing
+
+
+def test_nested_arguments_reach_the_function_as_they_were_given() -> None:
+    given = {"a": np.ones(4), "b": [np.ones(4), np.full(4, 2.0)]}
+    graph = irs.trace(lambda d: d["a"] + d["b"][0] * d["b"][1], given)
+    assert [row.label for row in irs.compare(graph, given, repeats=1).rows][-1] == "NumPy"
+
+
+def test_a_jax_function_is_told_against_jit() -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    x = jnp.linspace(0, 1, 64)
+    found = irs.compare(irs.load(lambda x: jnp.tanh(x) * 2, x), x, repeats=1)
+    assert [row.label for row in found.rows][-1] == "jax.jit"
+    assert found.rows[-1].error < 1e-6
+
+
+def test_a_copy_of_a_program_is_without_its_function() -> None:
+    graph = irs.trace(lambda x: x + 1, (4,))
+    assert graph.origin is not None and pickle.loads(pickle.dumps(graph)).origin is None
+
+
+# -- ratios ---------------------------------------------------------------------------------------------------------------
+
+
+def test_no_ratio_where_the_middle_halves_overlap() -> None:
+    x, w = given()
+    same = lambda x, w: np.tanh(x @ w)  # noqa: E731
+    found = irs.compare(irs.load(TEXT, x, w), x, w, peers={"a": same, "b": same})
+    told = {row.label: row.spread for row in found.rows}
+    assert "as fast" not in told["a"].ratio_words(told["b"])
+
+
+@pytest.mark.torch
+@pytest.mark.long
+def test_parameters_are_not_copied() -> None:
+    """The most memory while 128 MiB of parameters are compared. Their copies would take 384; here one layer is in float64."""
+    pytest.importorskip("torch")
+    code = """
+import resource, torch, irscope as irs
+from irscope.runtime.machine import cache_bytes
+model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.GELU()) for _ in range(8)]).eval()
+x = torch.rand(1, 2048)
+program = irs.load(model, x)
+irs.compile(irs.fuse(program))(x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+irs.compare(program, x, repeats=1)
+grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+print((grown - min(4 * cache_bytes(), 128 << 20)) >> 20)
+"""
+    grown = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    assert grown < 100, "besides the copy that the machine's bandwidth is measured by"

@@ -94,7 +94,7 @@ def test_competitors_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = Model().eval(), torch.rand(4, 6)
     graph = irs.load(model, x)
     found = compare(graph, x, peers=["torch", "torch.compile"], repeats=1)
-    assert [row.label for row in found.rows] == ["op by op", "fused", "fused + dedup", "torch", "torch.compile"]
+    assert [row.label for row in found.rows] == ["op by op", "fused", "fused + dedup", "eager", "torch", "torch.compile"]
     assert all(row.error is not None and row.error < 1e-5 for row in found.rows)
     assert [isinstance(each, torch.fx.GraphModule) for each in compiled] == [True]
     compare(graph, x, eager=model, peers="torch.compile", repeats=1)

@@ -5,6 +5,7 @@ Nothing here asserts a time: numbers are compared with each other, counted, or t
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from irscope.errors import ArgumentError
 from irscope.runtime.profile.counting import TensorFacts
 from irscope.runtime.profile.measuring import measured
 from irscope.runtime.profile.profile_result import Profile
-from irscope.runtime.profile.spread import Spread, is_larger, sure_order
+from irscope.runtime.profile.spread import is_larger, sure_order
 from irscope.runtime.profile.tables import BY
+from irscope.runtime.timer import Spread
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -160,8 +162,8 @@ def test_a_ctrl_c_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> No
             raise KeyboardInterrupt
         plain(*given)
 
-    plain = measuring._turn
-    monkeypatch.setattr(measuring, "_turn", turn)
+    plain = measuring._Run._turn
+    monkeypatch.setattr(measuring._Run, "_turn", turn)
     p = irs.profile(chain, torch.from_numpy(X), seconds=60)
     assert p.is_interrupted and p.measured.turns == 3
     assert "Interrupted" in p.caption() and len(p.top(3)) == 3
@@ -170,13 +172,13 @@ def test_a_ctrl_c_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_ctrl_c_before_the_fused_program_has_run_keeps_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     from irscope.runtime.profile import measuring
 
-    def turn(way: Any, *given: Any) -> None:
+    def turn(run: Any, way: Any, *given: Any) -> None:
         if way.label == "fused":
             raise KeyboardInterrupt
-        plain(way, *given)
+        plain(run, way, *given)
 
-    plain = measuring._turn
-    monkeypatch.setattr(measuring, "_turn", turn)
+    plain = measuring._Run._turn
+    monkeypatch.setattr(measuring._Run, "_turn", turn)
     p = irs.profile(chain, torch.from_numpy(X), seconds=60)
     assert p.is_interrupted and list(p.ways) == ["op by op"]
     assert len(p.top(3)) == 3 and repr(p) and p.remarks is not None and not len(p.table(by="group"))
@@ -185,10 +187,10 @@ def test_a_ctrl_c_before_the_fused_program_has_run_keeps_the_other(monkeypatch: 
 def test_a_ctrl_c_while_the_fused_program_is_compiled_keeps_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     from irscope.runtime.profile.way import Way
 
-    def of(label: str, *given: Any) -> Way:
+    def of(label: str, *given: Any, alone: bool) -> Way:
         if label == "fused":
             raise KeyboardInterrupt
-        return plain(label, *given)  # type: ignore[arg-type]
+        return plain(label, *given, alone=alone)  # type: ignore[arg-type]
 
     plain = Way.of
     monkeypatch.setattr(Way, "of", of)
@@ -201,14 +203,61 @@ def test_a_ctrl_c_before_the_first_turn_is_over_goes_on(monkeypatch: pytest.Monk
     def turn(*given: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("irscope.runtime.profile.measuring._turn", turn)
+    monkeypatch.setattr("irscope.runtime.profile.measuring._Run._turn", turn)
     with pytest.raises(KeyboardInterrupt):
         irs.profile(chain, torch.from_numpy(X), seconds=60)
 
 
 def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.getloadavg", lambda: (90.0, 90.0, 90.0))
-    assert any("busy" in warning for warning in profiled(chain, torch.from_numpy(X)).warnings)
+    monkeypatch.setattr("irscope.runtime.threads.others", lambda: 90.0)
+    p = profiled(chain, torch.from_numpy(X))
+    assert "busy" in p.warnings[0] and repr(p).startswith(p.warnings[0]), "before the numbers"
+    assert p.measured.threads == 1
+
+
+class _Slow:
+    """A module's function that takes as long as a large model, and counts its calls."""
+
+    calls = 0
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize("calls", [1, 3, 12])
+def test_no_call_begins_once_the_time_is_up(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of 0.1 s is given 0.1 s, 0.3 s and 1.2 s: it may be called once more than fits."""
+    from irscope.runtime.program import Executable
+
+    run, slept = Executable.__call__, 0
+
+    def slow(self: Any, *args: Any) -> Any:
+        nonlocal slept
+        slept += 1
+        time.sleep(0.1)
+        return run(self, *args)
+
+    monkeypatch.setattr(Executable, "__call__", slow)
+    p = irs.profile(chain, torch.from_numpy(X), seconds=0.1 * calls, threads=1)
+    assert slept <= calls + 1
+    assert len(p.top(3)) == 3 and repr(p) and p.remarks is not None
+    assert bool(p.warnings) is (calls < 12) or "busy" in p.warnings[0]
+    assert calls > 1 or "would also measure the fused program" in p.warnings[-1] or "more than the first call" in p.warnings[-1]
+
+
+def test_a_numpy_function_is_told_against_itself() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random(10_000), rng.random(10_000)
+
+    def pi(x: Any, y: Any) -> Any:
+        return 4 * np.sum(np.sqrt(x * x + y * y) <= 1) / 10_000
+
+    p = irs.profile(pi, x, y, seconds=0.5)
+    assert p.measured.own is not None
+    name, own = p.measured.own
+    assert name == "NumPy" and "in NumPy" in p.verdict() and "as NumPy" in p.verdict()
+    assert all(remark.gain_ns <= remark.now_ns <= own.median * 1.001 for remark in p.remarks), "no more than it takes"
+    assert not any("saves" in str(remark) for remark in p.remarks if remark.rule == "fuse"), "the gain is an estimate"
 
 
 def test_the_environment_is_kept(profile: Profile) -> None:

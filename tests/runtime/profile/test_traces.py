@@ -151,7 +151,7 @@ def test_threads_of_a_kernel_have_lanes(monkeypatch: pytest.MonkeyPatch) -> None
     if not CpuDevice().availability():
         pytest.skip("there is no compiler for the processor")
     monkeypatch.setattr(CpuDevice, "threads", 3)
-    p = irs.profile(lambda x: torch.tanh(x) * 2.0 + x, torch.ones(2048, 2048), seconds=0.01)
+    p = irs.profile(lambda x: torch.tanh(x) * 2.0 + x, torch.ones(2048, 2048), seconds=2, threads=3)
     assert max(step.threads for step in p.ways["fused"].timeline()) == 3
     names = [event["args"]["name"] for event in chrome_trace(p)["traceEvents"] if event["name"] == "thread_name"]
     assert "thread 3 of kernels" in names and "thread 4 of kernels" not in names

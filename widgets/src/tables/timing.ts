@@ -29,17 +29,16 @@ export function timingChart(timing: TimingView): HTMLElement {
   const slowest = timing.bars.reduce((most, bar) => Math.max(most, bar.median), 0);
   // the whisker of one disturbed run must not squeeze all bars: it is cut at the edge and has no end mark there
   const longest = Math.max(Math.min(Math.max(...timing.bars.map((bar) => bar.high)), 3 * slowest), 1e-9);
-  const heads = ["", "time", "median", "against the slowest", "kernels", "compile", "error", ""].map((word, k) => (word ? h("th", { scope: "col", class: k > 1 ? "number" : null }, word) : h("td", {})));
+  const heads = ["", "time", "median", "kernels", "compile", "error", ""].map((word, k) => (word ? h("th", { scope: "col", class: k > 1 ? "number" : null }, word) : h("td", {})));
   const rows = timing.bars.map((bar) => h("tr", {},
     h("th", { scope: "row" }, bar.label),
     h("td", { class: "irs-time" }, barElement(bar, longest)),
     h("td", { class: "number" }, milliseconds(bar.median)),
-    h("td", { class: "number" }, bar.median > 0 && bar.median < slowest ? `${(slowest / bar.median).toFixed(2)}× as fast` : ""),
     h("td", { class: "number" }, bar.kernels ? String(bar.kernels) : "–"),
     h("td", { class: "number" }, bar.compile > 0 ? milliseconds(bar.compile) : "–"),
-    h("td", { class: "number" }, bar.error === null ? "–" : bar.error === 0 ? "0" : bar.error.toExponential(1)),
+    h("td", { class: "number" }, bar.error),
     h("td", { class: "irs-quiet" }, bar.note)));
-  return h("div", { class: "irs-timing", tabindex: "0", role: "region", "aria-label": "timing" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)), h("p", { class: "irs-quiet" }, timing.caption));
+  return h("div", { class: "irs-timing", tabindex: "0", role: "region", "aria-label": "timing" }, ...timing.warnings.map((warning) => h("p", { class: "irs-problem" }, warning)), h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)), h("p", { class: "irs-quiet" }, timing.caption));
 }
 
 /** A bar to the median with a whisker over the middle half. */

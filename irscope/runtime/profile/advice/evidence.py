@@ -28,6 +28,9 @@ class Evidence:
         self.rows: list[NodeRow] = readings.rows("op by op")
         self.row_of = {row.node: row for row in self.rows}
         self.total_ns = max(sum(row.self_time.median for row in self.rows), 1.0)
+        own = readings.measured.own
+        self.scale = 1.0 if own is None else min(1.0, own[1].median / self.total_ns)
+        """What the user's own function takes of the time of irscope's interpreter: no more than that can be saved."""
 
     @cached_property
     def db(self) -> AliasDb:
@@ -117,14 +120,16 @@ class Evidence:
         self, rule: str, nodes: Iterable[Node], gain_ns: float, because: str, advice: str, *, certainty: float = 1.0,
         change: Change | None = None, is_measured: bool = False, first: Node | None = None, now_ns: float | None = None,
     ) -> Remark:  # fmt: skip
-        """Builds a remark about nodes, represented by the slowest unless `first` names another."""
+        """Builds a remark about nodes, represented by the slowest unless `first` names another. Times are those op by op; the
+        remark's are as much less as what the user wrote takes less."""
         every = sorted(set(nodes), key=self.graph.position.__getitem__)
         now = self.sum_ns(every) if now_ns is None else now_ns
         slowest = first if first is not None else max(every, key=self.ns)
         gain = max(0.0, min(gain_ns, now))
         return Remark(
-            rule, slowest, tuple(every), now, gain, now / self.total_ns, because, advice, certainty, change, is_measured
-        )
+            rule, slowest, tuple(every), now * self.scale, gain * self.scale, now / self.total_ns, because, advice, certainty,
+            change, is_measured,
+        )  # fmt: skip
 
 
 _FRESH = frozenset({"aten::empty", "aten::empty_like", "aten::new_empty", "aten::empty_strided"})

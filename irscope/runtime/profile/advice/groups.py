@@ -52,9 +52,9 @@ def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
         moved, moves = sum(evidence.cost(node).bytes for node in nodes), sum(row.cost.bytes for row in rows)
         kernels = "one kernel" if len(rows) == 1 else f"{len(rows)} kernels"
         yield evidence.remark(
-            "fuse", nodes, before - after,
+            "fuse", nodes, before - after / evidence.scale,
             f"{_described(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
-            "irs.compile(irs.fuse(g)) runs them fused", is_measured=True,
+            "irs.compile(irs.fuse(g)) runs them fused", is_measured=evidence.scale == 1.0,
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irscope.ir import Graph, Location, Node
-from irscope.runtime.profile.readings import time_words
+from irscope.runtime.timer import time_words
 
 __all__ = ["Change", "Remark"]
 

@@ -38,7 +38,7 @@ _LEAST_SHARE: Final = 0.02
 def remarks_of(readings: Readings) -> tuple[Remark, ...]:
     """Returns the remarks, the largest gain first, nodes at their roof last."""
     evidence = Evidence(readings)
-    least = _LEAST_SHARE * evidence.total_ns
+    least = _LEAST_SHARE * evidence.total_ns * evidence.scale
     particular = [remark for rule in _PARTICULAR for remark in rule(evidence) if _worth(remark) >= least]
     claimed: dict[Node, float] = {}
     for remark in particular:

@@ -8,8 +8,8 @@ from typing import Final
 from irscope._base.words import byte_count
 from irscope.runtime.profile.advice.evidence import Evidence
 from irscope.runtime.profile.advice.remark import Remark
-from irscope.runtime.profile.readings import time_words
 from irscope.runtime.profile.rows import NodeRow
+from irscope.runtime.timer import time_words
 
 __all__ = ["roof_remarks"]
 
@@ -25,7 +25,9 @@ steps that depend on each other, and no layout helps."""
 
 
 def roof_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """Yields remarks on the distance of each slow op from its roof."""
+    """Yields remarks on the distance of each slow op from its roof; none where irscope's interpreter is what takes the time."""
+    if evidence.scale < 1.0:
+        return
     for row in sorted(evidence.rows, key=lambda each: -each.self_time.median)[:20]:
         if row.share >= _LEAST_SHARE and row.launches:
             yield _remark(evidence, row)

@@ -9,8 +9,8 @@ from irscope._base.words import plural
 from irscope.ir import Node
 from irscope.runtime.profile.advice.evidence import Evidence
 from irscope.runtime.profile.advice.remark import Remark
-from irscope.runtime.profile.readings import time_words
 from irscope.runtime.profile.rows import NodeRow
+from irscope.runtime.timer import time_words
 
 __all__ = ["waiting_remarks"]
 

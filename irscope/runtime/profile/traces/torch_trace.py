@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope.errors import LoadError, loading
 from irscope.ir import Graph, Node
 from irscope.ops.registry import category_of
-from irscope.runtime.profile.spread import Spread
+from irscope.runtime.timer import Spread
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -479,13 +479,16 @@ export interface Measured {
   high: number;
   compile: number;
   kernels: number;
-  error: number | null;
+  /** Against a float64 run, in words: a number, what is wrong with the results, or nothing. */
+  error: string;
   note: string;
 }
 
 export interface TimingView {
   bars: Measured[];
   caption: string;
+  /** What a reader must know before the numbers. */
+  warnings: string[];
 }
 
 /** One node of a profile, in milliseconds of one run. */

@@ -615,8 +615,10 @@ class _Generator:
         return self.rng.choice(fitting[-5:] if self.rng.random() < 0.6 else fitting)
 
     def partner(self, scope: _Scope, shape: Shape) -> _Tensor:
-        """A tensor that broadcasts with the shape to something small."""
-        return self.pick(scope, lambda tensor: _broadcast_size(tensor.shape, shape) <= 64)
+        """A tensor that broadcasts with the shape, to something small if there is one."""
+        sizes = [_broadcast_size(tensor.shape, shape) for tensor in scope.tensors]
+        most = max(64.0, min(sizes))
+        return self.pick(scope, lambda tensor: _broadcast_size(tensor.shape, shape) <= most)
 
     def like(self, scope: _Scope, shape: Shape) -> str:
         """A tensor of just this shape whose elements do not share memory."""

@@ -8,6 +8,7 @@ from irscope.ir import Node, Value
 from irscope.ops.view_steps import byte_words
 from irscope.report.value_names import Renaming
 from irscope.report.view_models import Column, NeighbourView, TableView
+from irscope.transforms.base import Remark
 from irscope.transforms.fusion import GROUPING, Fusion
 from irscope.transforms.history import History
 
@@ -27,18 +28,23 @@ def no_remarks() -> TableView:
 
 
 def remarks_table(history: History, names: Mapping[Value, str], most: int | None = None) -> TableView:
-    """One row per remark of all passes, missed ones first, as they can be acted on. `most` limits the rows; the table then
-    says how many there are. `names` are those of `names_in(history)`."""
+    """One row per remark of all passes, missed ones first, as they can be acted on; equal ones of a pass are one row, with
+    their number. `most` limits the rows; the table then says how many there are. `names` are those of `names_in(history)`."""
     by_id = {value.id: name for value, name in names.items()}
-    given = [(remark, record) for record in history.records for remark in record.remarks]
-    given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0].kind))
+    alike: dict[tuple[int, str, str, str], list[Remark]] = {}
+    for step, record in enumerate(history.records):
+        for remark in record.remarks:
+            alike.setdefault((step, remark.kind, remark.rule, remark.because), []).append(remark)
+    given = [(several, history.records[step]) for (step, *_), several in alike.items()]
+    given.sort(key=lambda row: ("missed", "analysis", "passed").index(row[0][0].kind))
     renaming: dict[int, Renaming] = {}
     rows: list[list[str | float | None]] = []
     selects = []
-    for remark, record in given[:most]:
+    for several, record in given[:most]:
+        remark, times = several[0], f" (×{len(several)})" if len(several) > 1 else ""
         rename = renaming.get(id(record)) or renaming.setdefault(id(record), Renaming(record.before, by_id))
-        rows.append([remark.kind, remark.rule, _subject_text(names, remark.subject), rename(remark.because)])
-        evidence = dict.fromkeys([remark.subject.id, *(record.id for record in remark.evidence)])
+        rows.append([remark.kind, remark.rule, _subject_text(names, remark.subject), rename(remark.because) + times])
+        evidence = dict.fromkeys(each.id for remark in several for each in (remark.subject, *remark.evidence))
         selects.append(list(evidence))
     table = TableView(columns=list(_COLUMNS), rows=rows, selects=selects)
     if len(rows) < len(given):

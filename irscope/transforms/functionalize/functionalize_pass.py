@@ -51,7 +51,7 @@ from irscope.transforms.functionalize.family_records import Escape, Family, Writ
 from irscope.transforms.functionalize.refusals import Refusal
 from irscope.transforms.functionalize.rewrite import Plan, renamed
 
-__all__ = ["functionalize"]
+__all__ = ["functionalize", "why_in_place"]
 
 
 def functionalize(
@@ -86,6 +86,25 @@ def functionalize(
     after, edits = renamed(graph, _plan(families, kept)) if kept else (graph, [])
     remarks = (*map(_passed, kept), *_missed(families))
     return PassRecord("functionalize", graph, after, tuple(edits), remarks, perf_counter() - started)
+
+
+def why_in_place(graph: Graph) -> dict[Node, str]:
+    """Says of each write that stays in place what keeps it there, where that is known.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('graph(%x : Float(4)):\\n  %y : Float(4) = aten::relu_(%x)\\n  return (%y)')
+    >>> why_in_place(g)
+    {%y = aten::relu_: '%x is an input, and the caller sees what is written there'}
+    """
+    families = Families(graph, scatter=True)
+    found = {refusal.node: refusal.because for refusal in families.refusals}
+    whole = {write.node for family in Families(graph, scatter=False).all for write in family.writes}
+    part = "it writes a part, and a copy of the whole pays only where one kernel computes all of it"
+    for family in families.all:
+        found.update({write.node: _captured(graph, capture)[0] for capture, write in family.late})
+        for write in family.writes:
+            found[write.node] = "functionalize, which did not run, changes this" if write.node in whole else part
+    return found
 
 
 def _plan(families: Families, kept: list[Write]) -> Plan:

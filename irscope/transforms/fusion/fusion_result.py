@@ -26,7 +26,7 @@ from irscope.transforms.fusion.explain import (
     same_group,
     why_apart,
 )
-from irscope.transforms.fusion.explain.why_not import GivenGroups
+from irscope.transforms.fusion.explain.why_not import GivenGroups, with_cause
 from irscope.transforms.fusion.planning import Plans, Wanted
 from irscope.transforms.fusion.policy import Score
 from irscope.transforms.fusion.what_if import what_if
@@ -181,12 +181,13 @@ class Fusion(Drawn):
         For groups the answer is about members, if possible two of which one feeds the other.
         """
         found = []
-        for subject in self._stand_ins(a, b):
+        members = self._stand_ins(a, b)
+        for subject in members:
             node = self._find(subject)
             if isinstance(node, Verdict):
                 return node
             found.append(node)
-        return self._why_not(*found)
+        return self._why_not(*found, remedy=members == (a, b))
 
     def _stand_ins(self, a: Node | Value | str, b: Node | Value | str) -> tuple[Node | Value | str, Node | Value | str]:
         """The subjects with groups replaced by members: a group is not a node of the planned graph, its members are."""
@@ -213,10 +214,10 @@ class Fusion(Drawn):
         node = self._find(subject)
         return [node] if isinstance(node, Node) else []
 
-    def _why_not(self, a: Node, b: Node) -> Verdict:
+    def _why_not(self, a: Node, b: Node, *, remedy: bool = False) -> Verdict:
         if a is b:
             return yes("they are the same node", a)
-        found = self._obstacle(a, b)
+        found = self._obstacle(a, b, remedy=remedy)
         if found is None:
             group = self._group(a)
             assert group is not None  # nothing keeps them apart
@@ -242,7 +243,7 @@ class Fusion(Drawn):
             nodes.append(node)
         return self._obstacle(*nodes)
 
-    def _obstacle(self, a: Node, b: Node) -> Refusal | None:
+    def _obstacle(self, a: Node, b: Node, *, remedy: bool = False) -> Refusal | None:
         rules, folded = self._plans.rules, self._plans.rules.graph
         group = self._group(a)
         if a is b or (group is not None and group is self._group(b)):
@@ -255,14 +256,15 @@ class Fusion(Drawn):
         for node in (a, b):
             refusal = self._plans.refusal(node)
             if refusal is not None:
-                return refusal
+                return with_cause(folded, node, refusal)
         blocks = folded.block_of[a], folded.block_of[b]
         if blocks[0] is not blocks[1]:
             owners = [folded.owner.get(block) for block in blocks]
             places = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
             what = f"they are in different blocks: one {places[0]}, the other {places[1]}"
             return Refusal("different-blocks", what, (a, b))
-        return why_apart(self._plans.by_block[blocks[0]], self._plans.asked.policy, a, b)
+        asked = self._plans.asked
+        return why_apart(self._plans.by_block[blocks[0]], asked.policy, a, b, min_size=asked.min_size if remedy else None)
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
         """Why a node is in no group: a property of its own, or what keeps it apart from a neighbour that could be fused."""
@@ -277,6 +279,7 @@ class Fusion(Drawn):
             return yes("it is in a group that the program had already", group, node)
         refusal = self._plans.refusal(node)
         if refusal is not None:
+            refusal = with_cause(graph, node, refusal)
             return no(refusal.because, *refusal.evidence)
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
         producers = [graph.producer.get(value) for value in node.inputs]

@@ -8,6 +8,7 @@ from irscope.ir import Node, Value
 from irscope.ops.registry import lookup
 from irscope.ops.view_steps import Num, byte_words, is_unknown
 from irscope.transforms.base import Remark
+from irscope.transforms.fusion.explain.why_not import with_cause
 from irscope.transforms.fusion.outline import Grouped
 from irscope.transforms.fusion.policy import BlockPlan, explain_path
 from irscope.transforms.grouping import Refusal
@@ -44,7 +45,7 @@ def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
         known = found.get(key)
         found[key] = (refusal, subject, 1) if known is None else (*known[:2], known[2] + 1)
     for refusal, subject, count in found.values():
-        more = f" (and {count - 1} more)" if count > 1 else ""
+        more = f" (×{count})" if count > 1 else ""
         yield Remark("missed", refusal.rule, subject, f"{refusal.because}{more}", refusal.evidence)
 
 
@@ -79,7 +80,9 @@ def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
         if refusal is None or refusal.rule in _NOT_A_MISS or index not in beside:
             continue
         if refusal.rule != "in-place" or _has_fusible_variant(node):
-            yield (refusal.rule, node.op), refusal, node
+            found = with_cause(plan.rules.graph, node, refusal)
+            cause = found.because.removeprefix(refusal.because)
+            yield (refusal.rule, node.op, cause), found, node
 
 
 def _beside_fusible(plan: BlockPlan, producer_of: dict[Value, int]) -> set[int]:

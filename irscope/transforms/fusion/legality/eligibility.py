@@ -32,7 +32,7 @@ from irscope.ir import (
 from irscope.ops.expr import NoExpression, count_operations, input_element
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers, statistics_flag
-from irscope.ops.traits import JOINS, PATCHES, SEEN_THROUGH
+from irscope.ops.traits import JOINS, MAY_COPY, PATCHES, SEEN_THROUGH
 from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.fusion.legality.data_movement import Moving
 from irscope.transforms.fusion.legality.expression_trial import Trial, try_expression
@@ -92,6 +92,10 @@ class Eligibility:
         if node.op == "prim::ListConstruct":
             return bool(node.inputs) and isinstance(node.inputs[0].type, TensorType)
         return node.op in SEEN_THROUGH or node.op == "prim::ListUnpack"
+
+    def copies(self, node: Node) -> bool:
+        """Whether a node that kernels see through copies where it runs by itself, as `contiguous` of a transposed tensor does."""
+        return node.op in MAY_COPY and not self.db.may_alias(node.inputs[0], node.outputs[0])
 
     def joins(self, node: Node) -> bool:
         """Whether a node that qualifies joins tensors, which a kernel does only at its end."""
@@ -297,7 +301,8 @@ class Eligibility:
                 continue
             safe = self.db.safe_to_change_aliasing(operand, result)
             if not safe:
-                same = f"{node.op} may return {self.name(operand)} itself"
+                certain = self.db.must_alias(operand, result)
+                same = f"{node.op} {'returns' if certain else 'may return'} {self.name(operand)} itself"
                 what = f"{same}, and a copy would be observable: {safe.because}"
                 return Refusal("may-alias-argument", what, (node, operand))
         return None

@@ -163,11 +163,13 @@ class Domains:
         """The domain with a view, which joins the group that reads it and never ends a group; or why not."""
         if second.kind == "view" or not meeting.shared:
             view = meeting.nodes[second.kind == "view"]
-            return Refusal("view", f"{view.op} is a view, which only joins the kernel that reads it", meeting.nodes)
+            what = "copies elements to other places" if self._rules.copies(view) else "is a view"
+            return Refusal("view", f"{view.op} {what}, which only joins the kernel that reads it", meeting.nodes)
         kept = meeting.kept()
         if kept is not None or meeting.leaves():
             name = self._rules.name(kept or meeting.shared[0])
-            because = f"{name} is a view that is needed outside too, where it costs nothing"
+            copied = any(self._rules.copies(node) for node in meeting.first if kept in node.outputs)
+            because = f"{name} is a {'copy' if copied else 'view'} that is needed outside too{'' if copied else ', where it costs nothing'}"
             return Refusal("view", because if kept else f"other parts than {name} are needed outside too", meeting.nodes)
         return second
 

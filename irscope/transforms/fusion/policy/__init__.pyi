@@ -14,6 +14,7 @@ from .obstacles import (
     candidate_of,
     explain_path,
     obstacle,
+    ties_along,
 )
 from .registry import (
     POLICIES,
@@ -46,6 +47,7 @@ __all__ = [
     "candidate_of",
     "explain_path",
     "obstacle",
+    "ties_along",
     "policy_of",
     "subject_of",
 ]

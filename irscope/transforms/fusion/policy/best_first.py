@@ -22,7 +22,7 @@ from irscope.transforms.fusion.policy.block_plan import BlockPlan
 from irscope.transforms.fusion.policy.candidate import Candidate
 from irscope.transforms.fusion.policy.group_state import Group
 
-__all__ = ["Score", "grow_best_first", "score_by_bytes"]
+__all__ = ["Score", "grow_best_first", "score_by_bytes", "why_not_neighbours"]
 
 Score = Callable[[Candidate], float | None]
 """Scores a candidate merge; None and numbers up to 0 decline it."""
@@ -33,6 +33,11 @@ _NEXT_READERS = 8
 def score_by_bytes(candidate: Candidate) -> float:
     """Score a merge by the bytes saved, and by the number of transfers saved, each of which counts for less than a byte."""
     return candidate.bytes_saved + candidate.transfers_saved / (1 << 20)
+
+
+def why_not_neighbours(candidate: Candidate) -> str:
+    """Says why a policy that ranks candidates left two groups apart that read the same value and that it would join."""
+    return "tries only readers of one value that follow each other in the program"
 
 
 def grow_best_first(plan: BlockPlan, score: Score) -> None:

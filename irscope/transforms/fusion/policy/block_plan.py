@@ -119,6 +119,44 @@ class BlockPlan:
         """A plan of the same block before any merge, for queries only."""
         return self.anew()
 
+    @cached_property
+    def by_policy(self) -> dict[str, BlockPlan]:
+        """Plans of the same block by other policies, for queries only."""
+        return {}
+
+    @cached_property
+    def refused_groups(self) -> dict[frozenset[int], Refusal]:
+        """The refusals by the two groups that they are about, now that these grow no more."""
+        find = self.partition.find
+        return {frozenset((find(a), find(b))): refusal for (a, b), refusal in self.refusals.items()}
+
+    def merged_at(self, a: int, b: int) -> int:
+        """The index of the merge that put two nodes into one group; -1 for a node and itself."""
+        above, since = self._merged_since
+        found = -1
+        while a != b:
+            if since[a] > since[b]:
+                a, b = b, a
+            found, a = since[a], above[a]
+        return found
+
+    @cached_property
+    def _merged_since(self) -> tuple[list[int], list[int]]:
+        """Each node's superior and the merge that gave it one; chains of superiors are short, and their merges ascend."""
+        size = len(self.block.nodes)
+        above, since, count = list(range(size)), [len(self.merges)] * size, [1] * size
+
+        def top(node: int) -> int:
+            while above[node] != node:
+                node = above[node]
+            return node
+
+        for index, merge in enumerate(self.merges):
+            small, large = sorted((top(merge.producer), top(merge.consumer)), key=count.__getitem__)
+            above[small], since[small] = large, index
+            count[large] += count[small]
+        return above, since
+
     def anew(self) -> BlockPlan:
         """A new plan of the same block, without merges."""
         return BlockPlan(self.ties, self.fitness, self.limits, self.wishes)

@@ -11,7 +11,7 @@ from irscope.transforms.fusion.policy.block_plan import BlockPlan
 from irscope.transforms.fusion.policy.candidate import Candidate
 from irscope.transforms.grouping import Refusal
 
-__all__ = ["candidate_of", "explain_path", "obstacle"]
+__all__ = ["candidate_of", "explain_path", "obstacle", "ties_along"]
 
 
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
@@ -19,7 +19,7 @@ def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
 
     `path` holds one node of each group along it.
     """
-    ties = [_tie(plan, a, b) for a, b in pairwise(path)]
+    ties = ties_along(plan, path)
     nodes = tuple(dict.fromkeys(node for tie in ties for node in (tie.node, tie.obstacle.later)))
     for kind, rule in (("memory", "blocked-by-write"), ("effect", "side-effect-between"), ("random", "random-order")):
         found = next((tie for tie in ties if tie.kind == kind), None)
@@ -36,6 +36,11 @@ def _between(db: AliasDb, nodes: tuple[Node, ...], named: tuple[Node, Node]) -> 
     if first in named and last in named:
         return ""
     return f"; that lies between {db.node_words(first)} and {db.node_words(last)}"
+
+
+def ties_along(plan: BlockPlan, path: tuple[Node, ...]) -> list[Dependence]:
+    """Returns a dependence of each group of a path on the group before it."""
+    return [_tie(plan, a, b) for a, b in pairwise(path)]
 
 
 def _tie(plan: BlockPlan, a: Node, b: Node) -> Dependence:

@@ -14,7 +14,7 @@ from irscope.transforms.fusion.legality import Domain
 from irscope.transforms.fusion.policy.block_plan import BlockPlan
 from irscope.transforms.fusion.policy.candidate import Candidate
 
-__all__ = ["join_siblings"]
+__all__ = ["join_siblings", "why_not_siblings"]
 
 
 _LAST: Final = 4
@@ -34,6 +34,15 @@ def join_siblings(plan: BlockPlan) -> None:
                 before = latest.setdefault(group.domain, [])
                 if not any(_joined(plan, other, reader) for other in reversed(before)):
                     latest[group.domain] = [*before[1 - _LAST :], reader]
+
+
+def why_not_siblings(candidate: Candidate) -> str:
+    """Says why `join_siblings` left two groups apart that read the same value of known size and could be one kernel."""
+    first, second = candidate.ours.domain, candidate.theirs.domain
+    if first is not second:
+        alike = "joins such groups only if they go over the same points in the same way"
+        return f"{alike}, and these go over {first} and {second}" if str(first) != str(second) else alike
+    return f"tries a group only with the last {_LAST} such groups before it"
 
 
 def _joined(plan: BlockPlan, first: int, second: int) -> bool:

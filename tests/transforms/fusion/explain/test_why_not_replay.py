@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,67 @@ def cases(graph: Graph) -> list[Case]:
     limits = ({}, {"max_arguments": 5}, {"max_nodes": 4})
     fusions = [fuse(graph, policy=policy, **given) for policy in POLICIES for given in limits]  # type: ignore[arg-type]
     return [(fusion, *found) for fusion in fusions for found in neighbours(fusion)]
+
+
+def confirm_remedies(fusion: Fusion) -> Counter[str]:
+    """Do what the answers about neighbours, and about readers of one value, say would join them; count what they said."""
+    graph, fits = fusion.history.graph(-2), fusion._plans.rules.refusal
+    pairs = {(a, b) for a, b, _ in neighbours(fusion)}
+    for value in graph.values():
+        users = [use.user for use in graph.users.get(value, ()) if isinstance(use.user, Node)]
+        readers = [node for node in dict.fromkeys(users) if not fits(node) and graph.block_of[node] is graph.block_of[users[0]]]
+        pairs |= set(combinations(readers[:6], 2))
+    said: Counter[str] = Counter()
+    for a, b in pairs:
+        answer = fusion.why_not(a, b)
+        _, _, remedy = answer.because.rpartition("; ")
+        if remedy == "what_if(force=[(a, b)]) joins them":
+            assert fusion.what_if(force=[(a, b)]).why_not(a, b), answer
+        elif remedy == 'policy="min-bytes" joins them':
+            assert fusion.what_if(policy="min-bytes").why_not(a, b), answer
+        else:
+            remedy = ""
+            found = fusion.obstacle(a, b)
+            assert found is None or found.rule != "siblings", answer
+        said[remedy] += 1
+    return said
+
+
+def test_what_is_said_to_join_them_does() -> None:
+    said: Counter[str] = Counter()
+    for seed in range(30):
+        program = random_program(seed, size=40, features=("views", "in-place", "matmul", "reductions", "select"))
+        graph = typed(irs.parse(program.text))
+        for policy in ("greedy", "min-bytes", "torch-legacy", lambda candidate: candidate.bytes_saved - 10):
+            said += confirm_remedies(fuse(graph, policy=policy))  # type: ignore[arg-type]
+    assert len(said) == 3, said
+    assert min(said.values()) > 15, said
+
+
+WIDE = """graph(%x : Float(64, 64)):
+  %axes : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %0 : NoneType = prim::Constant()
+  %a : Float(64, 64) = aten::exp(%x)
+  %b : Float(64) = aten::sum(%x, %axes, %keep, %0)
+  return (%a, %b)"""
+
+
+def test_siblings_of_other_kinds_are_the_policys_choice() -> None:
+    fusion = fuse(irs.parse(WIDE))
+    expected = (
+        "no, because neither group reads from the other, and policy 'greedy' joins such groups only if they go over the same points "
+        'in the same way, and these go over (64, 64) and (64, 64) reduced over axis 1; policy="min-bytes" joins them'
+    )
+    assert str(fusion.why_not("a", "b")) == expected
+    assert fusion.what_if(policy="min-bytes").why_not("a", "b")
+
+
+def test_a_write_in_place_says_what_keeps_it_there() -> None:
+    fusion = fuse(irs.parse("graph(%x : Float(4)):\n  %y : Float(4) = aten::relu_(%x)\n  %z : Float(4) = aten::exp(%y)\n  return (%z)"))
+    expected = "aten::relu_ writes %x in place, and groups are pure: %x is an input, and the caller sees what is written there"
+    assert fusion.why_not("y", "z").because == fusion.why_alone("y").because == expected
+    assert [remark.because for remark in fusion.remarks] == [expected]
 
 
 @pytest.mark.torch

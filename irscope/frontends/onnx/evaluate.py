@@ -32,7 +32,10 @@ Run = Callable[[dict[str, Any]], Sequence[Any]]
 _CELL: Final[Mapping[str, Any]] = {
     "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None, "direction": "forward", "input_forget": 0,
 }  # fmt: skip
-_UNREAD: Final[Mapping[str, Mapping[str, Any]]] = {"LSTM": _CELL, "GRU": _CELL, "RNN": _CELL, "Unique": {"sorted": 1}}
+_UNREAD: Final[Mapping[str, Mapping[str, Any]]] = {
+    "LSTM": _CELL, "GRU": _CELL, "RNN": _CELL, "Unique": {"sorted": 1},
+    "LpPool": {"auto_pad": "NOTSET"}, "MaxPool": {"auto_pad": "NOTSET"},
+}  # fmt: skip
 """The attributes on which ONNX's reference does not act, by op, each with the only value for which it is right anyway."""
 _UNREAD_INPUTS: Final[Mapping[str, Mapping[int, str]]] = {name: {4: "sequence_lens"} for name in ("LSTM", "GRU", "RNN")}
 """The optional inputs on which ONNX's reference does not act, by op and position."""
@@ -52,7 +55,7 @@ def function(node: Node) -> Callable[..., Any]:
 
     def call(*operands: Any) -> Any:
         given, is_rounded = kept.as_declared(operands)
-        feeds = {f"x{index}": given[index] for index in kept.present}
+        feeds = {f"x{index}": _an_array(given[index]) for index in kept.present}
         key = tuple(_kind(item) for item in feeds.values())
         if key not in chosen:
             chosen[key] = kept.choice([argument_type(item) for item in feeds.values()])
@@ -200,9 +203,13 @@ def _declared_kind(type: Type) -> Any:
 def _kind(item: Any) -> Any:
     if isinstance(item, list | tuple):
         return ("list", _kind(item[0]) if item else None)
-    if not isinstance(item, np.ndarray | np.generic):
+    if not isinstance(item, np.ndarray):
         return type(item)
     return (element_name(item), item.shape if 0 in item.shape else item.ndim)  # an empty operand may mean an absent one
+
+
+def _an_array(item: Any) -> Any:
+    return np.asarray(item) if isinstance(item, np.generic) else item
 
 
 def _is_numpys(type: Type) -> bool:

@@ -154,9 +154,9 @@ def test_element_types_without_a_counterpart_are_kept(kind: int, word: str) -> N
 
 
 def test_an_opaque_op_keeps_its_attributes_and_runs() -> None:
-    graph = same_as_runtime(model([node("Det", ["x"], ["t"]), node("Hardmax", ["x"], ["y"], axis=0)], {"x": (T.FLOAT, [3, 3])},
+    graph = same_as_runtime(model([node("Det", ["x"], ["t"]), node("Unique", ["x"], ["y"], axis=0)], {"x": (T.FLOAT, [3, 3])},
                                   opset=11), np.eye(3, dtype=np.float32))  # fmt: skip
-    assert graph.node("y").op == "onnx::Hardmax" and dict(graph.node("y").attrs) == {"axis": 0, "opset": 11}
+    assert graph.node("y").op == "onnx::Unique" and dict(graph.node("y").attrs) == {"axis": 0, "opset": 11}
 
 
 def test_an_op_that_nobody_has_says_so_when_it_runs() -> None:
@@ -247,6 +247,20 @@ def test_same_padding_of_unknown_extents(op: str, way: str) -> None:
 
 def test_the_sign_of_nan_is_nan() -> None:
     same_as_runtime(model([node("Sign", ["x"], ["y"])], {"x": (T.FLOAT, [4])}), np.array([np.nan, -0.0, -3, np.inf], np.float32))
+
+
+@pytest.mark.parametrize("bounds", [{}, {"low": np.array(-1, np.float32)}, {"high": np.array(1, np.float32)}])
+def test_a_bound_of_clip_that_is_left_out_is_the_largest_number(bounds: dict[str, Any]) -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 2], np.float32)
+    names = [name if name in bounds else "" for name in ("low", "high")]
+    for given in (bounds, {}):  # as weights, and at run time
+        inputs = {"x": (T.FLOAT, [4]), **({name: (T.FLOAT, []) for name in bounds} if not given else {})}
+        same_as_runtime(model([node("Clip", ["x", *names], ["y"])], inputs, weights=given), x, *([] if given else bounds.values()))
+
+
+def test_hardmax_before_opset_13_flattens_the_axes() -> None:
+    made = model([node("Hardmax", ["x"], ["y"], axis=1)], {"x": (T.FLOAT, [2, 3, 2])}, opset=11)
+    assert not any(op.startswith("onnx::") for op in ops(same_as_runtime(made, np.arange(12, dtype=np.float32).reshape(2, 3, 2))))
 
 
 def test_the_wrong_number_of_example_arguments() -> None:

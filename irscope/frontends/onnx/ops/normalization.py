@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from irscope.frontends.onnx.building.call import Call
 from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import CODES
@@ -12,24 +15,33 @@ __all__ = ["OPS"]
 OPS: Table = {}
 
 
-def _rowwise(call: Call, name: str) -> Value:
-    """Applies a softmax of opset 12 or older, which flattens the axes from `axis` on into one."""
+def _rowwise(call: Call, apply: Callable[[Call, Value, int], Value]) -> Value:
+    """Applies a softmax or hardmax of opset 12 or older, which flattens the axes from `axis` on into one."""
     x, axis, rank = call.x(), call.axis("axis", 1), call.rank()
     if axis == rank - 1:
-        return call.op(name, x, axis)
+        return apply(call, x, axis)
     shape = [call.size(x, i) for i in range(rank)]
-    flat = call.op("flatten", x, axis, -1)
-    return call.op("reshape", call.op(name, flat, -1), shape)
+    return call.op("reshape", apply(call, call.op("flatten", x, axis, -1), -1), shape)
+
+
+def _soft(name: str, call: Call, x: Value, axis: int) -> Value:
+    return call.op(name, x, axis)
+
+
+def _hard(call: Call, x: Value, axis: int) -> Value:
+    place = call.op("argmax", x, axis, True)
+    zeros = call.op("zeros_like", x, None, None, None, None, None)
+    return call.op("scatter", zeros, axis, place, 1)
 
 
 @op(OPS, "Softmax")
 def _softmax(call: Call) -> Value:
-    return _rowwise(call, "softmax")
+    return _rowwise(call, partial(_soft, "softmax"))
 
 
 @op(OPS, "LogSoftmax")
 def _log_softmax(call: Call) -> Value:
-    return _rowwise(call, "log_softmax")
+    return _rowwise(call, partial(_soft, "log_softmax"))
 
 
 @op(OPS, "Softmax", since=13)
@@ -42,12 +54,14 @@ def _log_softmax_13(call: Call) -> Value:
     return call.op("log_softmax", call.x(), call.axis("axis", -1))
 
 
-@op(OPS, "Hardmax", since=13)
+@op(OPS, "Hardmax")
 def _hardmax(call: Call) -> Value:
-    x, axis = call.x(), call.axis("axis", -1)
-    place = call.op("argmax", x, axis, True)
-    zeros = call.op("zeros_like", x, None, None, None, None, None)
-    return call.op("scatter", zeros, axis, place, 1)
+    return _rowwise(call, _hard)
+
+
+@op(OPS, "Hardmax", since=13)
+def _hardmax_13(call: Call) -> Value:
+    return _hard(call, call.x(), call.axis("axis", -1))
 
 
 @op(OPS, "BatchNormalization")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import FLOATS
@@ -190,7 +192,19 @@ def _clip_11(call: Call) -> Value:
 
 
 def _clamped(call: Call, x: Value, low: Any, high: Any) -> Value:
+    """Builds a clamp; an omitted bound is the type's own, so that infinities become the largest numbers."""
+    dtype = str(call.dtype())
+    if dtype in FLOATS:
+        low, high = (_LARGEST[dtype] * sign if bound is None else bound for bound, sign in ((low, -1), (high, 1)))
+        if isinstance(low, Value) != isinstance(high, Value):
+            low, high = (bound if isinstance(bound, Value) else call.scalar(bound, dtype) for bound in (low, high))
     return x if low is None and high is None else call.op("clamp", x, low, high)
+
+
+_LARGEST: Final = {
+    **{name: float(np.finfo(name).max) for name in ("float16", "float32", "float64")}, "bfloat16": float.fromhex("0x1.fep127"),
+}  # fmt: skip
+"""The largest finite number of each type."""
 
 
 def _folded(call: Call, name: str) -> Value:

@@ -14,7 +14,7 @@ import numpy as np
 
 from irscope.errors import MissingExtra, RunError
 from irscope.frontends.mlir.write import module_text
-from irscope.ir import Node, TensorType
+from irscope.ir import Node, TensorType, Value
 from irscope.ir.payload import element_name
 
 __all__ = ["function", "runs_in"]
@@ -46,7 +46,7 @@ def function(node: Node) -> Callable[..., Any]:
     compiled: dict[tuple[TensorType, ...], Any] = {}
 
     def call(*operands: Any) -> Any:
-        arrays = tuple(map(np.asarray, operands))
+        arrays = tuple([_as_declared(*pair) for pair in zip(operands, node.inputs, strict=True)])
         types = tuple(TensorType(element_name(array), array.shape, () if not array.shape else None) for array in arrays)
         run = compiled.get(types)
         if run is None:
@@ -66,6 +66,14 @@ def function(node: Node) -> Callable[..., Any]:
 def runs_in(node: Node) -> str:
     """Returns the name of the library that computes the node."""
     return "XLA, through JAX"
+
+
+def _as_declared(operand: Any, value: Value) -> np.ndarray[Any, Any]:
+    """Returns an operand in its declared element type: a run in float64, or without bfloat16, holds others."""
+    array, type = np.asarray(operand), value.type
+    wanted = type.dtype if isinstance(type, TensorType) else None
+    is_other = wanted is not None and element_name(array) != wanted and array.dtype.kind in "fc"
+    return array.astype(np.dtype(wanted)) if is_other else array
 
 
 def _compiled(node: Node, types: tuple[TensorType, ...], device: Any) -> Any:

@@ -78,8 +78,8 @@ def _op(
     node: Node, operands: Sequence[str], given: Sequence[str], types: Sequence[str], names: _Names, whole: Node
 ) -> str:
     name = node.attrs.get("mlir_name") or node.op.replace("::", ".", 1)
-    if name.endswith(("maximum", "minimum")) and "complex" in given[0]:
-        raise _refused(whole, f"XLA compares only the real parts in {node.op} of complex numbers")
+    if name.endswith(("maximum", "minimum", "clamp")) and "complex" in given[0]:
+        raise _refused(whole, f"XLA compares the real parts in {node.op} of complex numbers, StableHLO defines it by both parts")
     regions = ", ".join(_region(block, names, whole) for block in node.blocks)
     attributes = _dictionary({key: item for key, item in node.attrs.items() if key not in _OURS})
     return (

@@ -209,9 +209,6 @@ _SAME_WIDTH: Final = {"float16": "int16", "float32": "int32", "float64": "int64"
 
 def _clamp(op: Operation) -> Value | None:
     low, x, high = op.operands
-    if op.dtype in _COMPLEX:
-        larger = op.e.aten("where", _compare_pairs(op, "GT", x, low), x, low, type=op.type)
-        return op.e.aten("where", _compare_pairs(op, "LT", larger, high), larger, high, type=op.type)
     if op.dtype not in FLOATS | INTEGERS:
         return None
     made = op.e.aten("minimum", op.e.like("maximum", x, low), high, type=op.type)

@@ -15,7 +15,7 @@ import numpy as np
 
 from irscope.ir import Node
 
-__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "has_runner", "on_torch", "runs_in", "tensor_of"]
+__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "has_runner", "on_torch", "plainly_typed", "runs_in", "tensor_of"]
 
 Function = Callable[..., Any]
 
@@ -87,6 +87,15 @@ def _torch() -> Any:
     return torch
 
 
+def plainly_typed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns an array of C's `long long`, which is another type of the same elements to NumPy, as one that torch knows.
+
+    >>> plainly_typed(np.zeros(2, np.ulonglong)).dtype.char == np.dtype(np.uint64).char
+    True
+    """
+    return array.view(array.dtype.name) if array.dtype.char in "qQ" else array
+
+
 def tensor_of(value: Any, torch: Any, device: str) -> Any:
     if isinstance(value, list | tuple):
         return type(value)([tensor_of(item, torch, device) for item in value])
@@ -100,5 +109,5 @@ def tensor_of(value: Any, torch: Any, device: str) -> Any:
         return value  # strings, int4: torch has no tensor for them
     else:
         plain = value.flags.writeable and min(value.strides, default=0) >= 0
-        made = torch.from_numpy(value if plain else value.copy())
+        made = torch.from_numpy(plainly_typed(value if plain else value.copy()))
     return made.to(device) if device else made

@@ -29,7 +29,7 @@ from irscope.ops.registry import op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays.python_ops import python_function
 from irscope.runtime.constants import elements, unpacked
-from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, tensor_of
+from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, plainly_typed, tensor_of
 
 __all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
 
@@ -148,6 +148,9 @@ class TorchLibrary:
         if op is not None and op.reference is not None and is_python and op.category in _PYTHON_CATEGORIES:
             return op.reference
         function = self._registered(node, schema)
+        kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
+        if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
+            function = self._or_numpy(node, function)
         return self._in_double(function, schema) if self.double and schema is not None else function
 
     def constant(self, node: Node) -> Any:
@@ -161,7 +164,7 @@ class TorchLibrary:
         if not isinstance(tensor, self.torch.Tensor):
             if payload.array is None:
                 raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
-            tensor = self.torch.from_numpy(np.array(payload.array))
+            tensor = self.torch.from_numpy(plainly_typed(np.array(payload.array)))
             if payload.dtype == "bfloat16":
                 tensor = tensor.view(self.torch.bfloat16)
         tensor = tensor.detach()
@@ -212,6 +215,19 @@ class TorchLibrary:
             )
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
 
+    def _or_numpy(self, node: Node, function: Function) -> Function:
+        """Returns the function, with NumPy's in its place for element types that torch has, and this op of torch has not."""
+
+        def run(*operands: Any) -> Any:
+            try:
+                return function(*operands)
+            except RuntimeError as error:
+                if "not implemented for 'UInt" not in str(error):
+                    raise
+            return on_torch(NumpyLibrary().function(node), self.torch, self.device)(*operands)
+
+        return run
+
     def _in_double(self, function: Function, schema: OpSchema) -> Function:
         """Returns the function with float64 in place of every floating-point type that the program requests by number."""
         positions = [index for index, argument in enumerate(schema.arguments) if argument.name == "dtype"]
@@ -226,6 +242,10 @@ class TorchLibrary:
             return function(*operands)
 
         return run
+
+
+_WIDE_UNSIGNED: Final = frozenset({"uint16", "uint32", "uint64"})
+"""Element types for which torch has few ops."""
 
 
 def _size(tensor: Any, dim: int | None = None) -> Any:

@@ -39,7 +39,7 @@ from irscope.runtime.executor.kernel_calls import GroupKernels
 from irscope.runtime.executor.peak_memory import PeakMemory
 from irscope.runtime.executor.stamped_code import StampedCode
 from irscope.runtime.executor.trace_codegen import Stamp, TraceCompiler
-from irscope.runtime.foreign_ops import tensor_of
+from irscope.runtime.foreign_ops import plainly_typed, tensor_of
 
 __all__ = ["BoundProgram", "as_torch"]
 
@@ -228,4 +228,4 @@ def as_torch(value: Any) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
         return value
     array = np.asarray(value)
-    return torch.from_numpy(array) if array.dtype.isbuiltin == 1 else tensor_of(array, torch, "")  # of `ml_dtypes`
+    return torch.from_numpy(plainly_typed(array)) if array.dtype.isbuiltin == 1 else tensor_of(array, torch, "")  # of `ml_dtypes`

@@ -18,8 +18,6 @@ NOT_IN_NUMPY = {
     "scatter_multiply", "igamma",
 }  # fmt: skip
 """Functions of which only torch has some op; the device "cpu" borrows it."""
-NOT_IN_TORCH = {"searchsorted", "interp", "random_uniform", "random_normal", "permutation", "unsigned"}
-"""Functions that compute with uint32, which torch does not."""
 IN_SUITE = [name for name in list(FUNCTIONS)[::6] if name != "igamma"]
 
 
@@ -55,7 +53,7 @@ def test_every_function_equals_jit(name: str, device: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in NOT_IN_TORCH])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_run_through_torch_and_fused(name: str) -> None:
     torch = pytest.importorskip("torch")
     function, arguments = FUNCTIONS[name]

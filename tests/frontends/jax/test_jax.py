@@ -218,13 +218,23 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int16", "float16"])
 def test_scatters_of_every_kind(dtype: str) -> None:
     x, u, i = jnp.arange(8).astype(dtype), jnp.asarray([9, 3, 0, 2]).astype(dtype), jnp.asarray([1, 1, 5, 7])
+    torch = pytest.importorskip("torch")
     for kind in ("set", "add", "multiply", "max", "min"):
 
         def scattered(x: Any, u: Any, kind: str = kind) -> Any:
             return getattr(x.at[i], kind)(u, unique_indices=False)
 
-        found = irs.compile(irs.fuse(irs.load(lambda x, u: scattered(x, u), x, u)))(x, u)
-        np.testing.assert_array_equal(found, jax.jit(scattered)(x, u), err_msg=kind)
+        run, tensors = irs.compile(irs.fuse(irs.load(lambda x, u: scattered(x, u), x, u))), [torch.from_numpy(np.array(a)) for a in (x, u)]
+        for found in (run(x, u), run(*tensors)):
+            np.testing.assert_array_equal(found, jax.jit(scattered)(x, u), err_msg=kind)
+
+
+def test_random_bfloat16_through_torch_which_has_few_ops_of_wide_unsigned_numbers() -> None:
+    torch, key = pytest.importorskip("torch"), jax.random.PRNGKey(0)
+    run = irs.compile(irs.load(lambda key: jax.random.uniform(key, (5,), jnp.bfloat16), key))
+    want = jax.random.uniform(key, (5,), jnp.bfloat16)
+    np.testing.assert_array_equal(run(key), want)
+    np.testing.assert_array_equal(run(torch.from_numpy(np.array(key))).float(), want.astype(jnp.float32))
 
 
 def test_typed_keys_are_arguments_like_their_numbers() -> None:

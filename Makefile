@@ -29,7 +29,7 @@ layers: $(VENV)/dev.stamp
 
 # A process that crashes ends the run, with its stack: started again, xdist waits for ever for tests that it has lost.
 unit: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 --durations=50
 
 docs: $(VENV)/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml

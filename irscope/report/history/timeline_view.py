@@ -124,7 +124,7 @@ def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> 
 
 def _former_names(found: Lives, names: _Names) -> dict[int, str]:
     """The names of removed values that members of groups read or produced before."""
-    used = {value for node in found.loose.values() for value in (*node.inputs, *node.outputs)}
+    used = dict.fromkeys(value for node in found.loose.values() for value in (*node.inputs, *node.outputs))
     return {value.id: names.of[value] for value in used if value not in names.final}
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from irscope.report.pages import Exploration
     from irscope.runtime.device import MissLog
     from irscope.runtime.measure import Comparison
-    from irscope.runtime.profile import Profile
-    from irscope.runtime.profile.traces import TraceReading
+    from irscope.runtime.profile import Profile, TraceReading
     from irscope.runtime.program import Executable
     from irscope.transforms.dedup import Dedup, Relation
     from irscope.transforms.history import History
@@ -316,10 +315,11 @@ class _ProfileVerb:
         return Profile(measured(made, args, device=device, seconds=seconds, exact=exact, threads=threads))
 
     def read(self, trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
-        """Map a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) onto a graph: the time of
-        each node, and what of the trace is not in the graph. Raises LoadError for a file that is not such a trace."""
+        """Map a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) onto a graph. Returns a
+        profile like any other, with the times of the trace; its warning names what of the trace is not in the graph.
+        Raises LoadError for a file that is not such a trace."""
         from irscope.ir import graph_of
-        from irscope.runtime.profile.traces import read
+        from irscope.runtime.profile import read
 
         return read(trace, graph_of(graph, "read a trace over"))
 

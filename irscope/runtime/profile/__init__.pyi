@@ -13,6 +13,10 @@ from .tables import (
     Share,
     shares,
 )
+from .trace_reading import (
+    TraceReading,
+    read,
+)
 from .way import (
     Instruction,
 )
@@ -23,7 +27,9 @@ __all__ = [
     "NodeRow",
     "Profile",
     "Share",
+    "TraceReading",
     "measured",
     "place",
+    "read",
     "shares",
 ]

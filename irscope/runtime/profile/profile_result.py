@@ -11,6 +11,7 @@ import numpy as np
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, loading
+from irscope.files import write_file
 from irscope.runtime.profile.calls import call_shares, calls_table
 from irscope.runtime.profile.measuring import unsure
 from irscope.runtime.profile.readings import Readings
@@ -132,7 +133,7 @@ class Profile(Readings):
         """Writes a trace that Chrome and Perfetto open: a run of each way, with its lanes and its memory."""
         from irscope.runtime.profile.traces import chrome_trace
 
-        return _written(Path(path), chrome_trace(self))
+        return write_file(path, json.dumps(chrome_trace(self)))
 
     def to_speedscope(self, path: str | Path | None = None) -> dict[str, Any]:
         """Returns a run of each way in speedscope's format: modules and lines as the stack; writes it to a file if one is named."""
@@ -140,7 +141,7 @@ class Profile(Readings):
 
         made = speedscope(self)
         if path is not None:
-            _written(Path(path), made)
+            write_file(path, json.dumps(made))
         return made
 
     # -- words --------------------------------------------------------------------------------------------------------
@@ -194,12 +195,3 @@ class Profile(Readings):
             ratio = after.ratio_words(other, name)
             words.append(f"{time_words(after.median)} fused ({ratio})")
         return ", ".join(words)
-
-
-def _written(path: Path, content: dict[str, Any]) -> Path:
-    try:
-        path.write_text(json.dumps(content), encoding="utf-8")
-    except OSError as error:
-        what = f"{str(path)!r} cannot be written: {error.strerror}"
-        raise ArgumentError(what, hint="give the name of a file, in a folder that exists") from None
-    return path

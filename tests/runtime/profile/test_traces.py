@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.errors import LoadError
+from irscope.errors import ArgumentError, LoadError
 from irscope.runtime.profile.traces import chrome_trace
 
 torch = pytest.importorskip("torch")
@@ -83,9 +85,100 @@ def test_a_trace_of_torchs_profiler_lies_over_the_graph(options: Any, tmp_path: 
     reading = irs.profile.read(torch_trace(tmp_path / "t.json", model, X, **options), irs.load(model, X))
     table = reading.table()
     assert table["op"].tolist() == ["aten::linear", "aten::relu", "aten::linear", "aten::softmax", "aten::add"]
-    assert table["calls"].tolist() == [2] * 5 and (table["ms"] > 0).all()
+    assert table["calls"].tolist() == [1] * 5 and reading.way().runs == 2 and (table["ms"] > 0).all()
     assert table["module"].tolist() == ["first", "", "second", "", ""]
     assert not reading.unmatched
+
+
+def test_a_trace_is_a_profile_like_any_other(tmp_path: Path) -> None:
+    model = Model()
+    graph = irs.load(model, X)
+    reading, measured = irs.profile.read(torch_trace(tmp_path / "t.json", model, X, runs=9), graph), irs.profile(graph, X, seconds=0.2)
+    same = ["node", "op", "type", "line", "module", "calls", "launches", "MFLOP"]
+    assert reading.table()[same].equals(measured.table(way="op by op")[same])
+    moved = measured.table(way="op by op")["MB"]
+    assert reading.table()["MB"].tolist() == pytest.approx(moved.tolist()), "what the types declare is what moves"
+    for by in ("op", "module", "line", "class", "group"):
+        assert reading.table(by).columns.tolist() == measured.table(by).columns.tolist()
+    assert repr(reading) and reading.remarks is not None and len(reading.top(3)) == 3 and "trace" in reading.verdict()
+    assert reading.parts is not None and reading.diff(measured, way="op by op").classes
+    assert json.loads(reading.save(tmp_path / "x.json").read_text())["traceEvents"] and reading.to_speedscope()["profiles"]
+    explorer = irs.explore(graph)
+    explorer.profile = reading
+    assert explorer.measured and irs.explore(reading).profile is reading
+    assert "of ops in a run of the trace" in irs.write_report(reading, output=tmp_path / "x.html").read_text()
+    for refused in (lambda: reading.try_(0), reading.calls):
+        with pytest.raises(ArgumentError, match="a trace has no arguments"):
+            refused()
+
+
+def test_a_loop_of_a_trace_counts_its_calls(tmp_path: Path) -> None:
+    script = torch.jit.script(_three_times)
+    reading = irs.profile.read({"traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 10.0 * k, "dur": 1.0}
+        for k, name in enumerate(["aten::relu", "aten::tanh", "aten::tanh", "aten::tanh"] * 2)
+    ]}, irs.load(script, X))  # fmt: skip
+    table = reading.table().set_index("op")
+    assert table.loc["aten::tanh", "calls"] in (3, 6) and table.loc["aten::tanh", "ms"] == pytest.approx(0.003)
+
+
+def _three_times(x: torch.Tensor) -> torch.Tensor:
+    x = torch.relu(x)
+    for _ in range(3):
+        x = torch.tanh(x)
+    return x
+
+
+def _event(name: str = "aten::relu", **others: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, **others}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        _event(pid=[1]), _event(tid={"a": 1}), _event(ts=10**400), _event(dur=10**400), _event(ts=float("nan")), _event(ts="3"),
+        _event(args={"External id": []}), _event(cat="kernel", args={"External id": {}}), _event(dur=-1.0), _event(name=None),
+        _event(f"f({'1' * 5000}): g", cat="python_function"), _event(cat=["cpu_op"]), _event(ph={}), _event(args=[1]), {}, {"ph": "X"},
+    ],
+)  # fmt: skip
+def test_a_hostile_event_is_left_out_or_harmless(event: Any) -> None:
+    reading = irs.profile.read({"traceEvents": [event, _event(ts=5.0)]}, irs.load(Model(), X))
+    assert repr(reading) and reading.table() is not None
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"traceEvents": ' + "[" * 100_000, '{"traceEvents": [' + "1" * 5000 + "]}"])
+def test_a_hostile_file_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(text)
+    with pytest.raises(LoadError):
+        irs.profile.read(tmp_path / "t.json", irs.load(Model(), X))
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.json")
+    with pytest.raises(LoadError, match="regular file"):
+        irs.profile.read(tmp_path / "t.json", irs.load(Model(), X))
+
+
+def test_deep_stacks_are_read_in_linear_time() -> None:
+    """Frames nested 20,000 deep around 2,000 ops: 40 million steps, one by one, would take seconds."""
+    frames = [_event("f(1): g", cat="python_function", ts=k, dur=1e6 - 2 * k) for k in range(20_000)]
+    ops = [_event(ts=3e4 + k, dur=0.5) for k in range(2_000)]
+    steps = 0
+
+    def count(_frame: Any, event: str, _arg: Any) -> Any:
+        nonlocal steps
+        steps += event == "line"
+        return count
+
+    from irscope.runtime.profile.traces.torch_trace import map_trace
+
+    graph = irs.load(Model(), X)
+    sys.settrace(count)
+    try:
+        found = map_trace({"traceEvents": frames + ops}, graph)
+    finally:
+        sys.settrace(None)
+    assert sum(map(len, found.times.values())) == 2_000 and steps < 100 * 22_000
 
 
 def test_ops_of_one_name_get_their_own_times(tmp_path: Path) -> None:

@@ -5,13 +5,11 @@ from .speedscope import (
     speedscope,
 )
 from .torch_trace import (
-    TraceReading,
-    read,
+    map_trace,
 )
 
 __all__ = [
-    "TraceReading",
     "chrome_trace",
-    "read",
+    "map_trace",
     "speedscope",
 ]

@@ -8,25 +8,24 @@ so that calls that the graph does not have in one file shift nothing in another.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from irscope.errors import LoadError, loading
+from irscope.errors import LoadError
+from irscope.files import read_json
 from irscope.ir import Graph, Node
 from irscope.ops.registry import category_of
-from irscope.runtime.timer import Spread
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["TraceReading", "read"]
+__all__ = ["MappedTrace", "map_trace"]
 
 _OF_PYTHON: Final = ("container", "scalar", "control")
-_FRAME: Final = re.compile(r"^(?P<file>.*)\((?P<line>\d+)\): (?P<name>.*)$")
+_FRAME: Final = re.compile(r"^(?P<file>.*)\((?P<line>\d{1,9})\): ")
+_LATEST: Final = 1e18
+"""Microseconds; larger numbers are no times."""
+_HINT: Final = "write one with prof.export_chrome_trace(path)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,52 +40,23 @@ class _Call:
 
 
 @dataclass(frozen=True)
-class TraceReading:
-    """The events of a trace, mapped to the graph's nodes."""
+class MappedTrace:
+    """The events of a trace, mapped to a graph's nodes."""
 
-    graph: Graph
     times: Mapping[Node, tuple[float, ...]]
     """Nanoseconds of each call, by node."""
     unmatched: tuple[tuple[str, int], ...]
     """Ops of the trace that the graph lacks or has less often, with the number of calls."""
-
-    def spread(self, node: Node) -> Spread:
-        """Returns the time of a node."""
-        return Spread.of(self.times.get(node, ()))
-
-    def table(self) -> pd.DataFrame:
-        """Returns one row for each node of the graph that the trace has, in program order."""
-        with loading("pandas"):
-            import pandas as pd
-
-        names = self.graph.names
-        cells = []
-        for node in self.graph.position:
-            taken = self.times.get(node)
-            if not taken:
-                continue
-            spread = Spread.of(taken)
-            cells.append({
-                "node": ", ".join(f"%{names[value]}" for value in node.outputs) or node.op, "op": node.op,
-                "line": str(node.location or ""), "module": node.scope, "ms": spread.median / 1e6, "low ms": spread.low / 1e6,
-                "high ms": spread.high / 1e6, "calls": len(taken),
-            })  # fmt: skip
-        return pd.DataFrame(cells, columns=["node", "op", "line", "module", "ms", "low ms", "high ms", "calls"])
-
-    def __repr__(self) -> str:
-        missing = (
-            f"; not in the graph: {', '.join(f'{op} ×{n}' for op, n in self.unmatched[:5])}" if self.unmatched else ""
-        )
-        return f"<TraceReading: {len(self.times)} nodes of {self.graph.name!r} have times{missing}>"
+    on_gpu: bool
+    """Whether kernels of a GPU did the work."""
 
 
-def read(trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
+def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> MappedTrace:
     """Maps a trace of `torch.profiler` (`prof.export_chrome_trace(path)`, or its data) to a graph.
 
     Raises LoadError for a file that is not such a trace.
     """
-    events = _events(trace)
-    calls = _outermost(events)
+    calls = _outermost(_events(trace))
     nodes: dict[str, list[Node]] = {}
     for node in graph.position:
         if node.op != "prim::Constant" and category_of(node) not in _OF_PYTHON and not node.blocks:
@@ -100,88 +70,78 @@ def read(trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
         left = _matched(found, nodes.get(op, []), times)
         if left:
             unmatched[op] = left
-    return TraceReading(
-        graph,
-        {node: tuple(taken) for node, taken in times.items()},
-        tuple(sorted(unmatched.items(), key=lambda e: -e[1])),
-    )
+    return MappedTrace(
+        {node: tuple(taken) for node, taken in times.items()}, tuple(sorted(unmatched.items(), key=lambda e: -e[1])),
+        any(call.device_microseconds for call in calls),
+    )  # fmt: skip
 
 
 def _events(trace: str | Path | Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(trace, Mapping):
-        try:
-            trace = json.loads(Path(trace).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            what = f"{str(trace)!r} cannot be read as a trace: {error}"
-            raise LoadError(what, rule="chrome-trace", hint="write one with prof.export_chrome_trace(path)") from None
+        trace = read_json(trace, hint=_HINT, kind="a trace")
     events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
     if not isinstance(events, list) or not all(isinstance(event, Mapping) for event in events):
-        raise LoadError(
-            "the trace has no list of events", rule="chrome-trace", hint="write one with prof.export_chrome_trace(path)"
-        )
+        raise LoadError("the trace has no list of events", rule="chrome-trace", hint=_HINT)
     return events
 
 
 def _outermost(events: Sequence[Mapping[str, Any]]) -> list[_Call]:
-    """Returns the calls of ops that are in no other op, in order of time, with the line of the innermost frame around each."""
+    """Returns the calls of ops that are in no other op, in order of time, with the line of the innermost frame around each.
+
+    Linear after sorting: each event that is still open knows that line, and how many ops are open is counted."""
     device = _device_times(events)
     found: list[_Call] = []
     threads: dict[Any, list[Mapping[str, Any]]] = {}
     for event in events:
-        if (
-            event.get("ph") == "X"
-            and event.get("cat") in ("cpu_op", "python_function", "operator")
-            and _is_timed(event)
-        ):
-            threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
+        if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "python_function", "operator") and _is_timed(event):
+            threads.setdefault((_id(event.get("pid")), _id(event.get("tid"))), []).append(event)
     for timed in threads.values():
         timed.sort(key=lambda event: (float(event["ts"]), -float(event["dur"])))
-        stack: list[tuple[float, Mapping[str, Any]]] = []
+        stack: list[tuple[float, bool, tuple[str, int] | None]] = []
+        ops = 0
         for event in timed:
-            start = float(event["ts"])
+            start, lasted = float(event["ts"]), float(event["dur"])
             while stack and stack[-1][0] <= start:
-                stack.pop()
-            is_op = event["cat"] != "python_function"
-            if is_op and not any(other["cat"] != "python_function" for _, other in stack):
-                found.append(
-                    _Call(
-                        str(event["name"]),
-                        start,
-                        float(event["dur"]),
-                        device.get(_external_id(event), 0.0),
-                        _line_of(stack),
-                    )
-                )
-            stack.append((start + float(event["dur"]), event))
+                ops -= stack.pop()[1]
+            line, is_op = stack[-1][2] if stack else None, event["cat"] != "python_function"
+            if is_op and not ops:
+                found.append(_Call(str(event["name"]), start, lasted, device.get(_external_id(event), 0.0), line))
+            ops += is_op
+            stack.append((start + lasted, is_op, line if is_op else _line_of(str(event["name"])) or line))
     return sorted(found, key=lambda call: call.start)
 
 
 def _is_timed(event: Mapping[str, Any]) -> bool:
-    return isinstance(event.get("ts"), int | float) and isinstance(event.get("dur"), int | float) and "name" in event
+    times = event.get("ts"), event.get("dur")
+    return isinstance(event.get("name"), str) and all(isinstance(time, int | float) and 0 <= time < _LATEST for time in times)
+
+
+def _id(value: Any) -> Any:
+    """Returns the number or name of a process, a thread or an event; others share one."""
+    return value if isinstance(value, str | int | float) else None
 
 
 def _external_id(event: Mapping[str, Any]) -> Any:
     args = event.get("args")
-    return args.get("External id") if isinstance(args, Mapping) else None
+    return _id(args.get("External id")) if isinstance(args, Mapping) else None
 
 
 def _device_times(events: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
     """Returns the microseconds of kernels by the op that launched them."""
     found: dict[Any, float] = {}
     for event in events:
-        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and _is_timed(event):
-            key = _external_id(event)
+        key = _external_id(event)
+        if key is not None and event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and _is_timed(event):
             found[key] = found.get(key, 0.0) + float(event["dur"])
     return found
 
 
-def _line_of(stack: Sequence[tuple[float, Mapping[str, Any]]]) -> tuple[str, int] | None:
-    """Returns the innermost Python frame; torch reports the line where the function begins."""
-    for _, event in reversed(stack):
-        match = _FRAME.match(str(event["name"])) if event["cat"] == "python_function" else None
-        if match is not None and "site-packages/torch" not in match["file"] and not match["file"].startswith("torch/"):
-            return Path(match["file"]).name, int(match["line"])
-    return None
+def _line_of(frame: str) -> tuple[str, int] | None:
+    """Returns the file and line of a Python frame that is not torch's own; torch reports where the function begins."""
+    match = _FRAME.match(frame)
+    if match is None or "site-packages/torch" in match["file"] or match["file"].startswith("torch/"):
+        return None
+    return Path(match["file"]).name, int(match["line"])
 
 
 def _matched(calls: list[_Call], nodes: list[Node], times: dict[Node, list[float]]) -> int:

@@ -50,7 +50,6 @@ def test_every_view_is_of_one_kind() -> None:
 
 def test_the_exceptions_and_unions_are_of_views() -> None:
     for names in (
-        views._MAY_COPY,
         views._MAY_GIVE_BACK,
         LIKE_ANOTHER,
         ALWAYS_SHARES,

@@ -16,6 +16,9 @@ float64 numbers of every size (`tests/codegen/simd/test_math_functions.py`). Tex
 are listed in the CUDA programming guide under "Mathematical Functions". Its sigmoid returns 0 where the result would be denormal,
 and a GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda.half_precision`). Where no compiler is
 installed, NumPy's functions are used, which are off by up to four units more.
+
+A conversion of float64 to float16 rounds to float32 first, as in torch on x86-64, in JAX and in ONNX Runtime (torch on 64-bit Arm rounds
+once); it rounds once in a traced NumPy function, as NumPy does.
 """
 
 from __future__ import annotations

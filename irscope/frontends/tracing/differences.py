@@ -1,7 +1,8 @@
 """Elementwise functions that NumPy and torch compute differently, made of ops that mean NumPy's.
 
 NumPy's sign of NaN is NaN, and that of a complex number the number of size 1 in its direction; a reciprocal of integers is an
-integer; an integer divided by zero is 0; a remainder of 0 has the sign of the divisor; an integer has no negative powers.
+integer; an integer divided by zero is 0; a remainder of 0 has the sign of the divisor; an integer has no negative powers. NumPy
+rounds a float64 to float16 once, torch to float32 first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from irscope.frontends.tracing.record import Traced, refused
 
-__all__ = ["DIFFERENT", "complex_of"]
+__all__ = ["DIFFERENT", "complex_of", "half_of"]
 
 Plain = Callable[..., Any]
 """Records torch's op of the function on operands of the types that NumPy's loop takes."""
@@ -97,6 +98,22 @@ def _c_power(plain: Plain, operands: Sequence[Any], given: Sequence[Any]) -> Any
         return plain(base, exponent)
     limit = np.where(np.asarray(given[1]) > 0, np.inf, 0).astype(base.dtype)
     return np.where(base == -np.inf, limit, plain(base + 0.0, exponent))
+
+
+def half_of(x: Any) -> Any:
+    """Returns the float16 nearest to each float64.
+
+    torch rounds to float32 first, and so takes for half-way between two float16 what is only near it. There the float16 on the other
+    side is right, if both roundings went to the same side. What is below 65520 must not become it, which would round to infinity.
+    """
+    x = np.where(np.abs(x) < 65520, np.clip(x, -65519, 65519), x * np.inf)
+    single = x.astype(np.float32)
+    half = single.astype(np.float16)
+    rest = single - half.astype(np.float32)
+    other = single + rest
+    there = other.astype(np.float16)
+    is_halfway = there.astype(np.float32) == other
+    return np.where(is_halfway & ((x - single) * rest.astype(np.float64) > 0), there, half)
 
 
 def _is_array(operand: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.concurrency.restored import quietly
-from irscope.frontends.tracing.differences import DIFFERENT
+from irscope.frontends.tracing.differences import DIFFERENT, half_of
 from irscope.frontends.tracing.record import Recorder, Traced, code_of, refused
 
 __all__ = [
@@ -222,6 +222,8 @@ def cast(array: Any, dtype: Any) -> Any:
     dtype = np.dtype(dtype)
     if array.dtype == dtype:
         return array
+    if array.dtype == np.float64 and dtype == np.float16:
+        return half_of(array)
     return array.record.op("aten::to", array, code_of(dtype), False, False, None, dtype=dtype, shape=array.shape)
 
 

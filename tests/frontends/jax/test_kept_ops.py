@@ -44,6 +44,7 @@ KEPT: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "complex_power": (lambda c: c**2.5, (COMPLEX,), "stablehlo::power"),
     "float8": (lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), (X,), "stablehlo::convert"),
     "int4": (lambda i: i.astype(jnp.int4).astype(jnp.int32), (INTEGERS,), "stablehlo::convert"),
+    "few_exponents": (lambda x: lax.reduce_precision(x * 1e-5, 5, 10), (X,), "stablehlo::reduce_precision"),
     "bytes": (lambda x: lax.bitcast_convert_type(x, jnp.uint8), (X,), "stablehlo::bitcast_convert"),
     "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 1), (X,), "stablehlo::reduce_window"),
     "reduce_by_xor": (lambda i: lax.reduce(i, jnp.int32(0), lax.bitwise_xor, (0,)), (INTEGERS,), "stablehlo::reduce"),
@@ -53,7 +54,7 @@ KEPT: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "argmax_of_bools": (lambda x: jnp.argmax(x > 0.3, axis=1), (X,), "stablehlo::reduce"),
 }  # fmt: skip
 """Name to function, arguments and the op that is kept."""
-IN_SUITE = ("cholesky", "solve", "zeta", "float8", "reduce_pairs")
+IN_SUITE = ("cholesky", "solve", "zeta", "float8", "few_exponents", "reduce_pairs")
 
 
 def _check(name: str, device: str) -> None:

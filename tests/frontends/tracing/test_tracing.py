@@ -450,3 +450,19 @@ def test_a_function_that_calls_torch_is_told_how_to_be_loaded() -> None:
     with pytest.raises(CaptureError, match="torch's tanh") as caught:
         irs.trace(lambda x: torch.tanh(x), (3,))
     assert "irs.load(function, *tensors)" in str(caught.value)
+
+
+def test_float64_becomes_the_nearest_float16_in_one_rounding() -> None:
+    """Numbers on, beside and near every middle between two float16: float32 cannot tell those from the middle."""
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
+    middles = np.append((halves[1:] + halves[:-1]) / 2, [65520, 2.0**-25])
+    near = [middles * (1 + sign * 2.0**-power) for power in (24, 25, 30, 52) for sign in (-1, 1)]
+    x = np.concatenate([halves, middles, *near, [np.inf, np.nan, 1e300, 5e-324]])
+    x = np.concatenate([x, -x])
+    with np.errstate(over="ignore"):
+        wanted = x.astype(np.float16)
+    graph = irs.trace(lambda x: x.astype(np.float16), x)
+    for device in ("cpu", "reference"):
+        found = irs.compile(irs.fuse(graph), device=device)(x)
+        same = (found.view(np.uint16) == wanted.view(np.uint16)) | (np.isnan(found) & np.isnan(wanted))
+        assert same.all(), (device, x[~same][:5], found[~same][:5], wanted[~same][:5])

@@ -154,6 +154,8 @@ def _fits(operand: Type, wanted: Type, variables: dict[str, Type], convert: bool
 
 
 def _fits_primitive(operand: Type, wanted: PrimitiveType, variables: dict[str, Type], convert: bool) -> bool:
+    if isinstance(operand, UnionType) and all(member in _NUMBERS for member in operand.members):
+        operand = NUMBER
     if operand == wanted or wanted == ANY:
         return True
     if wanted.name in _VARIABLES:

@@ -452,3 +452,22 @@ def test_a_tensor_as_default_needs_no_trust(tmp_path: Path):
     torch.jit.script(Remembers()).save(str(path))
     for args in ((x,), (x, x + 1), (x, x + 1, torch.rand(3))):
         assert torch.equal(irs.compile(load(path, *args))(*args), Remembers()(*args))
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_unions_of_numbers_are_numbers(device: str):
+    def compared(a: int | float, b: int | float):
+        return torch.tensor([a < b, a <= b, a > b, a >= b, a == b, a != b])
+
+    graph = load(torch.jit.script(compared))
+    for a, b in ((1, 2.5), (2.5, 1), (1, 1.0), (3.0, 3)):
+        assert torch.equal(torch.as_tensor(irs.compile(graph, device=device)(a, b)), compared(a, b)), (a, b)
+    shapes = pytest.importorskip("torch.jit._shape_functions")
+    for function, args in ((shapes.arange_end, (5,)), (shapes.arange_start, (2, 7.5)), (shapes.arange_start_step, (2, 9, 3))):
+        given = (*args, None, None, None, None)
+        assert irs.compile(load(torch.jit.script(function)), device=device)(*given) == function(*given)
+    assert irs.compile(load(torch.jit.script(lengths)), device=device)(1, 4.5).tolist() == [1, 2, 3, 4]
+
+
+def lengths(a: int | float, b: int | float):
+    return torch.arange(a, b)

@@ -31,7 +31,7 @@ from typing import Final
 from irscope._base.concurrency.trial import TrialError, tried
 from irscope._base.escaping import shortened
 from irscope._base.words import byte_count
-from irscope.corpus.records import failure, write_record
+from irscope.corpus.records import failure, has_record, write_record
 from irscope.corpus.sources import Settings, Source
 from irscope.errors import IrscopeError, MissingExtra
 
@@ -154,8 +154,12 @@ def _examine_apart(out: Path, source: Source, settings: Settings, there: int) ->
     try:
         tried(work, seconds=settings.seconds, memory=settings.memory, expected=_NeverError, patience=PATIENCE)
     except TrialError as error:
-        what = f"it {error}" if str(error).startswith(("takes", "crashes", "was killed")) else f"it ended with {error}"
-        write_record(out, source, failure("memory" if error.is_memory else "limit", what, limits=limits))
+        if has_record(out, source, settings):
+            return  # all that failed was to say so
+        is_own = str(error).startswith("ends its own process")
+        what = f"it {error}" if is_own or str(error).startswith(("takes", "crashes", "was killed")) else f"it ended with {error}"
+        kind = "exit" if is_own else "memory" if error.is_memory else "limit"
+        write_record(out, source, failure(kind, what, limits=None if is_own else limits))
 
 
 class _NeverError(Exception):
@@ -163,9 +167,9 @@ class _NeverError(Exception):
 
 
 def _send(there: int, names: list[str]) -> None:
-    """Writes as many names as a pipe takes at once; the rest is dropped, and imported along with them."""
-    os.set_blocking(there, False)
-    with suppress(BlockingIOError):
+    """Writes as many names as a pipe takes at once, unless the model closed it; the rest is dropped, and imported along with them."""
+    with suppress(OSError):
+        os.set_blocking(there, False)
         os.write(there, " ".join(names).encode()[: (1 << 16) - len(_LINE)] + _LINE)
 
 

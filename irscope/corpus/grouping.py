@@ -16,7 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from irscope.corpus.tables import Row, arrow, read_rows, write_rows
+from irscope.corpus.records import Row
+from irscope.corpus.tables import arrow, read_rows, write_rows
 from irscope.errors import IrscopeError
 from irscope.frontends.text import parse
 from irscope.ir import Node

@@ -19,7 +19,7 @@ from irscope.corpus.sources import Settings, Source, sources_of
 from irscope.corpus.tables import arrow, merged
 from irscope.corpus.workers import Workers, workers_of
 from irscope.errors import ArgumentError, IrscopeError
-from irscope.files import replace_file
+from irscope.files import write_file
 
 __all__ = ["survey"]
 
@@ -63,19 +63,20 @@ def survey(
     workers = workers_of(client, processes)
     settings = Settings(policy, trust, _checked(seconds, "seconds"), _checked(memory or _share(processes), "memory"))
     listed = sources_of(sources, settings)
-    try:
+    manifest = {"models": len(listed), "policy": policy, "done": False}
+    with suppress(OSError):  # the manifest says what is wrong
         folder.mkdir(parents=True, exist_ok=True)
-        manifest = {"models": len(listed), "policy": policy, "done": False}
-        replace_file(folder / MANIFEST, json.dumps(manifest).encode())
-    except OSError as error:
-        what = f"nothing can be written to {str(folder)!r}: {error.strerror}"
-        raise ArgumentError(what, hint="pass a folder that you can write to: out=…") from None
+    write_file(folder / MANIFEST, json.dumps(manifest))
     left = longest_first([source for source in listed if not has_record(folder, source, settings)], _seconds(folder))
     with progress(len(left), "surveying") as step, closing(workers.examine(left, folder, settings)) as done:
         for _ in done:
             step()
-    _put_together(listed, folder, workers)
-    replace_file(folder / MANIFEST, json.dumps({**manifest, "done": True}).encode())
+    try:
+        _put_together(listed, folder, workers)
+    except OSError as error:
+        what = f"the tables cannot be written to {str(folder)!r}: {error.strerror or error}"
+        raise ArgumentError(what, hint="make room there, and call it again: what is done is kept") from None
+    write_file(folder / MANIFEST, json.dumps({**manifest, "done": True}))
     found = Survey(folder, {source.name: (source, settings) for source in listed})
     found.write(folder / "index.html")
     return found

@@ -69,6 +69,7 @@ def sources_of(sources: Any, settings: Settings) -> list[Source]:
         if not name and is_path(source) and alike[Path(source).name] > 1:
             name = "/".join(Path(source).parts[-2:])
         for made in _made(name, source, settings):
+            made = replace(made, name=made.name.encode("utf-8", "backslashreplace").decode())  # as tables and pages show it
             count = taken[made.name] = taken.get(made.name, 0) + 1
             if count > 1:
                 again = f"{made.name} #{count}"
@@ -180,4 +181,4 @@ def _done(settings: Settings) -> str:
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -93,7 +95,7 @@ class OnDask:
             for future in as_completed(futures):
                 source = source_of.pop(future)
                 error = future.exception()
-                if isinstance(error, LoadError):
+                if isinstance(error, LoadError | CancelledError):
                     raise error
                 if error is not None and not has_record(out, source, settings):
                     what = f"the cluster gave it up: {type(error).__name__}: {error}"
@@ -101,19 +103,32 @@ class OnDask:
                     write_record(out, source, failure("killed", what, limits=limits))
                 yield source, "" if error is None and not future.result() else str(error or future.result())
                 future.release()
+        except (OSError, CancelledError) as error:
+            raise _lost(error) from None
         finally:
-            self.client.cancel(list(source_of))
-            self.client.run(_stop_examiners)
+            with suppress(OSError, CancelledError):  # the scheduler is gone, and its workers end with it
+                self.client.cancel(list(source_of))
+                self.client.run(_stop_examiners)
 
     def each(self, work: Callable[[Any], object], items: Sequence[Any]) -> Iterator[object]:
         """Submits one task for each item."""
         from distributed import as_completed
 
         futures = self.client.map(work, items, pure=False, retries=_RETRIES)
-        return (future.result() for future in as_completed(futures))
+        try:
+            yield from (future.result() for future in as_completed(futures))
+        except (OSError, CancelledError) as error:
+            if isinstance(error, OSError) and self.client.status == "running":
+                raise  # of the work
+            raise _lost(error) from None
 
 
 _RETRIES = 3
+
+
+def _lost(error: BaseException) -> DeviceUnavailable:
+    what = "the connection to the Dask scheduler was lost" + (f": {error}" if isinstance(error, OSError) else "")
+    return DeviceUnavailable(what, hint="what is done is kept: make the same call with a cluster that runs, or without one")
 
 
 def _examine_on_worker(job: tuple[str, Source, Settings]) -> str:

@@ -78,5 +78,18 @@ def crashes() -> str:
     os.abort()
 
 
+def leaves() -> str:
+    os._exit(0)
+
+
+def closes_everything() -> str:
+    os.closerange(3, 200)
+    return chain("relu")
+
+
+def raises_half_a_letter() -> str:
+    raise ValueError("half \ud800 of a pair")
+
+
 def raises() -> str:
     raise RuntimeError("this model is not finished")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from functools import partial
 from pathlib import Path
@@ -15,11 +17,25 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import irscope as irs
+from irscope import files
 from irscope.cli import main
 from irscope.corpus import Survey, run
 from irscope.corpus.records import record_path
 from irscope.errors import ArgumentError, DeviceUnavailable, LoadError, UnknownName, UnknownNumber
-from tests.corpus.programs import InProcess, chain, crashes, hangs, hoards, is_killed, meets, raises, repeated
+from tests.corpus.programs import (
+    InProcess,
+    chain,
+    closes_everything,
+    crashes,
+    hangs,
+    hoards,
+    is_killed,
+    leaves,
+    meets,
+    raises,
+    raises_half_a_letter,
+    repeated,
+)
 
 MODELS = {
     "a": chain("relu", "tanh"),
@@ -129,6 +145,86 @@ def test_a_record_that_is_cut_off_is_made_again(tmp_path: Path, workers: InProce
     workers.asked.clear()
     same(whole, tables(survey(tmp_path)))
     assert workers.asked == ["renamed"]
+
+
+DAMAGES: dict[str, Any] = {
+    "a list": [], "a number": 3, "a failure that is a number": {"failure": 3}, "a failure without a reason": {"failure": {"kind": "x"}},
+    "limits that are no numbers": {"failure": {"kind": "x", "what": "y", "limits": ["a", {}]}}, "no rows": {"model": {}},
+    "a body out of range": lambda record: {**record, "groups": [{**record["groups"][0], "body": 9}]},
+    "bytes that are a text": lambda record: {**record, "groups": [{**record["groups"][0], "bytes_before": "9"}]},
+    "a number too large": lambda record: {**record, "model": {**record["model"], "nodes": 1 << 70}},
+    "a time that is none": lambda record: {**record, "seconds": float("nan")},
+    "a fingerprint that is none": lambda record: {**record, "bodies": [{**record["bodies"][0], "fingerprint": "a b"}]},
+    "kernels that are numbers": lambda record: {**record, "bodies": [{**record["bodies"][0], "kernels": [1]}]},
+    "a remark without words": lambda record: {**record, "remarks": [{"kind": "missed"}]},
+    "deep": "[" * 100_000, "half a record": '{"key": ', "bytes": "\x00", "nothing": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_record_that_is_damaged_is_made_again(damage: str, tmp_path: Path, workers: InProcess) -> None:
+    first = survey(tmp_path)
+    key = first.models.set_index("model")["key"]["wider"]
+    path, change = record_path(tmp_path, key), DAMAGES[damage]
+    found = change(json.loads(path.read_text())) if callable(change) else change
+    path.write_text(found if isinstance(found, str) else json.dumps(found))
+    workers.asked.clear()
+    again = survey(tmp_path)
+    assert workers.asked == ["wider"]
+    same(tables(first), tables(again))
+
+
+def test_models_whose_records_vanish_are_left_out_with_a_reason(
+    tmp_path: Path, workers: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = run._put_together
+
+    def deleted(sources: Any, out: Path, *rest: Any) -> None:
+        for source in sources[:2]:
+            record_path(out, source.key).unlink()
+        own(sources, out, *rest)
+
+    monkeypatch.setattr(run, "_put_together", deleted)
+    s = survey(tmp_path)
+    assert s.failures[["model", "kind"]].values.tolist() == [["a", "vanished"], ["renamed", "vanished"]]
+    assert len(s.models) == 3 and "its record is gone" in s.failures["what"][0]
+    monkeypatch.undo()
+    monkeypatch.setattr(run, "workers_of", lambda client, processes: workers)
+    assert len(survey(tmp_path).models) == 5
+
+
+def test_letters_that_utf8_has_not_end_no_survey(tmp_path: Path, workers: InProcess) -> None:
+    (tmp_path / "models").mkdir()
+    named = os.fsdecode(os.fsencode(tmp_path / "models") + b"/caf\xe9.ir")
+    Path(named).write_text(MODELS["a"])
+    models = {"\ud800": MODELS["other"], "": tmp_path / "models", "good": MODELS["a"]}
+    for _ in range(2):
+        s = survey(tmp_path / "out", models)
+        assert s.models["model"].tolist() == ["\\ud800", "caf\\udce9.ir", "good"]
+        assert s.classes["members"].tolist() == [2, 1]
+        assert "caf\\udce9.ir" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert len(s.fusion("caf\\udce9.ir").groups) == 1
+
+
+def test_a_full_disk_ends_a_survey_with_a_reason_and_keeps_what_is_done(
+    tmp_path: Path, workers: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, room = files.replace_file, [3]
+
+    def replace(path: Path, data: bytes) -> None:
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        own(path, data)
+
+    monkeypatch.setattr(files, "replace_file", replace)
+    with pytest.raises(ArgumentError, match="No space left on device") as caught:
+        survey(tmp_path)
+    assert "make room" in caught.value.hint
+    room[0] = 100
+    workers.asked.clear()
+    assert len(survey(tmp_path).models) == 5
+    assert len(workers.asked) == 3
 
 
 def test_a_file_that_changes_is_another(tmp_path: Path, workers: InProcess) -> None:
@@ -260,16 +356,19 @@ def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"\x08\x07not a model" * 50)
     models = {"good": MODELS["a"], "hangs": hangs, "hoards": hoards, "crashes": crashes, "raises": raises, "broken": broken}
-    models["killed"] = is_killed
+    models |= {"killed": is_killed, "leaves": leaves, "closes": closes_everything, "half": raises_half_a_letter}
     s = survey(tmp_path / "out", models, processes=1, seconds=2, memory=1 << 30)
-    assert s.models["model"].tolist() == ["good"]
+    assert s.models["model"].tolist() == ["good", "closes"], "what was read before the end counts"
     why = dict(zip(s.failures["model"], s.failures["what"], strict=True))
     assert why["hangs"] == "it takes over 2 s"
     assert "memory" in why["hoards"] and "run out of memory" in why["killed"]
     kinds = dict(zip(s.failures["model"], s.failures["kind"], strict=True))
     assert (kinds["hoards"], kinds["killed"], kinds["hangs"]) == ("memory", "memory", "limit")
     assert why["crashes"] == "it crashes with signal 6"
+    assert why["leaves"] == "it ends its own process, with exit code 0, or closes files that it did not open"
+    assert (kinds["leaves"], kinds["crashes"]) == ("exit", "limit")
     assert why["raises"] == "RuntimeError: this model is not finished"
+    assert why["half"] == "ValueError: half \\ud800 of a pair"
     assert "broken.onnx" in why["broken"]
     assert json.loads((tmp_path / "out" / "survey.json").read_text())["done"]
 

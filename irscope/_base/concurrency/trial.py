@@ -65,7 +65,7 @@ def tried(
                 _in_copy(there, work, seconds, memory, expected)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        status, is_late, spent, most = _ended(child, patience * seconds)
+        code, is_late, spent, most = _ended(child, patience * seconds)
         os.set_blocking(here, False)
         with contextlib.suppress(BlockingIOError):
             message = os.read(here, _SAID)
@@ -73,7 +73,7 @@ def tried(
                 return
             if message:
                 raise TrialError(message.decode("utf-8", "replace"))
-        raise _ending(status, is_late or spent > 0.9 * seconds, seconds, max(most - held, 0), memory)
+        raise _ending(code, is_late or spent > 0.9 * seconds, seconds, max(most - held, 0), memory)
     finally:
         os.close(here)
         os.close(there)
@@ -83,15 +83,20 @@ def tried(
                 os.waitpid(child, 0)
 
 
-def _ending(status: int, is_late: bool, seconds: int, most: int, memory: int) -> TrialError:
-    """The error for a copy that ended by a signal without a message.
+def _ending(code: int | None, is_late: bool, seconds: int, most: int, memory: int) -> TrialError:
+    """The error for a copy that ended without a message, with this exit code, or by the signal of which it is the negative.
 
-    Exceeding the processor time ends in its own signal, or in SIGKILL if the work handles that one. Any other SIGKILL came from
-    outside: in practice from a system that ran out of memory. Libraries that get no memory abort, which looks like a crash; by then
-    the copy uses most of its limit.
+    The work may end its process itself (`os._exit`), or close the pipe for the message along with all others. Exceeding the
+    processor time ends in its own signal, or in SIGKILL if the work handles that one. Any other SIGKILL came from outside: in practice
+    from a system that ran out of memory. Libraries that get no memory abort, which looks like a crash; by then the copy uses most of
+    its limit.
     """
-    if is_late or status == getattr(signal, "SIGXCPU", 0):
+    status = -(code or 0)
+    if is_late or status == getattr(signal, "SIGXCPU", -1):
         return TrialError(f"takes over {seconds} s")
+    if status <= 0:
+        how = "" if code is None else f", with exit code {code}"
+        return TrialError(f"ends its own process{how}, or closes files that it did not open")
     if status == getattr(signal, "SIGKILL", 0):
         error = TrialError(f"was killed from outside, as systems that run out of memory do, after it had taken {byte_count(most)}")
     else:
@@ -115,9 +120,9 @@ def _forked() -> int:
         return os.fork()
 
 
-def _ended(child: int, seconds: float) -> tuple[int, bool, float, int]:
-    """Wait for a copy to end, and kill it after a time on the clock; returns the signal (0 if there was none, or it is unknown),
-    whether it was killed here, its seconds of processor time and the most bytes that it held."""
+def _ended(child: int, seconds: float) -> tuple[int | None, bool, float, int]:
+    """Wait for a copy to end, and kill it after a time on the clock; returns its exit code (minus the signal that ended it; None if it is
+    unknown), whether it was killed here, its seconds of processor time and the most bytes that it held."""
     wait, most = _LOOKS
     end, is_late = time.monotonic() + seconds, False
     with contextlib.suppress(ChildProcessError), _waiter(child) as rest:  # other code took its status
@@ -127,12 +132,12 @@ def _ended(child: int, seconds: float) -> tuple[int, bool, float, int]:
                 is_late = True
             ended, status, usage = os.wait4(child, os.WNOHANG)
             if ended:
-                number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+                code = os.waitstatus_to_exitcode(status)
                 held = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-                return number, is_late and number == signal.SIGKILL, usage.ru_utime + usage.ru_stime, held
+                return code, is_late and code == -signal.SIGKILL, usage.ru_utime + usage.ru_stime, held
             rest(wait)
             wait = min(2 * wait, most)
-    return 0, is_late, 0.0, 0
+    return None, is_late, 0.0, 0
 
 
 @contextlib.contextmanager

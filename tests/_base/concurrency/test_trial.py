@@ -41,7 +41,8 @@ def _raises() -> None:
     [
         (lambda: ctypes.string_at(0), "crashes with signal 11"), (os.abort, "crashes with signal 6"), (_busy, "takes over 1 s"),
         (lambda: bytearray(1 << 32), "MemoryError"), (lambda: 1 // 0, "ZeroDivisionError: integer"),
-        (lambda: os._exit(3), "crashes with signal 0"), (lambda: sys.exit(2), "SystemExit: 2"),
+        (lambda: os._exit(3), "ends its own process, with exit code 3"),
+        (lambda: os.closerange(3, 200), "with exit code 0, or closes"), (lambda: sys.exit(2), "SystemExit: 2"),
         (lambda: os.kill(os.getppid(), 0) or os.kill(os.getpid(), signal.SIGKILL), "was killed from outside, as systems"),
     ],
 )  # fmt: skip

@@ -54,6 +54,7 @@ from .schema import (
     OpSchema,
 )
 from .subtyping import (
+    contradiction,
     is_subtype,
 )
 from .traversal import (
@@ -155,6 +156,7 @@ __all__ = [
     "argument_type",
     "constant_of",
     "constant_value",
+    "contradiction",
     "count_uses",
     "erase_refinements",
     "is_subtype",

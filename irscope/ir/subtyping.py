@@ -28,7 +28,7 @@ from irscope.ir.types import (
     UnionType,
 )
 
-__all__ = ["is_subtype"]
+__all__ = ["contradiction", "is_subtype"]
 
 _KNOWN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR})
 """Primitive types that are pairwise disjoint; other words (`t`, `number`, handles) may mean anything."""
@@ -69,3 +69,25 @@ def is_subtype(have: Type, want: Type) -> bool:
         case _, PrimitiveType():
             return want not in _KNOWN and want != NUMBER
     return False
+
+
+def contradiction(a: TensorType, b: TensorType) -> str:
+    """What no tensor of both types can have, in words; empty if nothing. Strides, devices and symbols are not compared.
+
+    >>> contradiction(TensorType("bool", (4,)), TensorType("int64", (4,))), contradiction(TensorType("bool"), TensorType(None, (4,)))
+    ('the element types differ', '')
+    >>> contradiction(TensorType(None, (2, 3)), TensorType(None, (2, 4))), contradiction(TensorType(None, (2, 3)), TensorType(None, (2,)))
+    ('extent 1 is 3 in one and 4 in the other', 'the numbers of dimensions differ')
+    """
+    if a is b or a.undefined or b.undefined:
+        return ""
+    if a.dtype is not None and b.dtype is not None and a.dtype != b.dtype:
+        return "the element types differ"
+    if a.shape is None or b.shape is None:
+        return ""
+    if len(a.shape) != len(b.shape):
+        return "the numbers of dimensions differ"
+    for axis, (mine, other) in enumerate(zip(a.shape, b.shape, strict=True)):
+        if isinstance(mine, int) and isinstance(other, int) and mine != other:
+            return f"extent {axis} is {mine} in one and {other} in the other"
+    return ""

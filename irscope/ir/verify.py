@@ -15,7 +15,8 @@ The invariants, by the name that errors and tests use:
 `block-arity`         an if has a condition and two blocks without parameters, each with as many results as it has; a
                       loop has a trip count, a condition and as many carried values as results, parameters beside the
                       counter, and block results beside the next condition.
-`return-types`        a value that flows through if, loop or group fits the type of its target.
+`return-types`        a value that flows through if, loop or group fits the type of its target. Tensors have the same element type
+                      where both are known, and in groups, which passes make, also the same dimensions.
 `bound-inputs`        every value that has something bound to it is an input.
 
 One walk in textual order suffices: a value is visible from its definition to the end of the block that defines it, so
@@ -36,10 +37,10 @@ from irscope.errors import VerifyError
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.groups import GROUPS, ISOLATED
 from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.subtyping import is_subtype
+from irscope.ir.subtyping import contradiction, is_subtype
 from irscope.ir.text.excerpt import excerpt
 from irscope.ir.traversal import Step, steps
-from irscope.ir.types import BOOL, INT, NONE, OptionalType, Type
+from irscope.ir.types import BOOL, INT, NONE, OptionalType, TensorType, Type
 
 __all__ = ["verify"]
 
@@ -225,6 +226,13 @@ class _Verifier:
     def flow(self, node: Node, sources: tuple[Value, ...], targets: tuple[Value, ...], place: Node | Block) -> None:
         for source, target in zip(sources, targets, strict=True):
             self.want(node, source, target.type, place, target)
+            have, want = source.type, target.type
+            if have is want or not isinstance(have, TensorType) or not isinstance(want, TensorType):
+                continue
+            because = contradiction(have, want)
+            if because and (node.op in ISOLATED or contradiction(TensorType(have.dtype), TensorType(want.dtype))):
+                what = f"%{self.name(source)} is of type {have} and flows to %{self.name(target)}, which is {want}: {because}"
+                self.fail("return-types", what, {node: "", place: ""})
 
     def want(self, node: Node, source: Value, wanted: Type, place: Node | Block, target: Value | None = None) -> None:
         if source.type is wanted or (id(source.type), id(wanted)) in self.fitting:

@@ -4,7 +4,7 @@ A pass is a function `(graph, *, option=…) -> PassRecord`, or it returns a res
 starting from the graph where the previous one ended. It keeps this contract:
 
 * *Meaning.* The next graph returns the same results as the graph before, makes the same writes that a caller sees, and fails
-  where the graph before fails. `verify` accepts it. The graph before is unchanged; it is also the next one if there was
+  where the graph before fails. `verify` and `check_types` accept it. The graph before is unchanged; it is also the next one if there was
   nothing to do.
 * *Edits* are complete: an analysis of the graph before can be updated by them to the next (`irscope.analysis.per_graph`). A
   value in both graphs holds the same in both; `keeps_facts` says that the known facts of its type and number still hold.
@@ -20,9 +20,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.ir import Edit, Graph, Node, Value
+from irscope.analysis.per_graph import shapes_of
+from irscope.analysis.shapes import infer
+from irscope.errors import PassError
+from irscope.ir import Edit, Graph, Node, TensorType, Value, contradiction
+from irscope.ir.text.excerpt import excerpt
 
-__all__ = ["PassRecord", "Remark", "RemarkKind"]
+__all__ = ["PassRecord", "Remark", "RemarkKind", "check_types"]
 
 RemarkKind = Literal["passed", "missed", "analysis"]
 """LLVM's words: something was done, declined, or found by analysis."""
@@ -87,3 +91,26 @@ class PassRecord:
         'missed [input] %y: %x is an input, and the caller sees what is written there'
         """
         return remark._in_words([self.before.names.get(v) or self.after.names.get(v) for v in remark._values])
+
+
+def check_types(record: PassRecord) -> None:
+    """Raises PassError for the first value that is in both graphs and that holds another element type, number of dimensions or
+    extent after the pass, by what is inferred of each graph.
+
+    """
+    if record.after is record.before:
+        return
+    before, after = shapes_of(record.before), infer(record.after)  # anew: the pass may be wrong about what it keeps
+    known = {value.id: value for value in record.before.values()}
+    for value in record.after.values():
+        old = known.get(value.id)
+        had, has = before.type(old) if old is not None else None, after.type(value)
+        because = contradiction(had, has) if isinstance(had, TensorType) and isinstance(has, TensorType) else ""
+        if because:
+            name = record.after.names.get(value) or value.name
+            place = record.after.producer.get(value) or record.after.body
+            raise PassError(
+                f"%{name} is {had} before pass {record.name!r} and {has} after it: {because}",
+                where=excerpt(record.after, {place: ""}), rule="keeps-types",
+                hint="a value in both graphs holds the same in both: give the other op a result of its own",
+            )  # fmt: skip

@@ -6,9 +6,12 @@ permute, unsqueeze, view, reshape, expand, unbind); `in-place` ops on values, vi
 counts from none to three that partly come from arguments, with and without results; `reductions`; `matmul`; `select`
 (compare and where); `aliased-inputs` (arguments that are views of each other). Only when asked for (`MORE_FEATURES`), so that
 seeds keep their programs: `norms` (softmax, layer and group norm, variance, maximum with its place, sums over several
-axes) and `joins` (chunk, split, cat, stack).
+axes) and `joins` (chunk, split, cat, stack); and `types`, see below.
 
-What they keep: every value is float32 (or a Python number that steers control flow), every shape is known when the
+With `types`, tensors are bools, integers, halves, floats and complex numbers; ops are those of which torch, asked with tensors of ones,
+makes something, so that promotion, numbers of another kind, casts and writes into another type are torch's own.
+
+What they keep: without `types`, every value is float32 (or a Python number that steers control flow), every shape is known when the
 program is made, and so every program runs in torch, and its numbers stay finite: no division, no branch on tensor data.
 Torch refuses writes through expanded tensors and writes whose operand partly overlaps the target; so an operand that
 may overlap is cloned first. Names, the order of statements and which memory is shared are what is random.
@@ -33,7 +36,18 @@ FEATURES: Final = frozenset(
     {"views", "in-place", "lists", "tuples", "dicts", "if", "loop", "reductions", "matmul", "select", "aliased-inputs"}
 )
 
-MORE_FEATURES: Final = frozenset({"norms", "joins"})
+MORE_FEATURES: Final = frozenset({"norms", "joins", "types"})
+
+NAMES: Final = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
+    "bfloat16": "BFloat16", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+"""The element types, with their names in IR text; no argument is a bfloat16, which NumPy lacks."""
+_CODES: Final = (11, 0, 1, 3, 4, 5, 6, 7, 15)
+"""TorchScript's numbers of the types that are cast to."""
+_ONE: Final = "neg abs square relu tanh sigmoid logical_not bitwise_not sign isnan".split()
+_TWO: Final = "add sub mul maximum minimum eq lt ge bitwise_and bitwise_or bitwise_xor logical_and where".split()
+_WRITES: Final = "add_ sub_ mul_ copy_ relu_ neg_ zero_ logical_not_ bitwise_and_ eq_ square_ tanh_".split()
 
 Shape = tuple[int, ...]
 
@@ -43,7 +57,7 @@ class Program(NamedTuple):
 
     text: str
     inputs: tuple[Any, ...]
-    """float32 arrays, lists of them, ints and bools, in the order of the graph's inputs; arrays may share memory."""
+    """Arrays, lists of them, ints and bools, in the order of the graph's inputs; arrays may share memory."""
 
     def fresh(self) -> tuple[Any, ...]:
         """New arguments with the same numbers, sharing memory as the originals do; a program may write its arguments."""
@@ -63,9 +77,9 @@ class Program(NamedTuple):
 
 def _type_of(array: np.ndarray[Any, Any]) -> str:
     if array.ndim == 0:
-        return "Float()"
+        return f"{NAMES[str(array.dtype)]}()"
     strides = ", ".join(str(step // array.itemsize) for step in array.strides)
-    return f"Float({', '.join(map(str, array.shape))}, strides=[{strides}])"
+    return f"{NAMES[str(array.dtype)]}({', '.join(map(str, array.shape))}, strides=[{strides}])"
 
 
 def _copied(value: Any, bases: dict[int, np.ndarray[Any, Any]]) -> Any:
@@ -114,13 +128,25 @@ class _Tensor:
     contiguous: bool = False
     overlapping: bool = False
     """Whether elements share memory (expand): torch does not write those."""
+    dtype: str = "float32"
+
+    @property
+    def kind(self) -> _Kind:
+        return _Kind(self.shape, self.dtype)
+
+
+class _Kind(NamedTuple):
+    """What two tensors have in common of which either may stand for the other."""
+
+    shape: Shape
+    dtype: str
 
 
 @dataclass(frozen=True)
 class _List:
     name: str
-    shape: Shape
-    """All elements have this one."""
+    kind: _Kind
+    """All elements are of this one."""
     length: int
     """It has at least so many."""
 
@@ -128,13 +154,13 @@ class _List:
 @dataclass(frozen=True)
 class _Tuple:
     name: str
-    shapes: tuple[Shape, ...]
+    kinds: tuple[_Kind, ...]
 
 
 @dataclass(frozen=True)
 class _Dict:
     name: str
-    shape: Shape
+    kind: _Kind
     keys: tuple[str, ...]
 
 
@@ -188,6 +214,8 @@ class _Generator:
             known = [(tensor, array) for tensor, array in zip(scope.tensors, inputs, strict=True) if array.base is None]
             shape = self.shape()
             array = numbers.uniform(-1, 1, shape).astype(np.float32)
+            if "types" in self.features:
+                array = _of_type(array, self.rng.choice([name for name in NAMES if name != "bfloat16"]))
             roots = self.new_buffer()
             if known and "aliased-inputs" in self.features and self.rng.random() < 0.5:
                 tensor, base = self.rng.choice(known)
@@ -197,7 +225,7 @@ class _Generator:
                     else base[: self.rng.randint(1, base.shape[0])]
                 )
                 roots = tensor.roots
-            scope.tensors.append(_Tensor(self.name("x"), array.shape, roots, contiguous=True))
+            scope.tensors.append(_Tensor(self.name("x"), array.shape, roots, contiguous=True, dtype=str(array.dtype)))
             params.append(f"{scope.tensors[-1].name} : Tensor")
             inputs.append(array)
         scope.ints.append(self.name("n"))
@@ -207,11 +235,11 @@ class _Generator:
         if "lists" in self.features and self.rng.random() < 0.3:
             tensor, array = scope.tensors[0], inputs[0]
             shared = "aliased-inputs" in self.features and self.rng.random() < 0.5
-            scope.lists.append(_List(self.name("xs"), tensor.shape, 2))
+            scope.lists.append(_List(self.name("xs"), tensor.kind, 2))
             if shared:  # then every buffer may be written through the list
                 scope.tensors = [replace(tensor, roots=frozenset()) for tensor in scope.tensors]
             params.append(f"{scope.lists[-1].name} : Tensor[]")
-            inputs.append([array if shared else array.copy(), numbers.uniform(-1, 1, array.shape).astype(np.float32)])
+            inputs.append([array if shared else array.copy(), numbers.uniform(-1, 1, array.shape).astype(array.dtype)])
         return params, inputs
 
     def result(self, scope: _Scope) -> str:
@@ -244,11 +272,14 @@ class _Generator:
             "norms": (2, self.norm),
             "joins": (1.5, self.join),
         }
+        if "types" in self.features:
+            makers |= {"": (6, self.typed), "in-place": (3, self.typed_write), "reductions": (1, self.typed_reduction)}
+            makers = {feature: made for feature, made in makers.items() if feature not in ("matmul", "select", "norms")}
         usable = [maker for feature, maker in makers.items() if not feature or feature in self.features]
         while budget > 0:
             (maker,) = self.rng.choices([maker for _, maker in usable], [weight for weight, _ in usable])
             if self.depth >= 2 and maker in (self.if_statement, self.loop_statement):
-                maker = self.pointwise
+                maker = usable[0][1]
             budget -= maker(scope, budget)
 
     def pointwise(self, scope: _Scope, budget: int) -> int:
@@ -394,7 +425,7 @@ class _Generator:
         apart = target.roots and other.roots and not (target.roots & other.roots)
         if other.name == target.name or apart:
             return other.name
-        return self.fresh(scope, f"aten::clone({other.name}, {self.none()})", other.shape).name
+        return self.fresh(scope, f"aten::clone({other.name}, {self.none()})", other.shape, dtype=other.dtype).name
 
     def reduction(self, scope: _Scope, budget: int) -> int:
         tensor = self.pick(scope, lambda tensor: bool(tensor.shape))
@@ -463,13 +494,13 @@ class _Generator:
             self.line(f"{', '.join(f'{part} : Tensor' for part in parts)} = prim::ListUnpack({found})")
             scope.tensors += [replace(tensor, name=part, shape=shape, contiguous=False) for part in parts]
             return 1
-        other, axis = self.like(scope, tensor.shape), self.number(dim)
+        other, axis = self.like(scope, tensor.kind), self.number(dim)
         xs = self.statement("Tensor[]", f"prim::ListConstruct({tensor.name}, {other})", "xs")
         if self.rng.random() < 0.5 and extent < 4:
             shape = (*tensor.shape[:dim], 2 * extent, *tensor.shape[dim + 1 :])
-            self.fresh(scope, f"aten::cat({xs}, {axis})", shape)
+            self.fresh(scope, f"aten::cat({xs}, {axis})", shape, dtype=tensor.dtype)
         elif len(tensor.shape) < 4:
-            self.fresh(scope, f"aten::stack({xs}, {axis})", (*tensor.shape[:dim], 2, *tensor.shape[dim:]))
+            self.fresh(scope, f"aten::stack({xs}, {axis})", (*tensor.shape[:dim], 2, *tensor.shape[dim:]), dtype=tensor.dtype)
         return 1
 
     def matmul(self, scope: _Scope, budget: int) -> int:
@@ -489,31 +520,117 @@ class _Generator:
         self.fresh(scope, f"aten::where({mask}, {tensor.name}, {other.name})", shape)
         return 2
 
+    # -- of any element type ---------------------------------------------------------------------------------------
+
+    def typed(self, scope: _Scope, budget: int) -> int:
+        """A pointwise op of tensors and numbers, a cast or a shift."""
+        tensor = self.pick(scope)
+        made: _Tensor | None = None
+        kind = self.rng.randrange(6)
+        if kind == 0:
+            made = self.called(scope, self.rng.choice(_ONE), tensor)
+        elif kind == 1:
+            made = self.called(scope, "mul", tensor, self.rng.choice([2, 0.5, -1]))
+        elif kind == 2:
+            op, number = self.rng.choice([("add", 2), ("add", 0.5), ("sub", 1), ("gt", 0.25), ("__lshift__", 1), ("__rshift__", 2)])
+            made = self.called(scope, op, tensor, number, *([1] if op in ("add", "sub") else []))
+        elif kind == 3:  # what is cast to integers is small: beyond them, casts have no defined result
+            bounded = self.called(scope, "tanh", tensor) or tensor
+            if bounded.dtype[:7] != "complex":
+                made = self.called(scope, "to", bounded, self.rng.choice(_CODES), False, False, None)
+                if made:  # to its own type, it is the tensor itself
+                    scope.tensors[-1] = replace(made, roots=frozenset(), overlapping=bounded.overlapping)
+        else:
+            op = self.rng.choice(_TWO)
+            other = tensor if self.rng.random() < 0.25 else self.partner(scope, tensor.shape)
+            if op == "where":
+                mask = self.pick(scope, lambda one: one.dtype == "bool" and _broadcast_size(one.shape, tensor.shape) <= 64)
+                made = self.called(scope, op, mask, tensor, other) if mask.dtype == "bool" else None
+            else:
+                made = self.called(scope, op, tensor, other, *([1] if op in ("add", "sub") else []))
+        if made is None:
+            self.called(scope, "clone", tensor, None)
+        return 1
+
+    def typed_write(self, scope: _Scope, budget: int) -> int:
+        """An in-place op, whose operands may have another element type than the target."""
+        target = self.pick(scope, lambda tensor: not tensor.overlapping)
+        op = self.rng.choice(_WRITES)
+        if op in ("add_", "sub_", "mul_", "copy_", "bitwise_and_", "eq_"):
+            name = self.operand_of_write(scope, target)
+            other = next(tensor for tensor in scope.tensors if tensor.name == name)
+            rest: list[Any] = [1] if op in ("add_", "sub_") else [False] if op == "copy_" else []
+            kinds = [next(k for k, word in enumerate(("bool", "int", "float", "complex")) if word in one.dtype) for one in (target, other)]
+            made = None if op == "copy_" and kinds[0] < kinds[1] else self.text_of(op, target, other, *rest)
+        else:
+            made = self.text_of(op, target)
+        if made is None:
+            made = self.text_of("zero_", target)
+        assert made is not None
+        self.same_memory(scope, made[0], target, target.shape)
+        return 1
+
+    def typed_reduction(self, scope: _Scope, budget: int) -> int:
+        tensor = self.pick(scope, lambda tensor: bool(tensor.shape))
+        op, dims = self.rng.choice(["sum", "mean", "amax", "any", "prod"]), list(range(len(tensor.shape)))
+        if dims:
+            dim, keep = self.rng.choice(dims), self.rng.random() < 0.5
+            axes: Any = dim if op in ("any", "prod") else [dim]
+            if self.called(scope, op, tensor, axes, keep, *([None] if op in ("sum", "mean", "prod") else [])):
+                return 1
+        return self.typed(scope, budget)
+
+    def called(self, scope: _Scope, op: str, *given: Any) -> _Tensor | None:
+        """A statement whose result is memory of its own, if torch accepts it."""
+        made = self.text_of(op, *given)
+        return made and self.fresh(scope, made[0], made[1].shape, dtype=made[1].dtype)
+
+    def text_of(self, op: str, *given: Any) -> tuple[str, _Kind] | None:
+        """The text of a call and what it makes; None if torch refuses it."""
+        import torch
+
+        ones = [torch.ones(one.shape, dtype=getattr(torch, one.dtype)) if isinstance(one, _Tensor) else one for one in given]
+        try:
+            made = getattr(torch.ops.aten, op)(*ones)
+        except (RuntimeError, TypeError, IndexError):
+            return None
+        spelled = ", ".join(one.name if isinstance(one, _Tensor) else self.spelled(one) for one in given)
+        return f"aten::{op}({spelled})", _Kind(tuple(made.shape), str(made.dtype).removeprefix("torch."))
+
+    def spelled(self, argument: Any) -> str:
+        if isinstance(argument, list):
+            return self.ints(argument)
+        if isinstance(argument, bool):
+            return self.constant("bool", str(int(argument)))
+        if argument is None:
+            return self.none()
+        return self.number(argument) if isinstance(argument, int) else self.constant("float", str(argument))
+
     # -- containers ------------------------------------------------------------------------------------------------
 
     def list_statement(self, scope: _Scope, budget: int) -> int:
         if not scope.lists or self.rng.random() < 0.25:
             tensor = self.pick(scope, lambda tensor: not tensor.overlapping)
-            elements = [tensor.name] + [self.like(scope, tensor.shape) for _ in range(self.rng.randint(0, 2))]
+            elements = [tensor.name] + [self.like(scope, tensor.kind) for _ in range(self.rng.randint(0, 2))]
             name = self.statement("Tensor[]", f"prim::ListConstruct({', '.join(elements)})", "xs")
-            scope.lists.append(_List(name, tensor.shape, len(elements)))
+            scope.lists.append(_List(name, tensor.kind, len(elements)))
             self.escape(scope)
             return 1
         xs = self.rng.choice(scope.lists)
         index = self.number(self.rng.randrange(xs.length)) if self.rng.random() < 0.8 else self.number(-1)
         kind = self.rng.randrange(6)
         if kind < 3:
-            self.from_container(scope, f"aten::__getitem__({xs.name}, {index})", xs.shape)
+            self.from_container(scope, f"aten::__getitem__({xs.name}, {index})", xs.kind)
         elif kind == 3:
-            self.statement("Tensor[]", f"aten::append({xs.name}, {self.like(scope, xs.shape)})")
+            self.statement("Tensor[]", f"aten::append({xs.name}, {self.like(scope, xs.kind)})")
             self.escape(scope)
         elif kind == 4:
-            self.statement("Tensor[]", f"aten::_set_item({xs.name}, {index}, {self.like(scope, xs.shape)})")
+            self.statement("Tensor[]", f"aten::_set_item({xs.name}, {index}, {self.like(scope, xs.kind)})")
             self.escape(scope)
         else:
-            other = self.rng.choice([other for other in scope.lists if other.shape == xs.shape])
+            other = self.rng.choice([other for other in scope.lists if other.kind == xs.kind])
             name = self.statement("Tensor[]", f"aten::add({xs.name}, {other.name})", "xs")
-            scope.lists.append(_List(name, xs.shape, xs.length + other.length))
+            scope.lists.append(_List(name, xs.kind, xs.length + other.length))
             scope.ints.append(self.statement("int", f"aten::len({xs.name})", "n"))
         return 1
 
@@ -522,34 +639,34 @@ class _Generator:
             members = [self.pick(scope, lambda tensor: not tensor.overlapping) for _ in range(self.rng.randint(1, 3))]
             text = f"prim::TupleConstruct({', '.join(tensor.name for tensor in members)})"
             name = self.statement(f"({', '.join('Tensor' for _ in members)})", text, "t")
-            scope.tuples.append(_Tuple(name, tuple(tensor.shape for tensor in members)))
+            scope.tuples.append(_Tuple(name, tuple(tensor.kind for tensor in members)))
             self.escape(scope)
             return 1
         chosen = self.rng.choice(scope.tuples)
         if self.rng.random() < 0.5:
-            index = self.rng.randrange(len(chosen.shapes))
-            self.from_container(scope, f"prim::TupleIndex({chosen.name}, {self.number(index)})", chosen.shapes[index])
+            index = self.rng.randrange(len(chosen.kinds))
+            self.from_container(scope, f"prim::TupleIndex({chosen.name}, {self.number(index)})", chosen.kinds[index])
             return 1
-        parts = [self.name("u") for _ in chosen.shapes]
+        parts = [self.name("u") for _ in chosen.kinds]
         self.line(f"{', '.join(f'{part} : Tensor' for part in parts)} = prim::TupleUnpack({chosen.name})")
-        scope.tensors += [_Tensor(part, shape, frozenset()) for part, shape in zip(parts, chosen.shapes, strict=True)]
+        scope.tensors += [_anywhere(part, kind) for part, kind in zip(parts, chosen.kinds, strict=True)]
         return 1
 
     def dict_statement(self, scope: _Scope, budget: int) -> int:
         if not scope.dicts or self.rng.random() < 0.3:
             tensor = self.pick(scope, lambda tensor: not tensor.overlapping)
             keys = ("a", "b")[: self.rng.randint(1, 2)]
-            pairs = ", ".join(f"{self.string(key)}, {self.like(scope, tensor.shape)}" for key in keys)
+            pairs = ", ".join(f"{self.string(key)}, {self.like(scope, tensor.kind)}" for key in keys)
             name = self.statement("Dict(str, Tensor)", f"prim::DictConstruct({pairs})", "d")
-            scope.dicts.append(_Dict(name, tensor.shape, keys))
+            scope.dicts.append(_Dict(name, tensor.kind, keys))
             self.escape(scope)
             return 1
         chosen = self.rng.choice(scope.dicts)
         key = self.string(self.rng.choice(chosen.keys))
         if self.rng.random() < 0.6:
-            self.from_container(scope, f"aten::__getitem__({chosen.name}, {key})", chosen.shape)
+            self.from_container(scope, f"aten::__getitem__({chosen.name}, {key})", chosen.kind)
         else:
-            self.line(f"aten::_set_item({chosen.name}, {key}, {self.like(scope, chosen.shape)})")
+            self.line(f"aten::_set_item({chosen.name}, {key}, {self.like(scope, chosen.kind)})")
             self.escape(scope)
         return 1
 
@@ -557,8 +674,8 @@ class _Generator:
 
     def if_statement(self, scope: _Scope, budget: int) -> int:
         share = max(1, budget // 3)
-        shapes = [self.pick(scope).shape for _ in range(self.rng.randint(0, 2))]
-        results = [self.name("p") for _ in shapes]
+        kinds = [self.pick(scope).kind for _ in range(self.rng.randint(0, 2))]
+        results = [self.name("p") for _ in kinds]
         head = f"{', '.join(f'{name} : Tensor' for name in results)}{' = ' if results else ''}prim::If({self.condition(scope)})"
         self.line(head)
         self.depth += 1
@@ -566,32 +683,32 @@ class _Generator:
             self.block(f"block{index}():")
             inner = scope.inner()
             self.statements(inner, self.rng.randint(0, share))
-            self.returns([self.like(inner, shape) for shape in shapes])
+            self.returns([self.like(inner, kind) for kind in kinds])
         self.depth -= 1
-        scope.tensors += [_Tensor(name, shape, frozenset()) for name, shape in zip(results, shapes, strict=True)]
+        scope.tensors += [_anywhere(name, kind) for name, kind in zip(results, kinds, strict=True)]
         self.escape(scope)
         return share
 
     def loop_statement(self, scope: _Scope, budget: int) -> int:
         share = max(1, budget // 3)
-        shapes = [self.pick(scope).shape for _ in range(self.rng.randint(0, 2))]
-        carried = [self.like(scope, shape) for shape in shapes]
+        kinds = [self.pick(scope).kind for _ in range(self.rng.randint(0, 2))]
+        carried = [self.like(scope, kind) for kind in kinds]
         trips = self.rng.choice([self.number(self.rng.randint(0, 3)), scope.ints[0]])
         start = self.constant("bool", "1") if self.rng.random() < 0.8 else self.condition(scope)
-        results = [self.name("p") for _ in shapes]
+        results = [self.name("p") for _ in kinds]
         declared = f"{', '.join(f'{name} : Tensor' for name in results)}{' = ' if results else ''}"
         self.line(f"{declared}prim::Loop({', '.join([trips, start, *carried])})")
         self.depth += 1
-        counter, params = self.name("i"), [self.name("c") for _ in shapes]
+        counter, params = self.name("i"), [self.name("c") for _ in kinds]
         self.block(f"block0({', '.join([f'{counter} : int', *(f'{name} : Tensor' for name in params)])}):")
         inner = scope.inner()
         inner.ints.append(counter)
-        inner.tensors += [_Tensor(name, shape, frozenset()) for name, shape in zip(params, shapes, strict=True)]
+        inner.tensors += [_anywhere(name, kind) for name, kind in zip(params, kinds, strict=True)]
         self.statements(inner, self.rng.randint(1, share))
         again = self.constant("bool", "1") if self.rng.random() < 0.7 else self.condition(inner)
-        self.returns([again, *(self.like(inner, shape) for shape in shapes)])
+        self.returns([again, *(self.like(inner, kind) for kind in kinds)])
         self.depth -= 1
-        scope.tensors += [_Tensor(name, shape, frozenset()) for name, shape in zip(results, shapes, strict=True)]
+        scope.tensors += [_anywhere(name, kind) for name, kind in zip(results, kinds, strict=True)]
         self.escape(scope)
         return share
 
@@ -620,22 +737,25 @@ class _Generator:
         most = max(64.0, min(sizes))
         return self.pick(scope, lambda tensor: _broadcast_size(tensor.shape, shape) <= most)
 
-    def like(self, scope: _Scope, shape: Shape) -> str:
-        """A tensor of just this shape whose elements do not share memory."""
-        fitting = [tensor.name for tensor in scope.tensors if tensor.shape == shape and not tensor.overlapping]
+    def like(self, scope: _Scope, kind: _Kind) -> str:
+        """A tensor of just this kind whose elements do not share memory."""
+        fitting = [tensor.name for tensor in scope.tensors if tensor.kind == kind and not tensor.overlapping]
         if fitting and self.rng.random() < 0.9:
             return self.rng.choice(fitting)
-        source = next(tensor for tensor in scope.tensors if tensor.shape == shape)
-        return self.fresh(scope, f"aten::neg({source.name})", shape, contiguous=False).name
+        source = next(tensor for tensor in scope.tensors if tensor.kind == kind)
+        op = "logical_not" if kind.dtype == "bool" else "neg"
+        return self.fresh(scope, f"aten::{op}({source.name})", kind.shape, contiguous=False, dtype=kind.dtype).name
 
-    def fresh(self, scope: _Scope, text: str, shape: Iterable[int], *, contiguous: bool = False) -> _Tensor:
+    def fresh(
+        self, scope: _Scope, text: str, shape: Iterable[int], *, contiguous: bool = False, dtype: str = "float32"
+    ) -> _Tensor:
         """A statement whose result is memory of its own."""
-        tensor = _Tensor(self.statement("Tensor", text), tuple(shape), self.new_buffer(), contiguous)
+        tensor = _Tensor(self.statement("Tensor", text), tuple(shape), self.new_buffer(), contiguous, dtype=dtype)
         scope.tensors.append(tensor)
         return tensor
 
-    def from_container(self, scope: _Scope, text: str, shape: Shape) -> None:
-        scope.tensors.append(_Tensor(self.statement("Tensor", text), shape, frozenset()))
+    def from_container(self, scope: _Scope, text: str, kind: _Kind) -> None:
+        scope.tensors.append(_anywhere(self.statement("Tensor", text), kind))
 
     def same_memory(
         self,
@@ -655,6 +775,7 @@ class _Generator:
                 tensor.roots,
                 tensor.contiguous and contiguous,
                 tensor.overlapping or overlapping,
+                tensor.dtype,
             )
         )
 
@@ -713,3 +834,13 @@ def _broadcast_size(first: Shape, second: Shape) -> float:
 
 def _broadcasts_to(shape: Shape, target: Shape) -> bool:
     return _broadcast_size(shape, target) < float("inf") and np.broadcast_shapes(shape, target) == target
+
+
+def _anywhere(name: str, kind: _Kind) -> _Tensor:
+    return _Tensor(name, kind.shape, frozenset(), dtype=kind.dtype)
+
+
+def _of_type(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """Numbers between -1 and 1 as small numbers of another type."""
+    scaled = array > 0 if dtype == "bool" else np.abs(array * 5) if dtype == "uint8" else array * 5 if "int" in dtype else array
+    return np.asarray(scaled * (1 + 0.5j) if "complex" in dtype else scaled).astype(dtype)

@@ -15,9 +15,10 @@ import numpy as np
 import irscope as irs
 from irscope.ir.core import Graph, Node
 from irscope.ir.types import TensorType
-from irscope.ir.verify import verify
+from irscope.ops.check import verify
 from irscope.ops.registry import op_of
 from irscope.runtime.reference import run_reference
+from irscope.transforms.base import check_types
 from irscope.transforms.fusion import Fusion, fuse
 
 
@@ -25,6 +26,8 @@ def answer(sections: Mapping[str, str]) -> dict[str, str]:
     graph = irs.parse(sections["input"])
     fusion = fuse(graph, **_options(sections.get("options", "")))
     verify(fusion.graph)
+    for record in fusion.history.records:
+        check_types(record)
     _check_same_results(graph, fusion.graph)
     found = {
         "output": str(fusion.graph),

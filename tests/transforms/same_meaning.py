@@ -11,10 +11,12 @@ import torch
 import irscope as irs
 from irscope.ir.core import Graph
 from irscope.ir.structural import same_structure
-from irscope.ir.verify import verify
-from irscope.transforms.base import PassRecord
+from irscope.ops.check import verify
+from irscope.transforms.base import PassRecord, check_types
 from tests.analysis.alias.eager import memory_of, parts, run
-from tests.random_programs.graphs import Program, random_program
+from tests.random_programs.graphs import FEATURES, Program, random_program
+
+TYPED = frozenset({"types", "joins"})
 
 
 def as_torch(thing: Any) -> Any:
@@ -37,7 +39,8 @@ def observed(graph: Graph, arguments: Any) -> list[Any]:
         number = None if memory is None else numbers.setdefault(memory, len(numbers))
         if isinstance(thing, torch.Tensor):
             lies = (thing.storage_offset(), thing.stride())
-            seen.append((number, str(thing.dtype), tuple(thing.shape), lies, thing.detach().numpy().tobytes()))
+            elements = thing.detach().float() if thing.dtype == torch.bfloat16 else thing.detach()
+            seen.append((number, str(thing.dtype), tuple(thing.shape), lies, elements.numpy().tobytes()))
         else:
             seen.append((number, None if memory is not None or isinstance(thing, tuple) else thing))
     return seen
@@ -49,12 +52,13 @@ def assert_same_meaning(before: Graph, after: Graph, program: Program) -> None:
 
 
 def check_pass(
-    run_pass: Callable[[Graph], PassRecord], seed: int, *, size: int = 25, idempotent: bool = True
+    run_pass: Callable[[Graph], PassRecord], seed: int, *, size: int = 25, idempotent: bool = True, of_types: bool = False
 ) -> PassRecord:
-    """The properties of every pass, on one random program."""
-    program = random_program(seed, size=size)
-    graph = irs.parse(program.text)
+    """The properties of every pass, on one random program; `of_types`: of all element types, with the types of its arguments."""
+    program = random_program(seed, size=size, features=FEATURES | TYPED) if of_types else random_program(seed, size=size)
+    graph = irs.parse(program.with_types().text if of_types else program.text)
     record = run_pass(graph)
+    check_types(record)
     verify(record.after)
     assert record.before is graph
     assert same_structure(record.after, irs.parse(str(record.after)))

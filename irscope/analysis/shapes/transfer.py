@@ -19,7 +19,7 @@ from irscope.analysis.shapes.tracked_lists import KnownLists
 from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, ListType, Node, OptionalType, TensorType, Type, Value, constant_value
 from irscope.ir.text.excerpt import excerpt
-from irscope.ops.check import wrong_extents
+from irscope.ops.check import named_operands, wrong_extents
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.schema import Op
 from irscope.ops.traits import UNPACKS
@@ -230,10 +230,7 @@ class AbstractNodes:
                 self.lists.written(operands[0] if operands else None, writes, applied=False)
             self._without_rule(node, operands)
             return
-        named: dict[str, Fact] = {}
-        if schema is not None and not schema.is_vararg:
-            for index, argument in enumerate(schema.arguments):
-                named[argument.name] = operands[index] if index < len(operands) else argument.default
+        named = named_operands(schema, operands)
         try:
             result = op.type_rule(**named) if named else op.type_rule(*operands)
             _check_extents(result)

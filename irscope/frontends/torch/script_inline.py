@@ -20,7 +20,7 @@ from typing import Any, Final
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.frontends.torch.script_method import Method, Slot, Step, inline_calls, prepare, read_method
 from irscope.frontends.torch.values import payload_of, require_torch, tensor_type
-from irscope.ir import NONE, Block, Graph, Node, Type, Value, make_node, make_value, new_id
+from irscope.ir import NONE, Block, Graph, Node, Type, Value, erase_refinements, make_node, make_value, new_id
 from irscope.ir.text import parse_type
 
 __all__ = ["inline_function", "inline_module", "inlined_graph"]
@@ -78,17 +78,20 @@ def _never(file: str) -> bool:
 
 def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
     """Returns the graph of a scripted function, whose calls torch has inlined."""
-    return _Copy(frozenset(), frozenset(), is_live).run(read_method(graph, is_live), None, name)
+    return _Copy(frozenset(), frozenset(), is_live, False).run(read_method(graph, is_live), None, name)
 
 
-def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never) -> Graph:
-    """Returns the graph of one method of a scripted module (torch's C++ object), with all its calls inlined."""
+def inline_module(
+    module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never, *, without_types: bool = False
+) -> Graph:
+    """Returns the graph of one method of a scripted module (torch's C++ object), with all its calls inlined; without the element
+    types and shapes that a trace saw if these are not wanted."""
     entry = module._get_method(method)
     whole = inlined_graph(entry)
     graphs = [whole]
     if whole.findAllNodes("prim::CallMethod", True):  # calls through an interface: any method of any submodule may run
         graphs += _every_method(module)
-    copy = _Copy(_written(graphs), _changed_containers(graphs), is_live)
+    copy = _Copy(_written(graphs), _changed_containers(graphs), is_live, without_types)
     return copy.run(copy.method(module, method), _Object("", module), name)
 
 
@@ -114,8 +117,11 @@ def _changed_containers(graphs: Sequence[Any]) -> frozenset[str]:
 class _Copy:
     """Builds the graph from the steps of every method that runs."""
 
-    def __init__(self, written: Set[tuple[str, str]], changed: Set[str], is_live: Callable[[str], bool]) -> None:
+    def __init__(
+        self, written: Set[tuple[str, str]], changed: Set[str], is_live: Callable[[str], bool], without_types: bool
+    ) -> None:
         self.is_live = is_live
+        self.without_types = without_types
         self.written = written
         self.changed = frozenset(parse_type(text) for text in changed)
         self.tensor = require_torch("to load TorchScript").Tensor
@@ -125,6 +131,9 @@ class _Copy:
         self.input_of: dict[int | str, Value] = {}
         """The input for a tensor (by identity), or for an object (by path)."""
         self.stack: list[_Open] = []
+
+    def new(self, slot: Slot) -> Value:
+        return make_value(new_id(), erase_refinements(slot.type) if self.without_types else slot.type, slot.name)
 
     def method(self, module: Any, name: str) -> Method:
         """Returns the steps of a method, read once per class."""
@@ -136,7 +145,7 @@ class _Copy:
         return self.methods[key]
 
     def run(self, method: Method, root: _Object | None, name: str) -> Graph:
-        free = [_new(slot) for slot in method.params[root is not None :]]
+        free = [self.new(slot) for slot in method.params[root is not None :]]
         values: list[Value | _Object] = [*([root] if root else []), *free]
         frames = [_Frame(method, _enter(method, values), "")]
         top = _Open(Step("open"), {}, "")
@@ -192,8 +201,8 @@ class _Copy:
             operand = env[number]
             inputs.append(self.value(operand) if type(operand) is _Object else operand)
         outputs = []
-        for number, name, type_ in step.outputs:
-            env[number] = value = make_value(new_id(), type_, name)
+        for slot in step.outputs:
+            env[slot.number] = value = self.new(slot)
             outputs.append(value)
         scope = frame.path or step.scope
         node = make_node(new_id(), step.op, tuple(inputs), tuple(outputs), step.attrs, blocks, step.location, scope)
@@ -201,7 +210,7 @@ class _Copy:
 
     def open_block(self, step: Step, frame: _Frame) -> None:
         block = self.stack[-1]
-        block.params = tuple(_new(slot) for slot in step.outputs)
+        block.params = tuple(self.new(slot) for slot in step.outputs)
         block.nodes = []
         frame.env.update((slot.number, value) for slot, value in zip(step.outputs, block.params, strict=True))
 
@@ -258,7 +267,3 @@ class _Copy:
 
 def _enter(method: Method, values: Sequence[Value | _Object]) -> dict[int, Value | _Object]:
     return {slot.number: value for slot, value in zip(method.params, values, strict=True)}
-
-
-def _new(slot: Slot) -> Value:
-    return make_value(new_id(), slot.type, slot.name)

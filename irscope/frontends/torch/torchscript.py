@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from irscope._base.concurrency.trial import TrialError, tried
 from irscope._base.loaded_code import loaded_files
-from irscope.errors import ArgumentError, IrscopeError, LoadError
+from irscope.errors import ArgumentError, IrscopeError, LoadError, VerifyError
 from irscope.files import read_file
 from irscope.frontends.torch.capture import alone
 from irscope.frontends.torch.modes import modes_of
@@ -22,6 +22,7 @@ from irscope.frontends.torch.script_inline import inline_function, inline_module
 from irscope.frontends.torch.values import require_torch, tied_names
 from irscope.frontends.trust import not_trusted
 from irscope.ir import Graph, Value
+from irscope.ops.check import verify
 
 __all__ = ["ZIP", "is_exported", "load", "may_run_code", "members_of", "name", "reads", "recognizes", "suffixes"]
 
@@ -76,13 +77,25 @@ def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, li
         graph, schema = inline_function(inlined_graph(source), name or source.name, is_live), source.schema
     else:
         method = _entry(source, args)
-        graph = inline_module(source._c, method, name or source.original_name, is_live)
+        graph = _inlined(source._c, method, name or source.original_name, is_live)
         graph = replace(graph, tied=tied_names(graph.bound, source.state_dict(keep_vars=True)))
         schema = source._c._get_method(method).schema
     if args:
         graph = _with_defaults(graph, schema, args)
     modes = modes_of(source)
     return replace(graph, modes=modes) if modes is not None else graph
+
+
+def _inlined(module: Any, method: str, name: str, is_live: Callable[[str], bool]) -> Graph:
+    """Returns the graph of a method. A trace keeps the types of the arguments that it was made with, also after `model.half()`; where
+    the parameters contradict them, they are left out."""
+    graph = inline_module(module, method, name, is_live)
+    try:
+        verify(graph)
+    except VerifyError as error:
+        if error.rule == "result-type":
+            return inline_module(module, method, name, is_live, without_types=True)
+    return graph
 
 
 def _is_made_here(torch: Any, source: Any) -> bool:

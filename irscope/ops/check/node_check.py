@@ -8,6 +8,8 @@ schemas, by the names that errors and tests use:
 `operand-kind`   one of these schemas takes operands of these kinds.
 `result-count`   the node has as many results as that schema returns.
 `result-kind`    each result is of a kind that the schema returns.
+`result-type`    the declared type of a result, or of a constant, does not contradict what the op makes: its element type, number of
+                 dimensions, and extents where both are known (`irscope.ops.check.result_types` says what stays legal).
 `attribute`      an op that needs an attribute has it, of the right type.
 `extent`         no tensor has a negative extent, or an element count or stride that does not fit in 64 bits.
 
@@ -30,6 +32,7 @@ from irscope.ir.module import graphs_of, verify_module
 from irscope.ir.text.excerpt import excerpt
 from irscope.ir.verify import verify as verify_structure
 from irscope.ops.check.extent_check import check_extents
+from irscope.ops.check.result_types import ResultTypes
 from irscope.ops.check.schema_misfit import Wrong, misfit
 from irscope.ops.check.syntax_forms import wrong_form
 from irscope.ops.registry import overloads
@@ -69,6 +72,7 @@ def check_nodes(graph: Graph) -> None:
     """Raises VerifyError at the first node that certainly does not fit its op; assumes that the structure is sound."""
     types: dict[int, Type] = {}
     known: dict[tuple[object, ...], Wrong | None] = {}
+    result_types = ResultTypes(graph)
     for value in graph.inputs:
         types[id(value.type)] = value.type
     for node in graph.nodes():
@@ -84,6 +88,7 @@ def check_nodes(graph: Graph) -> None:
             wrong = known[key]
         else:
             wrong = known[key] = _wrong(node)
+        wrong = wrong or result_types.wrong(node)
         if wrong is not None:
             raise _error(graph, node, wrong)
     check_extents(graph, types.values())

@@ -57,9 +57,11 @@ def _plus_zero(site: Site) -> Equals:
 
 
 def _times_one(site: Site) -> Equals:
-    """x * 1 and x / 1 are x, NaN and -0 included; the type check excludes whole numbers, whose quotient is a float."""
+    """x * 1 and x / 1 are x, NaN and -0 included; the type check excludes whole numbers, whose quotient is a float. An infinite
+    complex number times 1 + 0i is not a number."""
     number = site.constant(site.operands[1]) if len(site.operands) == 2 else NOT_CONSTANT
-    return site.operands[:1] if _is_number(number) and number == 1 else None
+    is_real = not (_dtype(site.operands[0]) or "complex").startswith("complex")
+    return site.operands[:1] if is_real and _is_number(number) and number == 1 else None
 
 
 def _twice_negated(site: Site) -> Equals:

@@ -14,7 +14,7 @@ from irscope.analysis.per_graph import leads
 from irscope.errors import ArgumentError, IrscopeError, PassError, loading
 from irscope.ir import Graph, graph_of
 from irscope.ops.check import verify
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, check_types
 from irscope.transforms.history import History
 from irscope.transforms.pipeline.parser import parse_pipeline
 from irscope.transforms.pipeline.registry import PASSES, Pass
@@ -139,8 +139,8 @@ class Pipeline:
         return {name: known.doc for name, known in PASSES.items()}
 
     def __call__(self, graph: Graph, *, verify_each: bool = False) -> Pipelined:
-        """Run all passes; with `verify_each`, verify the graph after each and raise PassError that names the pass that
-        broke it."""
+        """Run all passes; with `verify_each`, verify the graph after each and compare the types of values with those before;
+        raises PassError that names the pass that broke them."""
         graph = graph_of(graph, "Pipeline")
         history = History(graph)
         results: dict[str, Any] = {}
@@ -152,7 +152,7 @@ class Pipeline:
                     history = history.then(record)
                     stage_of.append(stage.name)
                 if verify_each:
-                    _check(stage, history.final)
+                    _check(stage, records)
                 step()
         return Pipelined(history, results, tuple(stage_of))
 
@@ -203,9 +203,12 @@ def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
     return result, records
 
 
-def _check(stage: Stage, graph: Graph) -> None:
+def _check(stage: Stage, records: Sequence[PassRecord]) -> None:
+    for record in records:
+        check_types(record)
     try:
-        verify(graph)
+        if records:
+            verify(records[-1].after)
     except IrscopeError as error:
         what = f"after pass {stage.name!r} the graph breaks a rule: {error.what}"
         raise PassError(

@@ -471,3 +471,18 @@ def test_unions_of_numbers_are_numbers(device: str):
 
 def lengths(a: int | float, b: int | float):
     return torch.arange(a, b)
+
+
+def test_a_trace_in_another_element_type_than_it_was_made_with() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(4, 4))
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(x) * self.weight + 2
+
+    x = torch.rand(4, 4)
+    traced = torch.jit.trace(Model(), x).double()
+    run = irs.compile(irs.fuse(irs.load(traced, x.double())))
+    assert torch.equal(run(x.double()), traced(x.double()))

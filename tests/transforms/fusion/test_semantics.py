@@ -9,14 +9,16 @@ import pytest
 import irscope as irs
 from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir.payload import argument_type
-from irscope.ir.verify import verify
+from irscope.ops.check import verify
 from irscope.runtime.reference import run_reference
+from irscope.transforms import base
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.policy import Candidate
 from irscope.transforms.fusion.policy.best_first import Score
 from irscope.transforms.fusion.policy.registry import POLICIES
-from tests.random_programs.graphs import Program, random_program
+from tests.random_programs.graphs import FEATURES, Program, random_program
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
+from tests.transforms.same_meaning import TYPED
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -71,6 +73,37 @@ def test_random_programs_mean_the_same(name: str, block: int) -> None:
         fusion = check(1000 * list(CHOICES).index(name) + seed, CHOICES[name], 10 + 2 * (seed % 20))
         kinds.update(group.attrs["kind"] for group in fusion.groups)
     assert "pointwise" in kinds
+
+
+def check_bits(seed: int) -> Fusion:
+    """Of any element type, kernels that promise torch's bits keep them."""
+    program = random_program(seed, size=30, features=FEATURES | TYPED)
+    fusion = fuse(irs.parse(program.with_types().text), exact="torch")
+    verify(fusion.graph)
+    for record in fusion.history.records:
+        base.check_types(record)
+    wanted, after = eager(program)
+    given = as_torch(torch, program.fresh())
+    with torch.no_grad():
+        found = irs.compile(fusion)(*given)
+    assert_same(found, wanted, rtol=0, atol=0)
+    assert_same(given, after, rtol=0, atol=0)
+    kinds = [[getattr(leaf, "dtype", type(leaf)) for leaf in torch.utils._pytree.tree_leaves(both)] for both in (found, wanted)]
+    assert kinds[0] == kinds[1]
+    return fusion
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_random_programs_of_any_element_type_have_torchs_bits(block: int) -> None:
+    fusions = [check_bits(seed) for seed in range(12 * block, 12 * block + 12)]
+    assert any(fusion.groups for fusion in fusions)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(10))
+def test_many_random_programs_of_any_element_type_have_torchs_bits(block: int) -> None:
+    for seed in range(10_000 + 100 * block, 10_100 + 100 * block):
+        check_bits(seed)
 
 
 @pytest.mark.long

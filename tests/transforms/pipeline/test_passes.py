@@ -14,8 +14,8 @@ from tests.work import calls_made
 
 pytest.importorskip("torch")
 
-from tests.random_programs.graphs import random_program
-from tests.transforms.same_meaning import assert_same_meaning, check_pass
+from tests.random_programs.graphs import FEATURES, random_program
+from tests.transforms.same_meaning import TYPED, assert_same_meaning, check_pass
 
 pytestmark = pytest.mark.torch
 
@@ -31,10 +31,17 @@ def test_nobody_can_tell(name: str, seed: int) -> None:
     check_pass(PASSES[name], seed)
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", PASSES)
+def test_nobody_can_tell_of_any_element_type(name: str, seed: int) -> None:
+    check_pass(PASSES[name], seed, of_types=True)
+
+
 @pytest.mark.parametrize("seed", range(40, 80))
 def test_nobody_can_tell_a_pipeline(seed: int) -> None:
-    program = random_program(seed, size=30)
-    graph = irs.parse(program.text)
+    of_types = seed % 2 == 0
+    program = random_program(seed, size=30, features=FEATURES | TYPED if of_types else FEATURES)
+    graph = irs.parse(program.with_types().text if of_types else program.text)
     done = irs.Pipeline(ALL)(graph, verify_each=True)
     assert_same_meaning(graph, done.graph, program)
 
@@ -44,7 +51,7 @@ def test_nobody_can_tell_a_pipeline(seed: int) -> None:
 @pytest.mark.parametrize("name", PASSES)
 def test_nobody_can_tell_at_length(name: str, chunk: int) -> None:
     for seed in range(chunk, chunk + 500):
-        check_pass(PASSES[name], seed, size=35)
+        check_pass(PASSES[name], seed, size=35, of_types=seed % 3 == 0)
 
 
 @pytest.mark.parametrize("seed", range(10))

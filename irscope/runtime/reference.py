@@ -29,6 +29,7 @@ from irscope.ir import (
 from irscope.ir.text.excerpt import excerpt
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES, FLOAT_DTYPES
+from irscope.runtime.arrays import lent_by_torch
 from irscope.runtime.constants import elements, is_a, unpacked
 from irscope.runtime.foreign_ops import foreign_function, has_runner
 
@@ -145,7 +146,7 @@ class _Interpreter:
         operands = [self.values[value] for value in node.inputs]
         if node.op in _BY_NODE:
             found = _BY_NODE[node.op](self, node, operands)
-        elif node.op.startswith(_ASSERTIONS):
+        elif node.op.startswith(_ASSERTIONS) and node.op != "aten::_assert_async":
             found = ()
         else:
             found = self._call(node, operands)
@@ -171,19 +172,14 @@ class _Interpreter:
     def _call(self, node: Node, operands: list[Any]) -> Any:
         op, schema = op_of(node), schema_of(node)
         if op is None or op.reference is None:
-            foreign = foreign_function(node)
-            if foreign is not None:
-                return foreign(*operands)
-            raise self._error(
-                node, f"there is no NumPy reference for {node.op}", "run this program through torch instead"
-            )
+            return self._elsewhere(node, operands)
         try:
             if schema is None or schema.is_vararg:
                 return op.reference(*operands)
             named: dict[str, Any] = {}
             for index, argument in enumerate(schema.arguments):
                 operand = operands[index] if index < len(operands) else argument.default
-                if self.double and argument.name in ("dtype", "out_dtype"):
+                if self.double and argument.name in ("dtype", "out_dtype") and schema.full_name != _BITS:
                     operand = _WIDE_CODES.get(operand, operand)
                 named[argument.name] = operand
             return op.reference(**named)
@@ -191,6 +187,28 @@ class _Interpreter:
             raise self._error(node, error.what, error.hint) from error
         except Exception as error:
             raise self._error(node, f"{node.op} failed: {str(error) or type(error).__name__}") from error
+
+    def _elsewhere(self, node: Node, operands: list[Any]) -> Any:
+        """Runs an op without a NumPy reference by its own library, or by torch where it is installed."""
+        function = foreign_function(node) or lent_by_torch(node, double=self.double)
+        if function is None:
+            raise self._error(node, f"there is no NumPy reference for {node.op}", "pip install torch, which has the op")
+        try:
+            return function(*operands)
+        except IrscopeError:
+            raise
+        except Exception as error:
+            raise self._error(node, f"{node.op} failed: {str(error) or type(error).__name__}") from error
+
+    def view(self, node: Node, operands: list[Any]) -> Any:
+        """Computes `aten::view`; as another element type, of the bits that the program's own type has."""
+        schema, declared = schema_of(node), node.inputs[0].type
+        if schema is not None and schema.full_name == _BITS and isinstance(declared, TensorType) and declared.dtype is not None:
+            if declared.dtype == "bfloat16":
+                raise self._error(node, "the bits of bfloat16 elements are not known: they are computed in float32")
+            if self.double and declared.dtype in FLOAT_DTYPES | {"complex64", "complex128"}:
+                raise self._error(node, "it reads the bits of floats, which float64 has otherwise")
+        return self._call(node, operands)
 
     def _error(self, node: Node, what: str, hint: str = "") -> RunError:
         return RunError(what, where=excerpt(self.graph, {node: "here"}), hint=hint)
@@ -232,6 +250,7 @@ _BY_NODE: Final[Mapping[str, Any]] = {
     "prim::Print": _print,
     "prim::Uninitialized": _uninitialized,
     "prim::TupleSlice": _tuple_slice,
+    "aten::view": _Interpreter.view,
     "aten::warn": _nothing,
     "aten::wait": _first,
     "aten::is_grad_enabled": lambda interpreter, node, operands: False,
@@ -242,6 +261,7 @@ _BY_NODE: Final[Mapping[str, Any]] = {
 }
 
 
+_BITS: Final = "aten::view.dtype"
 _ASSERTIONS: Final = ("aten::_assert", "aten::sym_constrain_range", "aten::_functional_assert")
 """Ops that check assumptions of the exporting compiler, such as element types, which float64 mode changes on purpose."""
 

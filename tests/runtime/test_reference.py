@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import irscope as irs
 from irscope.analysis.shapes.inference import infer
 from irscope.errors import ArgumentError, RunError
 from irscope.ir.payload import argument_type
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
+from irscope.ops.registry import schema_of
+from irscope.runtime.measure.accuracy import float64_results
 from irscope.runtime.reference import run_reference
 from tests.random_programs.graphs import programs
 
@@ -279,3 +282,44 @@ def test_a_fusion_group_runs_its_block() -> None:
         str(infer(graph, {value: argument_type(x) for value in graph.inputs}).type("z"))
         == "Float(4, strides=[1], device=cpu)"
     )
+
+
+SCATTERED = [
+    lambda x, i, r=reduce, s=own: torch.ones(4, 6).scatter_reduce(0, i, x, r, include_self=s)
+    for reduce in ("sum", "prod", "mean", "amax", "amin")
+    for own in (True, False)
+]
+RARE = [
+    lambda x: torch.fft.fft(x), lambda x: torch.fft.ifft(x, n=9, norm="forward"), lambda x: torch.fft.rfft2(x, norm="ortho"),
+    lambda x: torch.fft.irfft(torch.fft.rfft(x)), lambda x: torch.fft.irfftn(torch.fft.rfftn(x, dim=(0, 1)), s=(4, 5), dim=(0, 1)),
+    lambda x: torch.fft.fftn(x, s=(3,)), lambda x: torch.nextafter(x, x + 1), lambda x: torch.lgamma(x), lambda x: torch.digamma(x),
+    lambda x: torch.erfinv(torch.tanh(x)), lambda x: x.view(torch.int32) * 2, lambda x: x.view(torch.float64).view(torch.int64),
+    lambda x: (x.view(torch.int32) & 0x7FFFFFFF).view(torch.float32), lambda x: torch.linalg.det(x[:, :4]),
+    lambda x: torch.special.i0(x), lambda x: torch.complex(x, x * 2) * 1, lambda x: torch.sgn(torch.complex(x, -x)),
+    lambda x: torch.complex(x, -x).abs(), lambda x: torch.view_as_real(torch.complex(x, -x)) + 1,
+    lambda x: torch.view_as_complex(x.reshape(4, 3, 2)).imag * 2, lambda x: torch.conj_physical(torch.complex(x, x)) + x,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", RARE + SCATTERED)
+def test_ops_that_few_programs_have_mean_what_torch_means_in_double_too(function: Any) -> None:
+    given = [torch.linspace(-2, 3, 24).reshape(4, 6), torch.arange(24).reshape(4, 6) * 7 % 4][: function.__code__.co_argcount]
+    given = given if function in SCATTERED else given[:1]
+    graph = irs.load(function, *given)
+    wanted = function(*given).resolve_conj().numpy()
+    (found,) = run_reference(graph, *(tensor.numpy() for tensor in given))
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
+    if "aten::view.dtype" in {schema.full_name for node in graph.nodes() if (schema := schema_of(node))}:
+        return  # the bits of a float have no truth in float64
+    (truth,) = run_reference(graph, *(tensor.numpy() for tensor in given), precision="float64")
+    np.testing.assert_allclose(truth.astype(wanted.dtype), wanted, rtol=2e-5, atol=1e-6)
+    (theirs,) = float64_results(graph, given)
+    np.testing.assert_allclose(theirs.astype(wanted.dtype), wanted, rtol=2e-5, atol=1e-6)
+
+
+def test_a_random_program_of_jax_has_a_truth() -> None:
+    jax = pytest.importorskip("jax")
+    graph = irs.load(lambda x: x + jax.random.normal(jax.random.key(0), (3,)), jax.numpy.ones(3))
+    (truth,) = run_reference(graph, np.ones(3, np.float32), precision="float64")
+    np.testing.assert_allclose(truth, 1 + np.asarray(jax.random.normal(jax.random.key(0), (3,))), rtol=1e-5)

@@ -147,6 +147,31 @@ def _scatter_add_(self: Array, dim: int, index: Array, src: Array) -> Array:
     return _scatter_(self, dim, index, src, reduce="add")
 
 
+_COMBINED = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+def _scatter_reduce_(
+    self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True, **rest: Any
+) -> Array:
+    if not index.size:
+        return self
+    seen, index, combine = np.atleast_1d(self), np.atleast_1d(index), _COMBINED[reduce]
+    places = _along(seen, dim, index)
+    stored = np.atleast_1d(src)[tuple(slice(size) for size in index.shape)]
+    count = np.zeros(seen.shape, np.int64)
+    np.add.at(count, places, 1)
+    if not include_self:
+        first = np.full(seen.shape, 1 if reduce == "prod" else 0, seen.dtype)
+        if reduce in ("amax", "amin"):
+            first[places] = stored  # any of those that are compared
+        seen[count > 0] = first[count > 0]
+    combine.at(seen, places, stored)
+    if reduce == "mean":
+        many = np.maximum(count + include_self, 1).astype(seen.dtype)
+        seen[...] = seen // many if seen.dtype.kind in "iu" else seen / many
+    return self
+
+
 def _slices(self: Array, dim: int, index: Array) -> tuple[Array, tuple[Any, ...]]:
     """Return the tensor as a view with at least one dimension, and the slices of it that an index selects along `dim`."""
     seen = np.atleast_1d(self)
@@ -268,6 +293,19 @@ OPS = (
         category="memory",
         type_rule=_same,
         reference=_scatter_,
+    ),
+    define(
+        "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+        category="memory",
+        type_rule=_scattered_in_rows,
+        reference=lambda self, **arguments: _scatter_reduce_(self.copy(), **arguments),
+    ),
+    define(
+        "aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, "
+        "bool include_self=True) -> Tensor(a!)",
+        category="memory",
+        type_rule=_same,
+        reference=_scatter_reduce_,
     ),
     define(
         "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope.ir import INT, Dim, TensorType
+from irscope.ir import INT, ITEM_SIZE, Dim, TensorType
 from irscope.ops.checked_views import strided_view
 from irscope.ops.schema.define import define
 from irscope.ops.typing import (
@@ -23,11 +23,13 @@ from irscope.ops.typing import (
     channels_last_copy,
     channels_last_strides,
     contiguous_strides,
+    dtype_name,
     fresh,
     is_channels_last,
     is_contiguous,
     known_ints,
     mismatch,
+    numpy_dtype,
     refined,
     static_shape,
     to_complex,
@@ -84,7 +86,9 @@ def _shape_text(shape: Sequence[Dim] | None) -> str:
     return "(" + ", ".join("*" if dim is None else str(dim) for dim in shape or ()) + ")"
 
 
-def _view(self: TensorType, size: Abstract) -> TensorType:
+def _view(self: TensorType, size: Abstract = None, dtype: Abstract = None) -> TensorType:
+    if dtype is not None:
+        return _reinterpreted(self, dtype_name(dtype, None))
     target = _target(self, size)
     before, after = static_shape(self), static_shape(refined(None, target))
     if before is None or after is None or self.strides is None:
@@ -93,6 +97,29 @@ def _view(self: TensorType, size: Abstract) -> TensorType:
     if strides is None:
         raise mismatch(f"{self} cannot be seen as {_shape_text(target)} without a copy; use reshape", rule="view-strides")
     return refined(self.dtype, after, strides)
+
+
+def _reinterpreted(self: TensorType, dtype: str | None) -> TensorType:
+    """Return the type of the same bits as elements of another type: the last dimension holds more or fewer of them."""
+    if dtype is None or self.dtype is None or self.shape is None:
+        return refined(dtype, None)
+    old, new = ITEM_SIZE.get(self.dtype), ITEM_SIZE.get(dtype)
+    if old is None or new is None:
+        return refined(dtype, None)
+    if old == new:
+        return refined(dtype, self.shape, self.strides)
+    last = self.shape[-1] if self.shape else None
+    if not isinstance(last, int) or last * old % new:
+        raise mismatch(f"{self} cannot be seen as elements of {dtype}", rule="view-size")
+    return refined(dtype, (*self.shape[:-1], last * old // new))
+
+
+def _view_array(self: Array, size: Any = None, dtype: Any = None) -> Array:
+    if dtype is None:
+        return _seen_as(_view)(self, size=size)
+    if dtype_name(dtype, None) == "bfloat16":
+        raise TypeError("NumPy has no elements of bfloat16")
+    return self.view(numpy_dtype(dtype, self.dtype))
 
 
 def reshaped(self: TensorType, shape: Abstract) -> TensorType:
@@ -352,7 +379,13 @@ def _geometric(*texts: str, rule: Callable[..., TensorType]) -> Any:
 
 
 OPS = (
-    _geometric("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", rule=_view),
+    define(
+        "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+        "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+        category="view",
+        type_rule=_view,
+        reference=_view_array,
+    ),
     _geometric("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)", rule=_view),
     _geometric("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", rule=_view_as),
     _geometric("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", rule=reshaped),

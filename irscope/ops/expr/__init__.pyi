@@ -39,8 +39,11 @@ from .reductions import (
     affine,
 )
 from .special import (
+    digamma,
     erf,
     erfc,
+    erfinv,
+    lgamma,
     sigmoid,
 )
 
@@ -60,12 +63,15 @@ __all__ = [
     "const",
     "conversion",
     "count_operations",
+    "digamma",
     "erf",
     "erfc",
+    "erfinv",
     "evaluate",
     "flops_at_a_point",
     "reduce_array",
     "input_element",
+    "lgamma",
     "lift",
     "number",
     "reduced_axes",

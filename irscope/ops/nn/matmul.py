@@ -223,7 +223,17 @@ def _product_op(text: str, rule: Callable[..., Any], array: Callable[..., Any]) 
 
 _QKV = "Tensor query, Tensor key, Tensor value"
 
+def _determinant(A: TensorType) -> TensorType:
+    return refined(A.dtype, None if A.shape is None else A.shape[:-2])
+
+
 OPS = (
+    define(
+        "aten::linalg_det(Tensor A) -> Tensor",
+        category="other",
+        type_rule=_determinant,
+        reference=lambda A: np.asarray(np.linalg.det(A), A.dtype),
+    ),
     _product_op("aten::mm(Tensor self, Tensor mat2) -> Tensor", rule=_mm, array=lambda self, mat2: _matmul_array(self, mat2)),
     _product_op("aten::bmm(Tensor self, Tensor mat2) -> Tensor", rule=_bmm, array=lambda self, mat2: _matmul_array(self, mat2)),
     _product_op(

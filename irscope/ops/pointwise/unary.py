@@ -6,7 +6,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ops.expr import Expr, Kind, NoExpression, call, const, erf, erfc, require_known, sigmoid
+from irscope.ops.expr import (
+    Expr,
+    Kind,
+    NoExpression,
+    call,
+    const,
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    lgamma,
+    require_known,
+    sigmoid,
+)
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.schema import Op
 from irscope.ops.typing import is_integral
@@ -34,6 +47,10 @@ def _np_sgn(x: Array) -> Array:
     for part, own in ((made.real, x.real), (made.imag, x.imag)):
         np.divide(own, size, out=part, where=size != 0)
     return made
+
+
+def _np_nextafter(x: Array, towards: Array) -> Array:
+    return np.where(x == towards, towards, np.nextafter(x, towards))
 
 
 def _rounded(op: str) -> Any:
@@ -107,6 +124,9 @@ _FUNCTIONS: Final = (
     *_unary("sigmoid", sigmoid, _primitive("sigmoid")),
     *_unary("erf", erf, _primitive("erf")),
     *_unary("erfc", erfc, None),
+    *_unary("erfinv", erfinv, None),
+    *_unary("lgamma", lgamma, None),
+    *_unary("digamma", digamma, None),
     *_unary("asin", np.arcsin, None, also="arcsin"),
     *_unary("acos", np.arccos, None, also="arccos"),
     *_unary("atan", np.arctan, None, also="arctan"),
@@ -116,6 +136,7 @@ _FUNCTIONS: Final = (
     *_unary("acosh", np.arccosh, None, also="arccosh"),
     *_unary("atanh", np.arctanh, None, also="arctanh"),
     *elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", numpy=np.arctan2, kind="float", also="arctan2"),
+    *elementwise("aten::nextafter(Tensor self, Tensor other) -> Tensor", numpy=_np_nextafter, kind="exact"),
     *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),
 )
 

@@ -32,6 +32,7 @@ from .library import (
     TorchLibrary,
     are_torchs,
     is_torch_tensor,
+    lent_by_torch,
     library_for,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "is_cupys",
     "is_foreign",
     "is_torch_tensor",
+    "lent_by_torch",
     "library_for",
     "off_the_gpu",
     "on_host",

@@ -31,7 +31,7 @@ from irscope.runtime.arrays.python_ops import python_function
 from irscope.runtime.constants import elements, unpacked
 from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, plainly_typed, tensor_of
 
-__all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "library_for"]
+__all__ = ["Library", "NumpyLibrary", "TorchLibrary", "are_torchs", "is_torch_tensor", "lent_by_torch", "library_for"]
 
 Function = Callable[..., Any]
 """Takes a node's operands in order; returns its result, or a sequence of several."""
@@ -89,7 +89,7 @@ class NumpyLibrary:
             return native
         op, schema = op_of(node), schema_of(node)
         if op is None or op.reference is None:
-            found = foreign_function(node) or _lent_by_torch(node)
+            found = foreign_function(node) or lent_by_torch(node)
             if found is None:
                 raise _unknown(node, "NumPy")
             return found
@@ -151,7 +151,9 @@ class TorchLibrary:
         kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
         if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
             function = self._or_numpy(node, function)
-        return self._in_double(function, schema) if self.double and schema is not None else function
+        if not self.double or schema is None:
+            return function
+        return _bits(function) if schema.full_name == "aten::view.dtype" else self._in_double(function, schema)
 
     def constant(self, node: Node) -> Any:
         made = _constant(node, self._tensor)
@@ -248,6 +250,17 @@ _WIDE_UNSIGNED: Final = frozenset({"uint16", "uint32", "uint64"})
 """Element types for which torch has few ops."""
 
 
+def _bits(function: Function) -> Function:
+    """Returns the view as another element type, of whole numbers alone."""
+
+    def run(tensor: Any, dtype: int) -> Any:
+        if tensor.is_floating_point() or tensor.is_complex():
+            raise RunError("it reads the bits of floats, which float64 has otherwise")
+        return function(tensor, dtype)
+
+    return run
+
+
 def _size(tensor: Any, dim: int | None = None) -> Any:
     return list(tensor.shape) if dim is None else tensor.shape[dim]
 
@@ -278,14 +291,14 @@ def _unknown(node: Node, where: str) -> RunError:
     )
 
 
-def _lent_by_torch(node: Node) -> Callable[..., Any] | None:
+def lent_by_torch(node: Node, *, double: bool = False) -> Callable[..., Any] | None:
     """Returns torch's operator as a function of NumPy arrays, which may return views of them; None without torch."""
     if importlib.util.find_spec("torch") is None or not node.op.startswith("aten::"):
         return None
     import torch
 
     try:
-        function = TorchLibrary().function(node)
+        function = TorchLibrary(double=double).function(node)
     except RunError:
         return None
 

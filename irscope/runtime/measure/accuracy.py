@@ -13,8 +13,8 @@ from irscope._base.concurrency.restored import quietly, without_gradients
 from irscope._base.leaves import leaves
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of
-from irscope.errors import IrscopeError, RunError
-from irscope.ir import INT, NOT_CONSTANT, Graph, Node, constant_of
+from irscope.errors import IrscopeError
+from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of
 from irscope.ops.registry import schema_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.runtime.arrays import TorchLibrary, is_torch_tensor, library_for, off_the_gpu, on_host
@@ -84,8 +84,6 @@ class _InDouble(TorchLibrary):
         super().__init__(double=True)
 
     def function(self, node: Node) -> Callable[..., Any]:
-        if node.op == "aten::view" and node.inputs[1].type == INT:
-            raise RunError("it reads the bits of floats, which float64 has otherwise")
         function = super().function(node)
         if python_function(node) is not None:  # containers keep the identity of what they hold
             return function

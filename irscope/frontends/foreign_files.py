@@ -36,12 +36,13 @@ def start_of(path: Path) -> bytes:
         return b""
 
 
-def refuse_foreign(path: Path, start: bytes) -> None:
-    """Raises LoadError for a file of a known kind that no frontend reads."""
-    refuse_pointer(path, start)
+def refuse_foreign(source: Path | str, start: bytes) -> None:
+    """Raises LoadError for a file, or a text, of a known kind that no frontend reads."""
+    if isinstance(source, Path):
+        refuse_pointer(source, start)
     for at, mark, kind, hint in _KINDS:
         if start[at : at + len(mark)] == mark:
-            raise LoadError(f"{str(path)!r} {kind}", hint=hint)
+            raise LoadError(f"{repr(str(source)) if isinstance(source, Path) else 'the text'} {kind}", hint=hint)
 
 
 def refuse_pointer(path: Path, start: bytes) -> None:

@@ -95,6 +95,8 @@ def _frontend_of(source: object, args: Sequence[object]) -> Frontend:
             if hasattr(frontend, "recognizes") and frontend.recognizes(source, start):
                 return frontend
         refuse_foreign(source, start)
+    elif isinstance(source, str):
+        refuse_foreign(source, source.lstrip()[:64].encode("utf-8", "replace"))
     shown = (_result_of(source),) if not args and _takes_nothing(source) else args
     for frontend in _frontends():
         if frontend.reads(source, shown):

@@ -14,6 +14,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError, IrscopeError, LoadError, ParseError
 from irscope.frontends import load, registry
+from irscope.frontends.mlir.sources import is_mlir_text
 from irscope.ir.structural import same_structure
 
 TEXT = "graph(%x : Tensor, %k : int):\n  %y : Tensor = aten::mul(%x, %k)\n  return (%y)\n"
@@ -270,3 +271,24 @@ def test_files_of_torch_without_a_program_say_what_they_are(tmp_path: Path):
                 load(path, trust=trust)
         _, _, advice = caught.value.hint.partition(": ")
         assert eval(advice, {"irs": irs, "torch": torch, "x": torch.rand(3)}).outputs, "the hint works"
+
+
+def test_a_text_of_hlo_is_not_taken_for_ir() -> None:
+    with pytest.raises(LoadError, match="the text is HLO"):
+        irs.load("\nHloModule jit_f, entry_computation_layout={()->f32[]}\n")
+
+
+@pytest.mark.parametrize("line", [
+    "util.initializer {", "util.initializer attributes {a} {", 'torch.global_slot "private" @x : !torch.int {', "torch.class_type @c {",
+    "util.global private mutable @x : i32", "%0 = torch.constant.int 1", '%0:2 = "a.b"() : () -> ()', "func.func @f() {", "module {",
+])  # fmt: skip
+def test_mlir_is_recognized_behind_comments(line: str) -> None:
+    assert is_mlir_text(f"// RUN: opt %s\n\n  // CHECK\n{line}\n")
+
+
+@pytest.mark.parametrize("text", [
+    "graph(%x : Tensor):", 'module "m" = module::attributes():', 'graph "f":', "model.onnx", "import torch.nn as nn\nx = (",
+    "see a.b for what was said in the other report (and more)", "x.y = foo(bar)",
+])  # fmt: skip
+def test_other_texts_are_not_mlir(text: str) -> None:
+    assert not is_mlir_text(text)

@@ -20,7 +20,8 @@ suffixes: Final = (".mlir", ".mlirbc")
 _START: Final = re.compile(
     r"""module(?:\s*$|\s*[@{]|\s+attributes\b)          # a module
     |[\#!][\w.$-]+\s*=                                # an alias
-    |"?[a-z_]\w*\.[a-z_][\w.]*"?(?:\s*[(@{]|\ \w+\ @)  # an op at the top level
+    |"?[a-z_]\w*\.[a-z_][\w.]*"?(?:\s+(?:\w+|"[^"]*")){0,3}\s*[(@{]  # an op at the top level
+    |%[\w.$-]+(?::\d+)?\s*=\s*"?[a-z_]\w*\.[a-z_]     # one with results
     """,
     re.VERBOSE,
 )

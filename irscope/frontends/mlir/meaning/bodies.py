@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from irscope.frontends.mlir.read.attributes import attribute_of
+
 __all__ = ["expressions", "has_one_zero_and_nan", "is_lexicographic", "keeps_new", "reducer", "selects_largest"]
 
 _MAX_OPS: Final = 64
@@ -34,7 +36,7 @@ def expressions(region: Any) -> list[str] | None:
         if len(op.regions) or any(operand not in text for operand in op.operands):
             return None
         inside = ",".join(text[operand] for operand in op.operands)
-        words = [_word(name, op.attributes[name]) for name in sorted(getattr(a, "name", a) for a in op.attributes)]
+        words = [_word(name, attribute_of(op, name)) for name in sorted(getattr(a, "name", a) for a in op.attributes)]
         head = f"{op.name.removeprefix('stablehlo.')}{''.join(words)}"
         for number, result in enumerate(op.results):
             text[result] = f"{head}({inside})" + (f"#{number}" if number else "")

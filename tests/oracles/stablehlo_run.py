@@ -1,0 +1,181 @@
+"""What irscope makes of the text that JAX lowers each program to, with arrays, op by op and fused, against what `jax.jit` computes.
+
+    python -m tests.oracles.stablehlo_run --only "clamp" --show
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import irscope as irs
+from irscope.errors import IrscopeError
+from irscope.frontends.mlir.parse.bindings import new_context, required
+from tests.oracles.counts import Counts
+from tests.oracles.jax_programs import Program, programs
+
+__all__ = ["differs", "judge", "survey"]
+
+
+_TOGETHER: Final = 12
+"""Programs that are judged as one first, since most are right, and most of the time is compiling."""
+
+
+def survey(share: int, shares: int, only: str = "", *, show: bool = False) -> Counts:
+    """The outcomes of every so many-th program."""
+    found, said = Counts("StableHLO"), 0
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chosen = [each for number, each in enumerate(each for each in programs() if only in each[0]) if number % shares == share]
+        sound = [each for each in chosen if _is_lowered(each)]
+        for first in range(0, len(sound), _TOGETHER):
+            several = sound[first : first + _TOGETHER]
+            whole = Counts("StableHLO")
+            judge(_joined(several), whole)
+            if whole.ways["passed"]:
+                found.ways["passed"] += len(several)
+            else:
+                for each in several:
+                    judge(each, found)
+                    if show and found.findings[said:]:
+                        print(*found.findings[said], sep=": ", flush=True)
+                    said = len(found.findings)
+            jax.clear_caches()
+    return found
+
+
+def _is_lowered(program: Program) -> bool:
+    """Whether JAX takes this function with these arguments."""
+    _, function, arguments = program
+    try:
+        jax.eval_shape(function, *arguments)
+    except Exception:
+        return False
+    return True
+
+
+def _joined(several: Sequence[Program]) -> Program:
+    """The program that computes all of them."""
+
+    def function(arguments: list[tuple[Any, ...]]) -> Any:
+        return [each(*given) for (_, each, _), given in zip(several, arguments, strict=True)]
+
+    return " + ".join(name for name, *_ in several), function, ([list(given) for *_, given in several],)
+
+
+def judge(program: Program, found: Counts) -> None:
+    """Counts how a program ends; not at all if JAX refuses it."""
+    name, function, arguments = program
+    try:
+        lowered = jax.jit(function, keep_unused=True).lower(*arguments)
+        wanted = _listed(lowered.compile()(*arguments))
+    except Exception:
+        return
+    try:
+        bindings = required("jaxlib")
+        graph = irs.load(bindings.ir.Module.parse(lowered.as_text(), new_context(bindings)), graph="main")  # with its constants
+        for fused in (False, True):
+            run = irs.compile(irs.fuse(graph) if fused else graph)
+            got = _listed(run(*jax.tree_util.tree_leaves(arguments)))
+            said = _compared(got, wanted, name)
+            if said and all(_compared(got, other, name) for other in _second_opinions(program)):
+                found.add("wrong", f"{'fused' if fused else 'op by op'}: {said}", name)
+                return
+    except IrscopeError as error:
+        found.add("refused", f"{type(error).__name__}: {str(error).splitlines()[0]}", name)
+    except Exception as error:
+        found.add("foreign", f"{type(error).__name__}: {error}", name)
+    else:
+        found.add("passed")
+
+
+def _second_opinions(program: Program) -> Iterator[list[np.ndarray[Any, Any]]]:
+    """What JAX computes op by op, since XLA folds some constants otherwise than it computes; and of a function of complex numbers
+    what NumPy computes, since XLA forgets the sign of zero at branch cuts."""
+    name, function, arguments = program
+    with jax.disable_jit():
+        yield _listed(function(*jax.tree_util.tree_map(jnp.asarray, arguments)))
+    plain = getattr(np, name.partition(" ")[0], None)
+    if plain is not None and "complex" in name:
+        with np.errstate(all="ignore"):
+            yield _listed(plain(*arguments))
+
+
+def _listed(results: Any) -> list[np.ndarray[Any, Any]]:
+    return [_array(leaf) for leaf in jax.tree_util.tree_leaves(results)]
+
+
+def _compared(got: list[np.ndarray[Any, Any]], wanted: list[np.ndarray[Any, Any]], name: str) -> str:
+    """What is wrong with the first wrong result; empty if all are right."""
+    if len(got) != len(wanted):
+        return f"{len(got)} results, not {len(wanted)}"
+    return next((said for one, want in zip(got, wanted, strict=True) if (said := differs(one, want, name))), "")
+
+
+def _array(leaf: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.prng_key) else leaf)
+
+
+_SUMS: Final = ("fft", "solve", "inv", "det", "eig", "singular", "qr", "expm", "cholesky")
+"""Programs whose results are sums of many terms: their error is relative to the largest result."""
+
+
+def differs(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], name: str = "") -> str:
+    """What is wrong with a result, if anything: whole numbers and bools are exact, floats nearly so.
+
+    Near a root of the gamma functions XLA's own terms cancel. Where a complex number is not finite, its parts depend on the order of
+    operations, and StableHLO says nothing of them.
+    """
+    if (got.shape, got.dtype) != (want.shape, want.dtype):
+        return f"{got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
+    if not want.size:
+        return ""
+    if want.dtype.kind in "biu":
+        bad = got != want
+    else:
+        wide = np.complex128 if want.dtype.kind == "c" else np.float64
+        step = float(jnp.finfo(want.dtype).eps)
+        least = float(jnp.finfo(want.dtype).tiny)
+        a, b = got.astype(wide), want.astype(wide)
+        with np.errstate(all="ignore"):
+            if "gamma" in name:
+                least = 16 * step
+            elif any(word in name for word in _SUMS):
+                least = 64 * step * float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
+            near = np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= 4 * least + 128 * step * np.abs(b))
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | near
+        if wide is np.complex128:
+            same |= ~np.isfinite(a) & ~np.isfinite(b)
+        bad = ~same
+    if not bad.any():
+        return ""
+    at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    return f"{got[at]!r}, not {want[at]!r}, at {tuple(map(int, at))}: {int(bad.sum())} of {bad.size}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="programs of StableHLO, generated by JAX, against JAX")
+    parser.add_argument("--only", default="", help="programs with this in their names")
+    parser.add_argument("--share", default="0/1", help="the part of them, as 3/10")
+    parser.add_argument("--show", action="store_true", help="print what is not a pass")
+    parser.add_argument("--json", type=Path, help="where the counts go")
+    options = parser.parse_args()
+    share, _, shares = options.share.partition("/")
+    began = time.monotonic()
+    found = survey(int(share), int(shares), options.only, show=options.show)
+    if options.json:
+        options.json.write_text(json.dumps(found.plain()), encoding="utf-8")
+    print(dict(found.ways), dict(found.refusals), f"{time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -21,8 +21,10 @@ so that a terminal takes no commands from it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from irscope._base.escaping import marked, printable
 
@@ -131,7 +133,7 @@ class RunError(IrscopeError):
 
 
 class MissingExtra(IrscopeError, ImportError):
-    """An optional package is not installed.
+    """An optional package is not installed, or cannot be loaded: the ImportError that is being handled says which.
 
     >>> print(MissingExtra("torch", extra="torch", purpose="to load a scripted module"))
     the package 'torch' is needed to load a scripted module, and it is not installed
@@ -139,12 +141,27 @@ class MissingExtra(IrscopeError, ImportError):
     """
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        why = _why_not_loaded(package)
         super().__init__(
-            f"the package {package!r} is needed {purpose}, and it is not installed",
-            hint=f"pip install 'irscope[{extra}]'",
+            f"the package {package!r} is needed {purpose}, and it {f'cannot be loaded: {why}' if why else 'is not installed'}",
+            hint=_LOAD_AGAIN if why else f"pip install 'irscope[{extra}]'",
         )
         self.package = package
         self.extra = extra
+
+
+def _why_not_loaded(package: str) -> str:
+    """Returns why the import of a package fails that is being handled; empty if the package is not there."""
+    error = sys.exc_info()[1]
+    name = package.replace("-", "_")
+    if not isinstance(error, ImportError):
+        return ""
+    if isinstance(error, ModuleNotFoundError) and (error.name or name).partition(".")[0] == name:
+        return ""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+_LOAD_AGAIN: Final = "give the process more memory (`ulimit -v`), load the package before memory gets short, or install it again"
 
 
 class DeviceUnavailable(IrscopeError):
@@ -169,5 +186,5 @@ def loading(package: str) -> Iterator[None]:
         reason = str(error).splitlines()[0] if str(error) else "there is not enough memory"
         raise IrscopeError(
             f"the package {package!r} cannot be loaded: {reason}",
-            hint="give the process more memory (`ulimit -v`), load the package before memory gets short, or install it again",
+            hint=_LOAD_AGAIN,
         ) from None

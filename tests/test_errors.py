@@ -52,3 +52,18 @@ def test_a_value_of_another_graph_is_refused() -> None:
     two = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
     with pytest.raises(errors.UnknownName, match="not a value of graph"):
         two.value(one.value("y"))
+
+
+@pytest.mark.parametrize(("raised", "said"), [
+    (ModuleNotFoundError("No module named 'resvg_py'", name="resvg_py"), "and it is not installed"),
+    (ModuleNotFoundError("No module named 'resvg_py.core'", name="resvg_py.core"), "and it is not installed"),
+    (ImportError("resvg_py.so: failed to map segment from shared object\nmore"), "cannot be loaded: resvg_py.so: failed to map segment"),
+    (ModuleNotFoundError("No module named 'numpy'", name="numpy"), "cannot be loaded: No module named 'numpy'"),
+], ids=["missing", "a part is missing", "no memory", "what it needs is missing"])  # fmt: skip
+def test_a_package_that_cannot_be_loaded_is_not_called_missing(raised: ImportError, said: str) -> None:
+    try:
+        raise raised
+    except ImportError:
+        told = errors.MissingExtra("resvg-py", extra="lab", purpose="to draw a PNG")
+    assert said in str(told) and "more" not in told.what
+    assert ("pip install 'irscope[lab]'" in told.hint) == said.endswith("not installed")

@@ -59,7 +59,7 @@ def survey(
     [[2, 2, 'relu, tanh']]
     """
     arrow()
-    folder = Path(out).expanduser().resolve()
+    folder = _resolved(Path(out))
     workers = workers_of(client, processes)
     settings = Settings(policy, trust, _checked(seconds, "seconds"), _checked(memory or _share(processes), "memory"))
     listed = sources_of(sources, settings)
@@ -110,6 +110,14 @@ def _put_together(sources: Sequence[Source], out: Path, workers: Workers) -> Non
     finally:
         remove_folder(ours)
         remove_folder(ours.with_suffix(".old"))
+
+
+def _resolved(folder: Path) -> Path:
+    try:
+        return folder.expanduser().resolve()
+    except (OSError, RuntimeError) as error:  # the working directory is gone, or there is no such user
+        what = f"the folder {str(folder)!r} cannot be found: {getattr(error, 'strerror', '') or error}"
+        raise ArgumentError(what, hint="give a whole path: out=…") from None
 
 
 def _checked(number: float, name: str) -> int:

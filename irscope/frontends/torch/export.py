@@ -27,7 +27,7 @@ from irscope.frontends.torch.modes import modes_of
 from irscope.frontends.torch.values import require_torch
 from irscope.ir import Graph, TensorType, flatten_arguments
 
-__all__ = ["check_arguments", "load", "may_run_code", "name", "reads", "recognizes", "suffixes", "trimmed"]
+__all__ = ["check_arguments", "load", "may_run_code", "name", "reads", "recognizes", "suffixes", "surroundings_of", "trimmed"]
 
 T = TypeVar("T")
 
@@ -271,13 +271,24 @@ def trimmed(message: str, lines: int = 8) -> str:
     return "\n".join(kept[:lines])
 
 
+def surroundings_of(error: Exception) -> str:
+    """Returns what to change in this process if that, and not the model, is the reason of a failure; otherwise nothing."""
+    if isinstance(error, RecursionError):
+        return "the model may be fine: give Python a deeper stack with sys.setrecursionlimit"
+    try:
+        Path.cwd()
+    except OSError:
+        return "the working directory of this process is gone, and torch asks for it: os.chdir to one that exists"
+    return ""
+
+
 def _advice(error: Exception) -> str:
     text = f"{type(error).__name__}: {error}"
     if "not a known type" in text:
         return "return tensors and numbers, in lists, tuples and dictionaries if there are several"
     if "Unsupported input type" in text:
         return "pass tensors and numbers, in lists, tuples and dictionaries if you like"
-    return "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"
+    return surroundings_of(error) or "check that the model runs with these arguments; torch.jit.script(model) takes other constructs"
 
 
 def _open(path: Path, trust: bool) -> Any:

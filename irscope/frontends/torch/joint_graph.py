@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
 from irscope.frontends.torch.capture import alone, captured
-from irscope.frontends.torch.export import check_arguments, trimmed
+from irscope.frontends.torch.export import check_arguments, surroundings_of, trimmed
 from irscope.frontends.torch.fx_import import import_exported
 from irscope.frontends.torch.joint_names import apart, argument_names, call_results
 from irscope.frontends.torch.joint_trace import fake_tensors, note_gradients, swapped, trace
@@ -117,7 +117,7 @@ def _failed(error: Exception, title: str) -> CaptureError:
             )
     return CaptureError(
         f"the gradients of {title} cannot be captured: {type(error).__name__}", where=trimmed(str(error)),
-        hint="check that the model runs forward and backward with these arguments",
+        hint=surroundings_of(error) or "check that the model runs forward and backward with these arguments",
     )  # fmt: skip
 
 

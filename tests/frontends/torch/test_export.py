@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -456,3 +457,18 @@ def test_what_may_be_none_in_a_model_that_branches_has_to_say_so() -> None:
     with pytest.warns(UserWarning, match=r"torch\.jit\.script captured it"):
         graph = irs.load(Told(), x)
     assert irs.compile(irs.fuse(graph))(x).tolist() == [2.0] * 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use stays there")
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_working_directory_that_is_gone_is_not_the_models_fault(backward: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    model, x = nn.Linear(3, 2), torch.rand(4, 3)
+    try:
+        irs.load(model, x, backward=backward)
+    except CaptureError as error:
+        assert "os.chdir" in error.hint
+    monkeypatch.chdir(tmp_path)
+    assert irs.load(model, x, backward=backward).outputs, "the hint works"

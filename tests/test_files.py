@@ -7,6 +7,8 @@ import io
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from pathlib import Path
@@ -160,3 +162,14 @@ def test_a_file_too_large_for_the_memory_is_said(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(files.io, "BytesIO", full)
     with pytest.raises(LoadError, match="not enough memory for its bytes"):
         read_file(tmp_path / "a")
+
+
+def test_two_reports_of_one_program_are_the_same_bytes(tmp_path: Path) -> None:
+    """In processes of their own, as caches and version control meet them."""
+    (tmp_path / "in.ir").write_text(str(GRAPH))
+    pages = []
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "irscope", "report", str(tmp_path / "in.ir"), "-o", str(tmp_path / "out.html")]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        pages.append((tmp_path / "out.html").read_bytes())
+    assert pages[0] == pages[1]

@@ -22,7 +22,7 @@ function history(groups: number, seed: number): TimelineView {
     return found;
   });
   const steps = merges.map(([group, nodes]) => ({ did: "", because: "", rule: "", nodes, saved: Math.floor(next() * 100), group }));
-  return { passes: [{ name: "fuse", first: 0, steps: steps.length, seconds: 0 }], steps, groups: made, since: { 10_000: 1 }, gone: [], earlier: [], names: {}, kept: { 5: 3 } };
+  return { passes: [{ name: "fuse", first: 0, steps: steps.length }], steps, groups: made, since: { 10_000: 1 }, gone: [], earlier: [], names: {}, kept: { 5: 3 } };
 }
 
 /** The parts of a state, recomputed from all merges up to it. */

@@ -38,7 +38,7 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
     steps = [step for stretch in passes for step in _steps(stretch, found, number, names)]
     return TimelineView(
         passes=[
-            PassView(name=s.record.name, first=s.first, steps=len(s.steps), seconds=s.record.seconds) for s in passes
+            PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes
         ],
         steps=steps,
         groups=[_group(group, found.groups[group], found.loose) for group in number],

@@ -19,7 +19,7 @@ from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
 from irscope.report.value_names import names_in
 from irscope.report.view_models import VIEW_VERSION, AliasDetail, Count, Detail, ExplorerView, PairDetail, TimelineView
-from irscope.report.words import amount, byte_count, duration
+from irscope.report.words import amount, byte_count
 from irscope.transforms.history import History
 
 __all__ = ["HistoryInspection", "history_view"]
@@ -72,8 +72,7 @@ def _headline(history: History, timeline: TimelineView | None) -> list[Count]:
         _count(len(steps), "step", [], "what the passes did, one by one"),
         *(
             Count(
-                label=f"by {stretch['name']}", value=amount(stretch["steps"]), selects=[],
-                hint=f"steps of the pass, which took {duration(1e3 * stretch['seconds'])}",
+                label=f"by {stretch['name']}", value=amount(stretch["steps"]), selects=[], hint="steps of the pass",
             )
             for stretch in passes
             if stretch["steps"]

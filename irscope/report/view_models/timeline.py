@@ -17,7 +17,6 @@ class PassView(TypedDict):
     first: int
     """The number of steps before it."""
     steps: int
-    seconds: float
 
 
 class StepView(TypedDict):

@@ -851,7 +851,6 @@ export interface PassView {
   /** The number of steps before it. */
   first: number;
   steps: number;
-  seconds: number;
 }
 
 /** One thing that a pass did. Step 1 leads from state 0, the program as it was loaded, to state 1. */

@@ -258,8 +258,8 @@ _PRECISIONS: Final = {(8, 7): "bfloat16", (5, 10): "float16", (8, 23): "float32"
 
 
 def _reduce_precision(op: Operation) -> Value | None:
-    """Converts there and back. With fewer bits for the exponent that would be another number: the op makes what is too small for a
-    normal number 0, and a conversion of float64 rounds to float32 first."""
+    # with fewer bits for the exponent it is no conversion there and back: it makes what is too small for a normal number 0, and
+    # a conversion of float64 rounds to float32 first
     bits = {name: exponent for (exponent, _), name in _PRECISIONS.items()}
     exponent = op.number("exponent_bits")
     wanted = _PRECISIONS.get((exponent, op.number("mantissa_bits")))

@@ -7,8 +7,7 @@ NaN propagates; infinities, signed zeros, and denormal arguments and results are
 this project (Chebyshev interpolation in 60 digits; Lawson-weighted least squares for float32). Nothing here may be
 reassociated: `(x + magic) - magic` must round.
 
-Three cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, remainders of quotients past 2^48, and
-pow in float64, where one polynomial of double precision is not enough.
+Two cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, and remainders of quotients past 2^48.
 """
 
 from __future__ import annotations
@@ -151,6 +150,23 @@ class Maths:
     def with_sign(self, magnitude: str, sign: str) -> str:
         return self.lanes.call("llvm.copysign", self.form.real, magnitude, sign)
 
+    def head(self, a: str) -> str:
+        """The upper half of the bits: with a number of as many bits, it has an exact product."""
+        return self.from_bits(self.integer("and", self.bits(a), self.whole(-(1 << (12 if self.form.bits == 32 else 27)))))
+
+    def product(self, a: str, b: str) -> tuple[str, str]:
+        """a*b, and by how much that is too small, to as many bits again; exact products of halves need no fused multiply-add."""
+        p, high, other = self.mul(a, b), self.head(a), self.head(b)
+        low, rest = self.sub(a, high), self.sub(b, other)
+        off = self.add(self.sub(self.mul(high, other), p), self.mul(high, rest))
+        return p, self.add(self.add(off, self.mul(low, other)), self.mul(low, rest))
+
+    def total(self, a: str, b: str) -> tuple[str, str]:
+        """a+b, and exactly by how much that is too small."""
+        s = self.add(a, b)
+        part = self.sub(s, a)
+        return s, self.add(self.sub(a, self.sub(s, part)), self.sub(b, part))
+
     def exponential_of_two(self, exponent: str) -> str:
         """2^n for an integer n within the range of normal numbers."""
         form = self.form
@@ -290,7 +306,7 @@ class Maths:
         the high ones must be exact where the target has no fused multiply-add."""
         f, e = self.split(x)
         rest = self.log_rest(f)
-        head = self.from_bits(self.integer("and", self.bits(f), self.whole(-(1 << (12 if self.form.bits == 32 else 27)))))
+        head = self.head(f)
         high, low = (
             (1.4423828125, 0.00031222838896340733)
             if self.form.bits == 32
@@ -358,7 +374,7 @@ class Maths:
         """
         magic = self.number(self.form.magic)
         q = self.sub(self.add(quotient, magic), magic)
-        head = self.from_bits(self.integer("and", self.bits(b), self.whole(-(1 << 27))))
+        head = self.head(b)
         r = self.sub(self.sub(a, self.mul(q, head)), self.mul(q, self.sub(b, head)))
         return self.pick(self.less(r, self.number(0.0)), self.add(r, b), r)
 

@@ -35,6 +35,10 @@ _COS: Final = {
 }  # fmt: skip
 """C in cos r = 1 - r^2/2 + r^4 C(r^2)."""
 
+_TWO_THIRDS: Final = (0.6666666666666666, 3.700743415417188e-17)
+_LOG_TAIL: Final = tuple(2.0 / odd for odd in range(5, 27, 2))
+"""P in log(1+f) = 2s + 2/3 s^3 + s^5 P(s^2), s = f/(2+f), where s^2 is below 0.03."""
+
 
 def angle_function(kind: str, lanes: VectorBuilder, form: Format, x: str) -> str:
     """Emit `sin`, `cos` or `tan` of the value named `x`."""
@@ -61,24 +65,75 @@ def angle_function(kind: str, lanes: VectorBuilder, form: Format, x: str) -> str
 
 def power(lanes: VectorBuilder, form: Format, x: str, y: str) -> str:
     """Emit x to the y, with C's rules for zeros, infinities, NaN and negative x."""
+    maths, wide = Maths(lanes, form), Maths(lanes, DOUBLE)
     if form is DOUBLE:
-        return lanes.call("llvm.pow", "double", x, y)
-    maths, wide = Maths(lanes, SINGLE), Maths(lanes, DOUBLE)
-    magnitude = lanes.convert("fpext", "float", "double", maths.abs(x))
-    exponent = wide.mul(wide.log(magnitude), lanes.convert("fpext", "float", "double", y))
-    result = lanes.convert("fptrunc", "double", "float", wide.exp(exponent))
+        result = _positive_power(wide, maths.abs(x), y)
+    else:
+        magnitude = lanes.convert("fpext", "float", "double", maths.abs(x))
+        exponent = wide.mul(wide.log(magnitude), lanes.convert("fpext", "float", "double", y))
+        result = lanes.convert("fptrunc", "double", "float", wide.exp(exponent))
     zero, one = maths.number(0.0), maths.number(1.0)
     halved = maths.mul(y, maths.number(0.5))
-    fractional = lanes.compare("une", "float", lanes.call("llvm.trunc", "float", y), y)
-    half_fractional = lanes.compare("une", "float", lanes.call("llvm.trunc", "float", halved), halved)
+    fractional = lanes.compare("une", form.real, lanes.call("llvm.trunc", form.real, y), y)
+    half_fractional = lanes.compare("une", form.real, lanes.call("llvm.trunc", form.real, halved), halved)
     odd = lanes.select("i1", fractional, lanes.constant("i1", 0), half_fractional)
     result = maths.pick(odd, maths.with_sign(result, x), result)
-    negative = lanes.op("and", "i1", maths.less(x, zero), lanes.compare("ogt", "float", x, maths.number(-inf)))
+    negative = lanes.op("and", "i1", maths.less(x, zero), lanes.compare("ogt", form.real, x, maths.number(-inf)))
     result = maths.pick(lanes.op("and", "i1", negative, fractional), maths.number(nan), result)
     endless = maths.equal(maths.abs(y), maths.number(inf))
     unit = lanes.op("and", "i1", maths.equal(x, maths.number(-1.0)), endless)
     trivial = lanes.op("or", "i1", maths.equal(x, one), lanes.op("or", "i1", maths.equal(y, zero), unit))
     return maths.pick(trivial, one, result)
+
+
+def _positive_power(maths: Maths, x: str, y: str) -> str:
+    """Emit e^(y log x) in double precision. An exponent of 710 carries ten bits before the point, so that the logarithm and the
+    product need some 65; each is a sum of two numbers. Past 2^66, y takes every x but 1 out of range."""
+    y = maths.at_most(maths.at_least(y, -(2.0**66)), 2.0**66)
+    high, low = _long_log(maths, x)
+    _, off = maths.product(y, high)
+    exponent, (least, most) = maths.mul(y, maths.log_ends(x, high)), DOUBLE.exp_range
+    inside = maths.less(maths.abs(exponent), maths.number(-least))
+    off = maths.pick(inside, maths.fma(y, low, off), maths.number(0.0))
+    return _long_exp(maths, maths.at_most(maths.at_least(exponent, least), most), off)
+
+
+def _long_log(maths: Maths, x: str) -> tuple[str, str]:
+    """Return log x as a number and a rest: e log 2 + 2s + 2/3 s^3 + s^5 P(s^2), s = f/(2+f); all but the last are kept in two parts."""
+    f, e = maths.split(x)
+    two = maths.number(2.0)
+    below = maths.add(f, two)
+    s = maths.div(f, below)
+    whole, part = maths.product(s, below)
+    lost = maths.sub(f, maths.sub(below, two))
+    s_rest = maths.div(maths.sub(maths.sub(maths.sub(f, whole), part), maths.mul(s, lost)), below)
+    square, square_rest = maths.product(s, s)
+    square_rest = maths.fma(maths.add(s, s), s_rest, square_rest)
+    cube, cube_rest = maths.product(s, square)
+    cube_rest = maths.fma(s, square_rest, maths.fma(s_rest, square, cube_rest))
+    third, third_rest = maths.product(cube, maths.number(_TWO_THIRDS[0]))
+    third_rest = maths.fma(cube, maths.number(_TWO_THIRDS[1]), maths.fma(cube_rest, maths.number(_TWO_THIRDS[0]), third_rest))
+    tail = maths.mul(maths.mul(cube, square), maths.polynomial(square, _LOG_TAIL))
+    high, first = maths.total(maths.mul(e, maths.number(DOUBLE.ln2[0])), maths.add(s, s))
+    high, second = maths.total(high, third)
+    small = maths.add(maths.fma(e, maths.number(DOUBLE.ln2[1]), maths.add(s_rest, s_rest)), maths.add(third_rest, tail))
+    return maths.total(high, maths.add(maths.add(first, second), small))
+
+
+def _long_exp(maths: Maths, x: str, off: str) -> str:
+    """Emit e^(x + off) for x within the range of exp."""
+    magic, one = maths.number(DOUBLE.magic), maths.number(1.0)
+    shifted = maths.fma(x, maths.number(1.4426950408889634), magic)
+    n = maths.sub(shifted, magic)
+    r, rest = maths.total(maths.sub(x, maths.mul(n, maths.number(DOUBLE.ln2[0]))), maths.mul(n, maths.number(-DOUBLE.ln2[1])))
+    rest = maths.add(rest, off)
+    curve = maths.mul(maths.polynomial(r, DOUBLE.exp_terms), maths.mul(r, r))
+    head, lost = maths.total(one, r)
+    rest = maths.fma(rest, maths.add(head, curve), maths.add(lost, curve))
+    exponent = maths.integer("sub", maths.bits(shifted), maths.whole(DOUBLE.magic_bits))
+    half = maths.integer("ashr", exponent, maths.whole(1))
+    scaled = maths.mul(maths.add(head, rest), maths.exponential_of_two(half))
+    return maths.mul(scaled, maths.exponential_of_two(maths.integer("sub", exponent, half)))
 
 
 def _reduced(lanes: VectorBuilder, form: Format, x: str) -> tuple[str, str]:

@@ -115,6 +115,11 @@ def test_power_stays_within_the_stated_bound(device: CpuDevice, dtype: str) -> N
     rng = np.random.default_rng(3)
     base = np.concatenate([np.exp(rng.uniform(-40, 40, 40_000)), rng.uniform(-4, 4, 40_000)]).astype(dtype)
     exponent = np.concatenate([rng.uniform(-3, 3, 60_000), np.round(rng.uniform(-9, 9, 20_000))]).astype(dtype)
+    near = 1 + rng.normal(0, 1e-3 if dtype == "float32" else 1e-9, 20_000)  # the exponent magnifies the error of the logarithm
+    ends = np.exp(rng.uniform(-80, 80, 20_000) if dtype == "float32" else rng.uniform(-700, 700, 20_000))
+    base = np.concatenate([base, near, ends, np.arange(1.0, 41.0)]).astype(dtype)
+    large = rng.normal(0, 1e4 if dtype == "float32" else 1e10, 20_000)
+    exponent = np.concatenate([exponent, large, rng.uniform(-1.3, 1.3, 20_000), np.tile([2.0, 3.0, 5.0, -1.0], 10)]).astype(dtype)
     off = ulps(apply(device, "pow", base, exponent), exact("pow", base, exponent))
     worst = int(np.argmax(off))
     assert off[worst] <= STEP_ULPS["pow"][dtype == "float64"], (

@@ -279,3 +279,8 @@ def test_an_op_on_tensors_is_not_said_to_compute_with_numbers() -> None:
   %b : Long(64) = aten::gcd(%a, %x)
   return (%b)"""))
     assert fusion.why_not("a", "b").because == "aten::gcd is not of a kind known to fuse, and stays with the library"
+    fusion = fuse(irs.parse("""graph(%x : Tensor):
+  %a : Tensor = aten::neg(%x)
+  %b : number = aten::item(%a)
+  return (%b)"""))
+    assert fusion.why_not("a", "b").because == "aten::item makes a Python value of a tensor"

@@ -177,6 +177,8 @@ class Eligibility:
         if op.expression is None:
             library = _LIBRARY_WORDS.get(op.category)
             what = f"{library}, and stays with the library" if library else _OTHER_WORDS[op.category]
+            if op.category == "scalar" and any(isinstance(value.type, TensorType) for value in node.inputs):
+                what = "makes a Python value of a tensor"
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         if effect == "opaque":
             return Refusal("side-effect", f"{node.op} has side effects", (node,))

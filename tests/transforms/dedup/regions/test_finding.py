@@ -101,12 +101,12 @@ def test_places_of_a_chain_are_found_and_named() -> None:
 def test_constants_and_extents_are_holes_and_constants_that_are_equal_everywhere_are_not() -> None:
     body = """
     %c{i} : float = prim::Constant[value={i}.5]()
-    %k{i} : int = prim::Constant[value=1]()
-    %p{i} : Float({i}2) = aten::mul(%{a}, %c{i})
-    %q{i} : Float({i}2) = aten::add(%p{i}, %p{i}, %k{i})
+    %k{i} : int = prim::Constant[value=0]()
+    %p{i} : Float({i}2) = aten::index_select(%{a}, %k{i}, %y)
+    %q{i} : Float({i}2) = aten::mul(%p{i}, %c{i})
     %r{i} : Float({i}2) = aten::tanh(%q{i})
     """
-    [repeat] = find_regions(chain(9, body))
+    [repeat] = find_regions(chain(9, body, inputs="%x : Float(4), %y : Long(*)"))
     assert len(repeat) == 9
     kinds = [hole.kind for hole in repeat.holes]
     assert kinds.count("constant") == 1

@@ -160,6 +160,7 @@ class _Kept:
         model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        options.intra_op_num_threads = 1  # threads of its own would wait busily beside ours, and not survive a fork
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         strange = [item.type for item in session.get_outputs() if item.type.startswith("tensor") and item.type[7:-1] not in _RETURNED]
         if strange:

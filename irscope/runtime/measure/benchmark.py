@@ -39,6 +39,7 @@ from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, lib
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.executor import PeakMemory, as_torch
+from irscope.runtime.foreign_ops import has_runner
 from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure.accuracy import Distance, arrays, difference, distance, float64_results
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
@@ -341,7 +342,9 @@ class _Contest:
         reads = f"{sets} sets of arguments in turn" if sets > 1 else "the same arguments each time"
         turns = sorted({len(taken.seconds) for taken in times.values()})
         count = plural(turns[0], "turn") if len(turns) == 1 else f"{turns[0]} to {turns[-1]} turns"
-        errors = f"no errors, as there is no float64 run: {reason}" if reason else "errors against a float64 run"
+        kept = sorted({node.op for node in self.graph.nodes() if has_runner(node)})
+        own = f", in which {', '.join(kept)} {'keeps' if len(kept) == 1 else 'keep'} the types of the program" if kept else ""
+        errors = f"no errors, as there is no float64 run: {reason}" if reason else f"errors against a float64 run{own}"
         plain = "torch's ops, called one by one" if self.library.name == "torch" else "irscope's interpreter, through NumPy"
         return (
             f"{where}. Median and quartiles of {count}; {plural(self.threads.count, 'thread')}; {library} for all, "

@@ -110,5 +110,6 @@ def test_a_comparison_with_float64_gives_kept_ops_the_types_that_they_declare() 
     made = model("Unique", {"x": x}, opset=11)
     comparison = irs.compare(irs.load(made), x, repeats=1)
     assert comparison.table()["absolute error"].max() == 0
+    assert "a float64 run, in which onnx::Unique keeps the types of the program" in str(comparison)
     torch = pytest.importorskip("torch")
     assert irs.compare(irs.load(made), torch.from_numpy(x), repeats=1).table()["absolute error"].max() == 0

@@ -3,7 +3,7 @@
 ONNX's node tests ask for each form once; what a reader ignores are attributes. So each of their models of one op is varied, one
 thing at a time: every value of every attribute that the op's schema has (`_values`), every optional input left out, every element
 type that the schema allows, special numbers, every older version of the op (an input that was an attribute then becomes one), and
-all inputs but the first as weights. What onnxruntime does not take is no program.
+all inputs but the first as weights, and the same with inputs of unknown extents. What onnxruntime does not take is no program.
 
     .venv/bin/python -m tests.oracles.onnx_sweep [OP …] [--share 3/10] [--json out.json] [--show]
 
@@ -95,15 +95,15 @@ def programs(op: str) -> Iterator[Program]:
     for number, (node, inputs) in enumerate(_bases()[op]):
         newest = int(node.doc_string)
         for title, made, given, opset in _variations(op, node, inputs, newest):
-            for frozen in (False, True):
-                program = _model(made, given, opset, frozen)
+            for form in ("", " frozen", " open"):
+                program = _model(made, given, opset, form)
                 if program is None or f"{op} {number} opset {opset}".startswith(_DEVIATIONS):
                     continue
                 model, arguments = program
                 key = model.SerializeToString(deterministic=True) + b"".join(item.tobytes() for item in arguments)
                 if key not in seen:
                     seen.add(key)
-                    yield f"{op} {number} opset {opset} {title}{' frozen' if frozen else ''}", model, arguments
+                    yield f"{op} {number} opset {opset} {title}{form}", model, arguments
 
 
 def _variations(op: str, node: Any, inputs: list[Any], newest: int) -> Iterator[tuple[str, Any, list[Any], int]]:
@@ -311,8 +311,8 @@ def _with(node: Any, name: str, value: Any) -> Any:
     return made
 
 
-def _model(node: Any, inputs: Sequence[Any], opset: int, frozen: bool) -> tuple[Any, tuple[Any, ...]] | None:
-    """A model of the node; frozen, all its inputs but the first are weights."""
+def _model(node: Any, inputs: Sequence[Any], opset: int, form: str) -> tuple[Any, tuple[Any, ...]] | None:
+    """A model of the node; frozen, all its inputs but the first are weights; open, so are they, and no extent of the first is known."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -324,10 +324,11 @@ def _model(node: Any, inputs: Sequence[Any], opset: int, frozen: bool) -> tuple[
     while made.input and not made.input[-1]:
         del made.input[-1]
     given = {f"x{index}": item for index, item in enumerate(inputs) if item is not None}
-    free = list(given)[:1] if frozen else list(given)
-    if frozen and len(given) < 2:
+    free = list(given)[:1] if form else list(given)
+    if form == " frozen" and len(given) < 2:
         return None
-    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(given[name].dtype), given[name].shape) for name in free]
+    shapes = {name: [None] * item.ndim if form == " open" else item.shape for name, item in given.items()}
+    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(given[name].dtype), shapes[name]) for name in free]
     weights = [numpy_helper.from_array(item, name) for name, item in given.items() if name not in free]
     outputs = [onnx.ValueInfoProto(name=name) for name in made.output if name]
     graph = helper.make_graph([made], "g", infos, outputs, weights)

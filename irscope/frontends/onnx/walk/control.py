@@ -8,7 +8,6 @@ copy in all, whereas a growing tensor would be copied at each iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, Final
 
 import numpy as np
@@ -144,7 +143,7 @@ def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool)
     emit = call.emit
     shape = element.shape if isinstance(element, TensorType) else None
     dtype = element.dtype if isinstance(element, TensorType) else None
-    type = TensorType(dtype, None if shape is None else (*shape[:axis], None, *shape[axis:]))
+    type = _stacked_type(element, axis)
     if shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
         return _flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)
     from irscope.frontends.onnx.reading.types import CODES
@@ -158,44 +157,83 @@ def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool)
     return _structured(call, "prim::If", (some,), (type,), (full, empty), [""])[0]
 
 
+def _stacked_type(element: Type, axis: int) -> TensorType:
+    shape = element.shape if isinstance(element, TensorType) else None
+    dtype = element.dtype if isinstance(element, TensorType) else None
+    return TensorType(dtype, None if shape is None else (*shape[:axis], None, *shape[axis:]))
+
+
 def _flipped(call: Call, x: Value, axis: int, backwards: bool) -> Value:
     return call.op("flip", x, [axis], type=x.type) if backwards else x
 
 
 def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
-    if call.opset < 9:
-        raise call.refuse("before opset 9 it had a batch axis of its own")
-    emit, body = call.emit, call.attr("body")
-    count = call.integer("num_scan_inputs")
-    states, inputs = len(call.inputs) - count, range(len(call.inputs) - count, len(call.inputs))
-    outputs = len(body.output) - states
-    if states < 0 or count < 1 or outputs < 0 or len(body.input) != len(call.inputs):
+    count, body = call.integer("num_scan_inputs"), call.attr("body")
+    is_batched = call.opset < 9  # and its first input is the lengths of the sequences
+    operands = range(1 if is_batched else 0, len(call.inputs))
+    states, inputs = operands[: len(operands) - count], operands[len(operands) - count :]
+    outputs = len(body.output) - len(states)
+    if count < 1 or len(inputs) != count or outputs < 0 or len(body.input) != len(operands):
         raise call.refuse("the inputs and outputs of its body do not match the values that it scans")
+    if is_batched and call.has(0):
+        raise call.refuse("its sequences differ in length")
+    starts, scanned = [call.any(index) for index in states], [call.any(index) for index in inputs]
+    if is_batched:
+        return _scan_each(walk, call, frame, body, starts, scanned)
     axes = [_axis(axis, call.type(i)) for axis, i in zip(call.integers("scan_input_axes", [0] * count), inputs, strict=True)]
     backwards = call.integers("scan_input_directions", [0] * count)
-    scanned = [call.any(index) for index in inputs]
-    rounds = emit.value(call.size(scanned[0], axes[0]))
-    starts = [call.any(index) for index in range(states)]
-    gathered = [_empty_list(call) for _ in range(outputs)]
-    carried = [_carried(info, start) for info, start in zip(body.input[:states], starts, strict=True)]
-    with ExitStack() as opened:
-        block = opened.enter_context(emit.block([("i", INT), *carried]))
-        names = {info.name: Held(value) for info, value in zip(body.input[:states], block.params[1:], strict=True)}
-        for info, x, axis, back in zip(body.input[states:], scanned, axes, backwards, strict=True):
+    made, gathered, elements = _scan_steps(
+        walk, call, frame, body, starts, list(zip(scanned, axes, backwards, strict=True)), list(call.node.output)
+    )
+    directions = call.integers("scan_output_directions", [0] * outputs)
+    places = call.integers("scan_output_axes", [0] * outputs)
+    stacked = [
+        _stacked(call, held, type, _axis(place, type, extra=1), bool(back))
+        for held, type, place, back in zip(gathered, elements, places, directions, strict=True)
+    ]
+    return [*made, *stacked]
+
+
+def _scan_each(
+    walk: Walk, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[Value]
+) -> Sequence[Result]:
+    """Imports a Scan of opset 8, which scans each element of a batch along the next axis."""
+    emit = call.emit
+    directions = call.integers("directions", [0] * len(scanned))
+    results = [_empty_list(call) for _ in body.output]
+    with emit.block([("b", INT)]) as block:
+        own, rows = ([emit.op("select", x, 0, block.params[0]) for x in held] for held in (starts, scanned))
+        steps = [(x, 0, back) for x, back in zip(rows, directions, strict=True)]
+        made, gathered, elements = _scan_steps(walk, call, frame, body, own, steps, [""] * len(own))
+        found = [*made, *(emit.op("stack", held, 0, type=_stacked_type(type, 0)) for held, type in zip(gathered, elements, strict=True))]
+        for held, item in zip(results, found, strict=True):
+            emit.ops("append", 1, held, item, types=(_LIST,))
+        block.returns([emit.constant(True)])
+    _structured(call, "prim::Loop", (emit.value(call.size(scanned[0], 0)), emit.value(True)), (), (block,), ())
+    return [emit.op("stack", held, 0, type=_stacked_type(item.type, 0)) for held, item in zip(results, found, strict=True)]
+
+
+def _scan_steps(
+    walk: Walk, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[tuple[Value, int, int]],
+    outputs: Sequence[str],
+) -> tuple[Sequence[Value], Sequence[Value], Sequence[Type]]:  # fmt: skip
+    """Appends the loop over the steps; returns the last states, and for each scan output the list of its tensors and their type."""
+    emit = call.emit
+    rounds = emit.value(call.size(scanned[0][0], scanned[0][1]))
+    gathered = [_empty_list(call) for _ in body.output[len(starts) :]]
+    carried = [_carried(info, start) for info, start in zip(body.input[: len(starts)], starts, strict=True)]
+    with emit.block([("i", INT), *carried]) as block:
+        names = {info.name: Held(value) for info, value in zip(body.input, block.params[1:], strict=False)}
+        for info, (x, axis, back) in zip(body.input[len(starts) :], scanned, strict=True):
             index = _from_end(call, rounds, block.params[0]) if back else block.params[0]
             names[info.name] = Held(emit.op("select", x, axis, index))
         results = _run(walk, body, frame, names)
-        for held, item in zip(gathered, results[states:], strict=True):
+        for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
-        block.returns([emit.constant(True), *results[:states]])
+        block.returns([emit.constant(True), *results[: len(starts)]])
     types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
-    made = _structured(call, "prim::Loop", (rounds, emit.value(True), *starts), types, (block,), list(call.node.output))
-    directions = call.integers("scan_output_directions", [0] * outputs)
-    places = call.integers("scan_output_axes", [0] * outputs)
-    stacked = []
-    for held, item, place, back in zip(gathered, results[states:], places, directions, strict=True):
-        stacked.append(_stacked(call, held, item.type, _axis(place, item.type, extra=1), bool(back)))
-    return [*made, *stacked]
+    made = _structured(call, "prim::Loop", (rounds, emit.value(True), *starts), types, (block,), outputs)
+    return made, gathered, [item.type for item in results[len(starts) :]]
 
 
 def _axis(axis: int, type: Type, extra: int = 0) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from irscope.frontends.onnx.building.call import Call
 from irscope.frontends.onnx.building.op_table import Table, op
 from irscope.frontends.onnx.reading.types import CODES
-from irscope.ir import Value
+from irscope.ir import Dim, Value
 
 __all__ = ["OPS"]
 
@@ -89,16 +89,42 @@ def _group_norm(call: Call) -> Value:
 
 
 @op(OPS, "LayerNormalization")
-def _layer_norm(call: Call) -> Value:
-    """Builds `aten::layer_norm`; with mean and deviation as results, ONNX's definition of the op is used instead."""
+def _layer_norm(call: Call) -> Value | tuple[Value, ...]:
+    """Builds `aten::layer_norm`, and the scale apart where it is broadcast; with mean and deviation as results, ONNX's definition
+    of the op is used, unless its scale is broadcast."""
     axis, shape = call.axis("axis", -1), call.shape()
-    sizes = shape[axis:]
-    if sum(map(bool, call.node.output)) > 1 or not all(isinstance(extent, int) for extent in sizes):
-        raise call.refuse("it returns more than the normalised tensor, or normalises over unknown extents")
-    if call.shape(1) != sizes or (call.has(2) and call.shape(2) != sizes):
-        raise call.refuse("its scale is broadcast")
+    fits = _fits(call.shape(1), shape[axis:]) and (not call.has(2) or _fits(call.shape(2), shape[axis:]))
+    if sum(map(bool, call.node.output)) > 1:
+        if fits or call.dtype() == "float64":
+            raise call.refuse("it returns more than the normalised tensor")
+        return _layer_norm_in_parts(call, list(range(axis, len(shape))))
+    x, epsilon = call.x(), call.attr("epsilon", 1e-5)
+    sizes = [call.size(x, place) for place in range(axis, len(shape))]
     bias = call.x(2) if call.has(2) else None
-    return call.op("layer_norm", call.x(), list(sizes), call.x(1), bias, call.attr("epsilon", 1e-5), False)
+    if fits:
+        own = [e if isinstance(e, int) else size for e, size in zip(call.shape(1), sizes, strict=True)]
+        return call.op("layer_norm", x, own, call.x(1), bias, epsilon, False)
+    scaled = call.op("mul", call.op("layer_norm", x, sizes, None, None, epsilon, False), call.x(1))
+    return scaled if bias is None else call.op("add", scaled, bias)
+
+
+def _fits(own: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
+    """Checks whether a scale has the shape that is normalised: an extent of more than 1 cannot be broadcast."""
+    return len(own) == len(wanted) and all(a is not None and (a == b or (isinstance(a, int) and a != 1)) for a, b in zip(own, wanted, strict=True))
+
+
+def _layer_norm_in_parts(call: Call, axes: list[int]) -> tuple[Value, ...]:
+    """Returns the normalised tensor, the mean, and the inverse of the deviation, in float32 as the op's default says."""
+    if call.integer("stash_type", 1) != 1:
+        raise call.refuse("its stash_type is not 1 (float32)")
+    dtype = str(call.dtype())
+    x = call.cast(call.x(), "float32")
+    mean = call.op("mean", x, axes, True)
+    apart = call.op("sub", x, mean)
+    variance = call.op("mean", call.op("mul", apart, apart), axes, True)
+    inverse = call.op("reciprocal", call.op("sqrt", call.op("add", variance, call.attr("epsilon", 1e-5))))
+    made = call.op("mul", call.cast(call.op("mul", apart, inverse), dtype), call.x(1))
+    return call.op("add", made, call.x(2)) if call.has(2) else made, mean, inverse
 
 
 @op(OPS, "LpNormalization")

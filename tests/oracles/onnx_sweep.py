@@ -117,7 +117,8 @@ def _variations(op: str, node: Any, inputs: list[Any], newest: int) -> Iterator[
             yield f"{name}={value!r}", _with(node, name, value), inputs, newest
         if name in known and not declared.required:
             yield f"without {name}", _with(node, name, None), inputs, newest
-    for first, second in itertools.combinations(sorted(name for name in known if isinstance(known[name], int)), 2):
+    numbers = sorted(name for name in known if isinstance(known[name], int) and (op, name) != ("TopK", "sorted"))
+    for first, second in itertools.combinations(numbers, 2):
         yield f"{first}, {second} changed", _with(_with(node, first, 1 - known[first]), second, 1 - known[second]), inputs, newest
     for index, formal in enumerate(schema.inputs):
         if formal.option == onnx.defs.OpSchema.FormalParameterOption.Optional and index < len(inputs) and inputs[index] is not None:
@@ -147,6 +148,8 @@ def _values(name: str, declared: Any, known: Any, op: str) -> Sequence[Any]:
     if name in ("softcap", "group", "num_outputs", "qk_matmul_output_mode", "rotary_embedding_dim"):
         return [2.0] if kind == "FLOAT" else [1] if name == "group" else []  # onnxruntime crashes, or takes what it should not
     if kind == "INT":
+        if (op, name) == ("TopK", "sorted"):
+            return []  # in any order
         if name in _FLAGS or name in _MORE_FLAGS:
             return [0, 1]
         if name == "batch_dims":
@@ -174,7 +177,7 @@ def _values(name: str, declared: Any, known: Any, op: str) -> Sequence[Any]:
 _MORE_FLAGS: Final = frozenset(
     """
     center_point_box detect_negative detect_positive interleaved inverse is_causal onesided periodic saturate storage_order
-    training_mode""".split()
+    time_axis training_mode""".split()
 )
 _WORDS: Final = {
     "auto_pad": ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"], "direction": ["forward", "reverse", "bidirectional", "LEFT", "RIGHT"],

@@ -110,7 +110,8 @@ def _layer_norm(call: Call) -> Value | tuple[Value, ...]:
 
 def _fits(own: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     """Checks whether a scale has the shape that is normalised: an extent of more than 1 cannot be broadcast."""
-    return len(own) == len(wanted) and all(a is not None and (a == b or (isinstance(a, int) and a != 1)) for a, b in zip(own, wanted, strict=True))
+    pairs = zip(own, wanted, strict=False)
+    return len(own) == len(wanted) and all(a == b is not None or (isinstance(a, int) and a != 1) for a, b in pairs)
 
 
 def _layer_norm_in_parts(call: Call, axes: list[int]) -> tuple[Value, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ from irscope._base.words import byte_count, plural
 from irscope.corpus.sources import Settings, Source
 from irscope.corpus.tables import read_rows
 from irscope.errors import ArgumentError, LoadError, UnknownName, UnknownNumber
-from irscope.files import write_file
+from irscope.files import read_json, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +37,13 @@ class Survey:
         self.out = Path(out)
         """The folder of the survey."""
         self._sources = sources or {}
-        try:
-            done = json.loads((self.out / MANIFEST).read_bytes())["done"]
-        except (OSError, ValueError, KeyError):
+        done = None
+        with suppress(LoadError):
+            manifest = read_json(self.out / MANIFEST, hint="", kind="a survey")
+            done = manifest.get("done") if isinstance(manifest, dict) else None
+        if not isinstance(done, bool):
             what = f"the folder {str(out)!r} holds no survey"
-            raise LoadError(what, hint="irs.corpus.survey(sources, out=folder) makes one") from None
+            raise LoadError(what, hint="irs.corpus.survey(sources, out=folder) makes one")
         if not done and not (self.out / TABLES).exists():
             what = f"the survey in {str(out)!r} was interrupted before its tables were written"
             raise LoadError(what, hint="run it again with the same sources: finished models are not repeated")

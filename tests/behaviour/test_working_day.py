@@ -59,7 +59,7 @@ def work(model: Any, x: Any, page: Path) -> None:
     assert len(irs.compare(f, x, repeats=1).table())
     e = irs.explore(f)
     e.edit(str(g))
-    e.select("op=linear")
+    assert e.select("op:linear")
     e.close()
     irs.write_report(f, output=page)
     assert len(irs.profile(f, x, seconds=0.02).top(3))

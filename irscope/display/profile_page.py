@@ -28,7 +28,8 @@ def profile_cell(profile: Profile) -> str:
 
 def profile_body(view: ProfileView) -> str:
     """The pictures as images, which survive a notebook's sanitizer; all but the first are folded."""
-    parts = [f"<p><b>{in_markup(view['title'])}</b> · {in_markup(view['verdict'])}</p>"]
+    parts = [f"<p><b>{in_markup(warning)}</b></p>" for warning in view["warnings"]]
+    parts.append(f"<p><b>{in_markup(view['title'])}</b> · {in_markup(view['verdict'])}</p>")
     for place, (label, svg) in enumerate(_pictures(view)):
         image = embedded_svg(svg, label)
         if place == 0:

@@ -30,6 +30,7 @@ from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.device import Device, PreparedPlan
 from irscope.runtime.device import device as device_named
 from irscope.runtime.peak_flops import arithmetic_peak
+from irscope.runtime.timer import spent, undisturbed
 
 __all__ = ["Limits", "cache_bytes", "describe", "limits"]
 
@@ -95,13 +96,13 @@ class Limits:
         """
         size = _half(moved)
         if size not in self._copies:
-            self._copies[size] = min(_median_seconds(candidate) for candidate in self._copy_candidates(size))
+            self._copies[size] = min(_median_seconds(candidate, self.threads) for candidate in self._copy_candidates(size))
         return self._copies[size] * max(moved, 128) / (2 * size)
 
     def fastest_copy(self, moved: int) -> tuple[Callable[[], object], float]:
         """Returns a copy to run in turn with competitors, and the factor to multiply its time by: see `copy_seconds`."""
         size = _half(moved)
-        return min(self._copy_candidates(size), key=_median_seconds), max(moved, 128) / (2 * size)
+        return min(self._copy_candidates(size), key=partial(_median_seconds, threads=self.threads)), max(moved, 128) / (2 * size)
 
     def flops(self) -> float:
         """Returns the additions and multiplications of float32 per second."""
@@ -161,20 +162,14 @@ def _plan(body: str, size: int) -> Any:
     return spec_of_group(group, [TensorType("float32", (size,), (1,))])
 
 
-def _median_seconds(run: Callable[[], object]) -> float:
-    """Returns the median of at least five turns, which take a thirtieth of a second together."""
+def _median_seconds(run: Callable[[], object], threads: int = 1) -> float:
+    """Returns the median of at least five turns, which take a thirtieth of a second together. What other programs take of one
+    thread does not count."""
+    timed = undisturbed if threads == 1 else spent
     run()
-    start = time.perf_counter()
-    run()
-    once = max(time.perf_counter() - start, 1e-7)
+    once = max(timed(run), 1e-7)
     calls = max(1, min(10_000, int(_SECONDS / 7 / once)))
-    taken = []
-    for _ in range(7 if once < 0.05 else 5):
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        taken.append((time.perf_counter() - start) / calls)
-    return statistics.median(taken)
+    return statistics.median([timed(run, calls) / calls for _ in range(7 if once < 0.05 else 5)])
 
 
 def _processor() -> str:

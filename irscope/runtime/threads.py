@@ -42,6 +42,8 @@ class Threads:
     count: int
     warning: str = ""
     """Why the times may not be those of a quiet machine."""
+    is_busy: bool = False
+    """Whether other programs keep the processors busy."""
     is_asked: bool = False
     """Whether the user wants this number, whatever others do."""
 
@@ -57,9 +59,9 @@ def threads_for(asked: int | None) -> Threads:
         return Threads(count, is_asked=asked is not None)
     busy = f"Other programs keep {taken:.1f} of {processors} processors busy"
     if asked is None and usual > 1:
-        return Threads(1, f"{busy}: measured on one thread, in place of {usual}.")
+        return Threads(1, f"{busy}: measured on one thread, in place of {usual}.", True)
     advice = " threads=1 is disturbed less." if count > 1 else " What they took of this thread is not counted."
-    return Threads(count, f"{busy}.{advice}", asked is not None)
+    return Threads(count, f"{busy}.{advice}", True, asked is not None)
 
 
 def others() -> float:

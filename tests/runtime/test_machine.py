@@ -11,7 +11,7 @@ from irscope.runtime.measure.keep_freed_memory import with_kept_memory
 
 def test_a_limit_is_measured_once(monkeypatch):
     asked = []
-    monkeypatch.setattr(machine, "_median_seconds", lambda run: asked.append(run()) or 1e-3)
+    monkeypatch.setattr(machine, "_median_seconds", lambda run, threads=1: asked.append(run()) or 1e-3)
     found = Limits(1)
     assert found.copy_seconds(10_000) == found.copy_seconds(10_000)
     count = len(asked)

@@ -80,6 +80,14 @@ class Exploration:
         return None
 
     @property
+    def hottest(self) -> int:
+        """The id of the node that takes most of the time, by the profile; 0 without one."""
+        if self.profile is None or self.way is None:
+            return 0
+        rows = [row for row in self.profile.rows(self.way) if row.node.id in self.records]
+        return max(rows, key=lambda row: row.self_time.median).node.id if rows else 0
+
+    @property
     def graph(self) -> Graph:
         """The program with its groups."""
         return self.fusion.graph

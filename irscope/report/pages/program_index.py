@@ -96,9 +96,9 @@ class ProgramIndex:
             paths={node.id: self._path(number) for node, number in numbers if number >= 0},
         )  # fmt: skip
 
-    def first_graph(self) -> GraphView:
-        """The levels that are initially open."""
-        opened = [-1, *opened_at_first(self.tree)]
+    def first_graph(self, hottest: int = 0) -> GraphView:
+        """The levels that are initially open, the boxes around the `hottest` node among them."""
+        opened = [-1, *opened_at_first(self.tree, hottest)]
         boxes: list[Box] = []
         edges: list[Edge] = []
         for around in sorted(opened):

@@ -18,20 +18,22 @@ boxes up to `_MOST_OPEN`."""
 _FEW_OPEN = 20
 
 
-def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None) -> GraphView:
-    """The graph view of a program; `classes` gives the number of a node's equivalence class."""
+def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None, hottest: int = 0) -> GraphView:
+    """The graph view of a program; `classes` gives the number of a node's equivalence class. The boxes around the `hottest`
+    node start open."""
     tree = BoxTree(graph, classes)
     ids = tree.ids
     edges = [
         Edge(source=ids[source], target=ids[target], value=value)
         for source, target, value in zip(tree.sources.tolist(), tree.targets.tolist(), tree.values.tolist(), strict=True)
     ]
-    return GraphView(boxes=[tree.box(k) for k in range(len(tree))], edges=edges, closed=closed_at_first(tree))
+    return GraphView(boxes=[tree.box(k) for k in range(len(tree))], edges=edges, closed=closed_at_first(tree, hottest))
 
 
-def opened_at_first(tree: BoxTree) -> list[int]:
+def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
     """The boxes that start open, from the outside in while the picture stays small; modules that hold modules come first.
-    Repeated layers stay closed, as one box describes them all, and so do stretches of lines, which exist to be short."""
+    Repeated layers stay closed, as one box describes them all, and so do stretches of lines, which exist to be short; but those
+    around the hottest node, if one is named, are open."""
     opened: list[int] = []
     visible = sum(1 for _ in tree.children(-1))
     is_small = len(tree) <= _SMALL
@@ -49,6 +51,10 @@ def opened_at_first(tree: BoxTree) -> list[int]:
                 visible += len(inside)
                 opened.append(box)
             waiting += inside
+    box = tree.number.get(hottest, -1)
+    while box >= 0 and (box := int(tree.parent[box])) >= 0:
+        if box not in opened:
+            opened.append(box)
     return opened
 
 
@@ -60,7 +66,7 @@ def _holds_anything(_tree: BoxTree, inside: list[int]) -> bool:
     return bool(inside)
 
 
-def closed_at_first(tree: BoxTree) -> list[int]:
+def closed_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
     """Ids of the non-empty boxes that start closed."""
-    opened = set(opened_at_first(tree))
+    opened = set(opened_at_first(tree, hottest))
     return [tree.ids[box] for box in range(len(tree)) if tree.is_holder(box) and box not in opened]

@@ -54,7 +54,7 @@ def profile_view(profile: Profile, known: Container[int] = _Everything()) -> Pro
     """The view of a profile, with sources of live code only. Records that are not among `known` ids, those of the program
     shown, get the id 0 and cannot be selected."""
     return ProfileView(
-        title=profile.name, verdict=profile.verdict(), caption=profile.caption(),
+        title=profile.name, verdict=profile.verdict(), warnings=list(profile.warnings), caption=profile.caption(),
         ways=[_way(profile, label, known) for label in profile.ways], groups=_groups(profile), lines=_lines(profile, known),
         helps=[
             HelpView(

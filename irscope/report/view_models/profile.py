@@ -148,6 +148,8 @@ class ProfileView(TypedDict):
 
     title: str
     verdict: str
+    warnings: list[str]
+    """What a reader must know before the numbers."""
     caption: str
     ways: list[TimedWay]
     """The last is shown initially."""

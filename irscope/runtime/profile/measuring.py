@@ -190,7 +190,7 @@ class _Run:
         if self.threads.warning:
             yield self.threads.warning
         slowest = max(way.total.median for way in ways.values()) / 1e9
-        longer = f"{self.clock.seconds:g} s were not enough: seconds={max(20 * slowest, 1):.0f}"
+        longer = f"{self.clock.seconds:g} s were not enough: seconds={max(20 * slowest, 2 * self.clock.seconds):.2g}"
         if len(ways) < len(self.makers) and not interrupted:
             yield f"{longer} would also measure the fused program."
         elif any(way.is_cold for way in ways.values()):
@@ -201,11 +201,10 @@ class _Run:
         ways: dict[WayName, Way] = {}
         try:
             for number, (label, make) in enumerate(self.makers.items(), 1):
-                if self.clock.is_over() and any(way.first_ns > _SHORT_NS for way in ways.values()):
+                if self.clock.is_over() and any(way.total.median > _SHORT_NS for way in ways.values()):
                     break
-                way = self.clock.waits(
-                    partial(Way.of, label, make, self.args, self.device, self.is_torch, alone=self.threads.count == 1)
-                )
+                alone = self.threads.is_busy and self.threads.count == 1
+                way = self.clock.waits(partial(Way.of, label, make, self.args, self.device, self.is_torch, alone=alone))
                 self.clock.start()
                 warm = partial(way.warm_up, self.args, self.state.restore, partial(self.clock.is_over, number / 4))
                 if ways:

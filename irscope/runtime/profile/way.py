@@ -17,7 +17,7 @@ from irscope.runtime.executor.bytecode import FlatCode, Slots
 from irscope.runtime.profile.counting import Counter, NodeCost
 from irscope.runtime.profile.stopwatch import Durations, Stopwatch, stopwatch
 from irscope.runtime.program import Executable
-from irscope.runtime.timer import Spread, spent, switched_out, undisturbed
+from irscope.runtime.timer import Spread, spent, undisturbed
 
 __all__ = ["WARM_RUNS", "Instruction", "Way", "WayName"]
 
@@ -71,7 +71,7 @@ class Way:
     whole: list[float] = field(default_factory=list)
     """Nanoseconds of plain calls."""
     alone: bool = False
-    """Whether it runs on one thread: what other programs took of it is then known."""
+    """Whether it runs on one thread of a busy machine: what other programs take of it does not count."""
     is_cold: bool = False
     """Whether there was time for the first call only."""
     counter: Counter = field(default_factory=Counter)
@@ -85,16 +85,15 @@ class Way:
     _counts: Any = None
     _last_read: Any = None
     _cold_runs: int = 0
-    _left_out: int = 0
 
     @staticmethod
     def of(
         label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool, *, alone: bool = False
     ) -> Way:
         """Builds a way; `make` compiles the program: it is called twice, and the second call finds the kernels of the first.
-        `alone` says that it runs on one thread."""
+        `alone` says that it runs on one thread of a busy machine: then the time is that of this thread."""
         plain, timed = make(), make()
-        way = Way(label, plain.graph, plain, timed, stopwatch(device, is_torch), alone=alone)
+        way = Way(label, plain.graph, plain, timed, stopwatch(device, is_torch, alone=alone), alone=alone)
         if device != "reference" and not plain.is_direct:
             way.code = timed.stamped(args, way.watch.stamp)
         return way
@@ -137,7 +136,7 @@ class Way:
 
     def _counting(self, taken: list[tuple[int, int]], code: FlatCode, slots: Slots) -> Callable[[int], None]:
         """Counts traffic and memory, and takes the time of each instruction between two counts."""
-        count, clock = self.counter.watch(code, slots), time.perf_counter_ns
+        count, clock = self.counter.watch(code, slots), self.watch.stamp[1]
         last = clock()
 
         def after(position: int) -> None:
@@ -213,10 +212,7 @@ class Way:
             self._warmed()
             self._busy.append(np.array([self.whole[-1]] * min(len(self.nodes), 1)))
             return
-        is_disturbed = switched_out(partial(self._timed_run, args)) and self.alone
-        if is_disturbed and self._left_out <= len(self._busy) - self._cold_runs:
-            self._left_out += 1  # of those that others disturbed, at most half: a long call never goes undisturbed
-            return
+        self._timed_run(args)
         self._warmed()
         self._record(*self._last_read)
 

@@ -31,9 +31,7 @@ _WORDS = (
 )  # fmt: skip
 
 
-def speed_question(
-    fusion: Fusion, arguments: Sequence[Any], repeats: int = 7, threads: int | None = None
-) -> Question:
+def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -> Question:
     """Measures both ways on the processor, alternating. The bracket of the best runs is right, and so is an adjacent
     bracket that the quartiles reach, or come within a tenth of.
 
@@ -41,7 +39,7 @@ def speed_question(
     """
     from irscope.runtime.measure import compare
 
-    measured = compare(fusion, *arguments, devices=["cpu"], repeats=repeats, threads=threads)
+    measured = compare(fusion, *arguments, devices=["cpu"], repeats=repeats)
     low, ratio, high = speedup(measured)
     moved = [fusion.traffic(group) for group in fusion.groups]
     before, after = sum(each[0] for each in moved), sum(each[1] for each in moved)

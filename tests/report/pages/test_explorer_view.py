@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import pytest
+
+import irscope as irs
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.explorer_view import explorer_view
+from irscope.session import exploration as exploration_of
 
 
 def test_the_view_is_plain_json(exploration: Exploration) -> None:
@@ -47,3 +52,23 @@ def test_only_groups_carry_kernels_in_a_page(exploration: Exploration) -> None:
     assert set(kernels) == {group.id for group in exploration.fusion.groups}
     assert {kernel["name"] for kernel in kernels.values()} == set(view["kernels"])
     assert all(view["kernels"].values())
+
+
+def test_the_way_to_the_hottest_node_starts_open() -> None:
+    """It is in one of many modules, which start closed without a profile."""
+    torch = pytest.importorskip("torch")
+    from torch import nn
+
+    def part(k: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(k, k + 1), nn.Softmax(-1), nn.Linear(k + 1, k + 1), nn.Sigmoid(), nn.Linear(k + 1, k + 1))
+
+    parts = [part(k) for k in range(8, 48)]
+    p = irs.profile(nn.Sequential(*parts).eval(), torch.rand(4, 8), seconds=0.05)
+    shown = exploration_of(p, (), measure="never")
+    view = explorer_view(shown)
+    around = {box["id"]: box["parent"] for box in view["graph"]["boxes"]}
+    closed, plain = set(view["graph"]["closed"]), set(explorer_view(replace(shown, profile=None))["graph"]["closed"])
+    way, box = set(), shown.hottest
+    while box := around.get(box, 0):
+        way.add(box)
+    assert way and plain & way and closed == plain - way

@@ -80,6 +80,7 @@ export function mount(element: HTMLElement, view: ExplorerView, host: Host = {})
       const { text, graph } = whole;
       if (part.opens) context.kept.table = part.opens;
       again();
+      if (part.profile && context.kept.graph) context.kept.graph.colour = "time";
       again = mount(element, { ...view, ...part, text, graph, later: (view.later ?? []).filter((name) => !(name in part)) }, host);
     },
   };

@@ -70,7 +70,7 @@ export class GraphPane {
     this.picture.setLayout(this.layout, this.open);
     this.picture.setMarks(this.#marks);
     const colour = this.#before?.colour;
-    this.#setMeaning([...this.#meanings.options].some(({ value }) => value === colour) ? (colour as Meaning) : "kind");
+    this.#setMeaning([...this.#meanings.options].some(({ value }) => value === colour) ? (colour as Meaning) : context.view.profile ? "time" : "kind");
     if (lacking.length) void this.#openMore(lacking);
     context.signal.addEventListener("abort", () => this.#frame.width && (context.kept.graph = this.#arranged()));
     context.copies.subscribe(oncePerFrame(() => this.#setMeaning(this.picture.meaning)));

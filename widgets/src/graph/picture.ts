@@ -164,12 +164,19 @@ export class Picture {
       open, cluster: records.hierarchy.isCluster(index), copies: records.copies(box),
       colour: colourOf(box, this.meaning, this.context.heat), depth: records.hierarchy.depth[index], id: this.#idOf(index), words: !this.#far,
       reads: this.#crossings.reads[index] === 1, feeds: this.#crossings.feeds[index] === 1, moves: this.context.copies.has(box.id),
+      share: this.#share(box.id),
     });
     this.#shapes.set(element, this.#shape(index));
     dress(element, this.#states.look(index, this.#open), this.#marksOf(index), this.#layout.w[index]);
     (open ? this.#frames : this.#faces).append(element);
     if (open) this.#made++;
     return element;
+  }
+
+  /** The share of the time from one in a hundred on. */
+  #share(record: number): string {
+    const time = this.meaning === "time" ? this.context.heat.values(record)?.[0] : undefined;
+    return time !== undefined && time >= 0.01 ? `${(100 * time).toFixed(0)} %` : "";
   }
 
   #makeEdge(index: number): SVGElement {

@@ -38,6 +38,8 @@ export interface Look {
   feeds: boolean;
   /** Whether it copies a tensor and does nothing else. */
   moves: boolean;
+  /** Its share of the time, if colours mean time; else empty. */
+  share: string;
 }
 
 export function boxElement(box: Box, layout: Layout, index: number, look: Look): SVGGElement {
@@ -45,7 +47,7 @@ export function boxElement(box: Box, layout: Layout, index: number, look: Look):
   const element = s("g", {
     id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""} ${look.moves ? "moves" : ""}`,
     "data-box": index, "data-id": box.id, style: `--c: ${look.colour}`,
-    role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look.copies),
+    role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look.copies) + (look.share && `, ${look.share} of the time`),
     "aria-selected": "false", "aria-expanded": look.cluster ? (look.open ? "true" : "false") : null,
   }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}${look.moves ? "\ncopies a tensor and does nothing else: its Layout says why" : ""}`));
   const round = box.kind === "input" || box.kind === "output" ? height / 2 : look.cluster ? 7 : 4;
@@ -83,6 +85,11 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
     made.push(s("g", { class: "irs-badge", transform: `translate(${w - wide - 4} 4)` },
       s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, text),
       s("title", {}, `${look.copies} equal parts; click to select them all`)));
+  }
+  if (look.share) {
+    const wide = 8 + 7 * look.share.length;
+    made.push(s("g", { class: "irs-share", transform: `translate(${w - wide + 6} -9)` },
+      s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, look.share), s("title", {}, `${look.share} of the time`)));
   }
   if (box.writes) {
     made.push(s("path", { class: "irs-pen", transform: `translate(${w - 16} ${height - 16})`, d: "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z" }));

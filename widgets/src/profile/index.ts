@@ -42,7 +42,7 @@ export function timePane(context: Context): HTMLElement {
   context.heat.subscribe(() => (measures.value = context.heat.measure));
   const head = h("div", { class: "irs-time-head" }, list.element, h("span", { class: "irs-spring" }), profile.ways.length > 1 ? ways : null, measures);
   list.choose("Slowest");
-  return h("div", { class: "irs-time-pane" }, head, panel, h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: profile.caption }, profile.verdict), status));
+  return h("div", { class: "irs-time-pane" }, ...profile.warnings.map((warning) => h("p", { class: "irs-problem" }, warning)), head, panel, h("div", { class: "irs-time-foot" }, h("span", { class: "irs-quiet", title: profile.caption }, profile.verdict), status));
 }
 
 function drawn(context: Context, profile: ProfileView, way: TimedWay, picture: Picture, status: HTMLElement): HTMLElement | SVGElement {

@@ -10,6 +10,7 @@ import { inOrder, pickable } from "./items";
 /** As wide and low as a table below the panes, so that letters keep their size there. */
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [640, 200, 58, 168, 12];
 const DRAG = 4;
+const [MOST_NAMED, LETTER] = [6, 6.6];
 
 export function roofline(context: Context, { bandwidth, peak }: ProfileView, way: TimedWay, status: HTMLElement): SVGElement | null {
   const marks = [...way.marks].sort((a, b) => b.share - a.share);
@@ -32,7 +33,7 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
     s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, "operations per byte"),
     s("text", { x: 12, y: (TOP + BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TOP + BOTTOM) / 2})` }, "GFLOP/s"),
     s("text", { x: WIDTH - 12, y: y(peak) - 5, "text-anchor": "end" }, `arithmetic ${peak.toFixed(0)} GFLOP/s`),
-    s("text", { x: 12, y: -6, transform: `translate(${x(left)} ${y(left * bandwidth)}) rotate(${slope})` }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, brush);
+    s("text", { x: 12, y: -6, transform: `translate(${x(left)} ${y(left * bandwidth)}) rotate(${slope})` }, `copy ${bandwidth.toFixed(0)} GB/s`), roof, ...dots, ...named(marks.map((mark) => ({ label: mark.label, x: x(mark.intensity), y: y(mark.gflops) }))), brush);
   const items = marks.map((mark, k) => {
     const allowed = Math.min(peak, mark.intensity * bandwidth);
     return {
@@ -46,6 +47,18 @@ export function roofline(context: Context, { bandwidth, peak }: ProfileView, way
     context.selection.set(marks.filter((mark) => mark.id && inside(mark)).map((mark) => mark.id));
   });
   return picture;
+}
+
+/** The names of the marks that take most, as far as they do not cover each other. */
+function named(marks: readonly { label: string; x: number; y: number }[]): SVGElement[] {
+  const placed: { label: string; from: number; y: number }[] = [];
+  for (const { label, x, y } of marks) {
+    const wide = LETTER * label.length;
+    const from = x + 12 + wide > WIDTH ? x - 14 - wide : x + 12;
+    const isFree = placed.every((other) => Math.abs(other.y - y) > 12 || other.from + LETTER * other.label.length < from || from + wide < other.from);
+    if (placed.length < MOST_NAMED && isFree) placed.push({ label, from, y });
+  }
+  return placed.map(({ label, from, y }) => s("text", { x: from, y: y + 4 }, label));
 }
 
 function powers(low: number, high: number): number[] {

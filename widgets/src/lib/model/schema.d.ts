@@ -590,6 +590,8 @@ export interface HelpView {
 export interface ProfileView {
   title: string;
   verdict: string;
+  /** What a reader must know before the numbers. */
+  warnings: string[];
   caption: string;
   /** The last is shown initially. */
   ways: TimedWay[];

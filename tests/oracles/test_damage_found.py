@@ -260,7 +260,7 @@ def test_bytecode_with_a_name_that_is_no_text(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_number_that_a_type_calls_a_matrix_has_no_parts(call: str, result: str) -> None:
-    text = f"""graph(%x : Float()):
+    text = f"""graph(%x : Tensor):
   %zero : int = prim::Constant[value=0]()
   %one : int = prim::Constant[value=1]()
   %six : int[] = prim::Constant[value=[6]]()

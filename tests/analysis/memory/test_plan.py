@@ -20,9 +20,10 @@ def chain(count: int, seed: int = 0, reach: int = 6) -> Graph:
     names, lines = ["x"], []
     for number in range(count):
         size = draw.choice((16, 64, 256, 1024))
-        lines.append(f"  %v{number} : Float({size}) = aten::neg(%{draw.choice(names[-reach:])})")
+        lines.append(f"  %v{number} : Float({size}) = aten::index_select(%{draw.choice(names[-reach:])}, %zero, %at)")
         names.append(f"v{number}")
-    return irs.parse("graph(%x : Float(64)):\n" + "\n".join(lines) + f"\n  return (%v{count - 1}, %v{count // 2})")
+    head = "graph(%x : Float(64), %at : Long(*)):\n  %zero : int = prim::Constant[value=0]()\n"
+    return irs.parse(head + "\n".join(lines) + f"\n  return (%v{count - 1}, %v{count // 2})")
 
 
 def check_places(plan: MemoryPlan) -> None:
@@ -77,7 +78,7 @@ def test_who_shares_a_place_and_who_does_not() -> None:
       %v : Float(256) = aten::detach(%a)
       %b : Float(256) = aten::exp(%v)
       %c : Float(256) = aten::tanh(%b)
-      %d : Float(1) = aten::sum(%c)
+      %d : Float() = aten::sum(%c)
       return (%d)""")
     plan = irs.memory_plan(graph)
     assert str(plan.same_storage("a", "c")) == (
@@ -99,9 +100,9 @@ def test_another_order_frees_memory_early() -> None:
       %a : Float(1024) = aten::neg(%x)
       %b : Float(1024) = aten::exp(%x)
       %c : Float(1024) = aten::tanh(%x)
-      %s : Float(1) = aten::sum(%a)
-      %t : Float(1) = aten::sum(%b)
-      %u : Float(1) = aten::sum(%c)
+      %s : Float() = aten::sum(%a)
+      %t : Float() = aten::sum(%b)
+      %u : Float() = aten::sum(%c)
       return (%s, %t, %u)""")
     plan = irs.memory_plan(graph)
     assert plan.lower_bound == 3 * 4096 + 4

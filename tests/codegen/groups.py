@@ -75,6 +75,6 @@ def guarded(type: TensorType, *, guard: int = 256) -> tuple[Array, Array]:
 
 def check_guard(memory: Array, array: Array) -> None:
     """The bytes around an array are as they were."""
-    start, stop = (place - memory.ctypes.data for place in np.lib.array_utils.byte_bounds(array))
+    start, stop = (place - memory.ctypes.data for place in getattr(np.lib, "array_utils", np).byte_bounds(array))
     assert (memory[:start] == CANARY).all(), "written before the array"
     assert (memory[stop:] == CANARY).all(), "written behind the array"

@@ -20,7 +20,7 @@ from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import ArgumentError
 from irscope.ir import TensorType, Type
 from irscope.runtime.arrays.array_memory import Allocate, Memory, extents, number_type
-from irscope.runtime.arrays.dlpack import host_array, on_processor
+from irscope.runtime.arrays.dlpack import host_array, is_jaxs, on_processor
 
 __all__ = ["CupyMemory", "as_torch_on_gpu", "dtype_of", "giver_back"]
 
@@ -94,7 +94,7 @@ class CupyMemory(Memory):
             return self.cupy.asarray(host_array(value))
         shared = self.cupy.from_dlpack(value)
         self._threads.shared = [*getattr(self._threads, "shared", ()), shared]
-        return shared.copy() if may_write and _is_jaxs(value) else shared
+        return shared.copy() if may_write and is_jaxs(value) else shared
 
     def given_back(self, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the results as the arguments' kind of array; keeps shared arguments alive until the kernels are done."""
@@ -104,11 +104,6 @@ class CupyMemory(Memory):
         while self.in_use and self.in_use[0][0].done:
             self.in_use.popleft()
         return tuple(map(giver_back(arguments, self.cupy), results))
-
-
-def _is_jaxs(value: Any) -> bool:
-    jax = sys.modules.get("jax")
-    return jax is not None and isinstance(value, jax.Array)
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -135,7 +130,7 @@ def giver_back(arguments: Sequence[Any], cupy: Any) -> Callable[[Any], Any]:
     if isinstance(first, cupy.ndarray):
         return lambda result: result
     back: Callable[[Any], Any] = cupy.asnumpy
-    if _is_jaxs(first):
+    if is_jaxs(first):
         jax = sys.modules["jax"]
         if on_processor(first):
             back = lambda result: jax.numpy.asarray(cupy.asnumpy(result))  # noqa: E731
@@ -151,5 +146,5 @@ def as_torch_on_gpu(value: Any, *, may_write: bool = False) -> Any:
 
     if hasattr(value, "__dlpack__") and not isinstance(value, torch.Tensor | np.ndarray | np.generic):
         tensor = torch.from_dlpack(value)
-        return tensor.clone() if may_write and _is_jaxs(value) else tensor
+        return tensor.clone() if may_write and is_jaxs(value) else tensor
     return value

@@ -19,10 +19,12 @@ from irscope.errors import ArgumentError
 from irscope.runtime.arrays.library import is_torch_tensor
 from irscope.runtime.arrays.small_floats import is_small_float, widened
 
-__all__ = ["borrow", "return_arrays", "host_array", "in_native_order", "is_foreign", "on_host", "on_processor"]
+__all__ = ["borrow", "return_arrays", "host_array", "in_native_order", "is_foreign", "is_jaxs", "on_host", "on_processor"]
 
 _PROCESSOR: Final = (1, 3)
 """DLPack's device numbers for the processor's memory, ordinary and pinned for a GPU."""
+_LENDS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) < "2.2.5"
+"""Whether this NumPy marks arrays of other libraries as read-only although they are not."""
 _ALIGNMENT: Final = 64
 """Bytes; JAX copies arrays with a smaller alignment."""
 
@@ -45,24 +47,43 @@ def on_processor(value: Any) -> bool:
 
 def host_array(value: Any) -> np.ndarray[Any, Any]:
     """Returns an array on the processor as NumPy's; it shares memory where NumPy knows the element type."""
+    return _lent(value)[0]
+
+
+def _lent(value: Any) -> tuple[np.ndarray[Any, Any], bool]:
+    """Returns an array as NumPy's, and whether it is read-only only because this NumPy cannot know better."""
     try:
-        return np.from_dlpack(value)
+        array = np.from_dlpack(value)
     except (TypeError, RuntimeError, BufferError):  # NumPy's DLPack knows no bfloat16, which `__array__` may
-        return np.asarray(value)
+        return np.asarray(value), False
+    return array, not array.flags.writeable and _LENDS_READ_ONLY and not is_jaxs(value)
+
+
+def is_jaxs(value: object) -> bool:
+    """Checks whether this is an array of JAX's, which nothing writes; does not import JAX."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array)
 
 
 def borrow(value: Any, *, may_write: bool) -> np.ndarray[Any, Any]:
-    """Returns a foreign array as NumPy's. Raises ArgumentError for one on a GPU, or with elements that NumPy has no type for."""
+    """Returns a foreign array as NumPy's, of an immutable kind a copy if the program may write it. Raises ArgumentError for one
+    on a GPU, with elements that NumPy has no type for, or written where writes to a copy would be lost."""
     if not on_processor(value):
         raise ArgumentError(
             f"an argument, a {type(value).__name__}, lies on a GPU, and the program runs on the processor",
             hint='irs.compile(program, device="cuda") runs it there, numpy.asarray(x) copies the argument',
         )
-    array = host_array(value)
+    array, is_doubtful = _lent(value)
     if array.dtype.kind not in "biufc" and not is_small_float(array.dtype):
         raise ArgumentError(
             f"an argument, a {type(value).__name__}, has elements of type {array.dtype}, which NumPy does not compute with",
             hint="convert it to float32, or pass a torch tensor",
+        )
+    if may_write and is_doubtful:
+        raise ArgumentError(
+            f"an argument, a {type(value).__name__}, is read-only for NumPy {np.__version__}, and the program may write into it",
+            rule="read-only",
+            hint="numpy>=2.2.5 writes into it; or pass a NumPy array, numpy.from_dlpack(x).copy(), which the program then writes",
         )
     return array.copy() if may_write and not array.flags.writeable else array
 
@@ -98,15 +119,16 @@ def in_native_order(value: Any, *, may_write: bool) -> Any:
     return value.astype(value.dtype.newbyteorder("="))
 
 
-def on_host(value: Any) -> Any:
+def on_host(value: Any, *, may_write: bool = False) -> Any:
     """Returns a foreign array on the processor as NumPy's, copied if it is immutable, and a NumPy array in native byte order;
-    anything else unchanged.
+    anything else unchanged. `may_write`: writes must reach the array itself.
 
     >>> on_host(3)
     3
     """
     if is_foreign(value) and on_processor(value):
-        return widened(borrow(value, may_write=True), may_write=False)
+        array = borrow(value, may_write=may_write)
+        return widened(array if array.flags.writeable else array.copy(), may_write=False)
     return in_native_order(value, may_write=False)
 
 

@@ -431,7 +431,7 @@ class Executable:
         gradients = Gradients(self.graph, sys.modules["torch"]) if self._library_of(args) == "torch" else None
         recorded = gradients is not None and gradients.torch.is_grad_enabled()
         wanting = gradients.wanted(args) if gradients is not None and recorded else []
-        results = run_reference(self.graph, *map(on_host, native))
+        results = run_reference(self.graph, *(on_host(arg, may_write=writes) for arg in native))
         if gradients is not None:
             results = tuple(as_torch(result) for result in results)
             results = gradients.closed(results, wanting, args) if wanting else results

@@ -9,6 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
+from irscope.runtime.arrays import dlpack
 from irscope.runtime.arrays.dlpack import borrow, is_foreign
 from irscope.runtime.program.executable import Executable
 
@@ -78,6 +79,22 @@ def test_a_program_writes_what_can_be_written_and_a_copy_of_the_rest() -> None:
     frozen.flags.writeable = False
     np.testing.assert_allclose(run(_Frozen(frozen), y), np.tanh(before + y), rtol=1e-5)
     np.testing.assert_array_equal(frozen, before)
+
+
+def test_writes_that_a_copy_would_swallow_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy before 2.2.5 marks all that others lend as read-only."""
+    x, y = pair()
+    monkeypatch.setattr(dlpack, "_LENDS_READ_ONLY", True)
+    locked = x.copy()
+    locked.flags.writeable = False
+    for run in (compiled(WRITES), irs.compile(irs.parse(WRITES), device="reference")):
+        with pytest.raises(ArgumentError, match="may write into it") as caught:
+            run(Lent(locked), y)
+        assert "from_dlpack(x).copy()" in str(caught.value)
+        taken = np.from_dlpack(Lent(locked)).copy()  # as the hint says
+        np.testing.assert_allclose(run(taken, y), np.tanh(x + y), rtol=1e-5)
+        np.testing.assert_allclose(taken, x + y)
+    np.testing.assert_allclose(compiled()(Lent(locked), Lent(y))[0], expected(x, y)[0])  # it is only read
 
 
 class _Frozen(Lent):

@@ -66,7 +66,7 @@ def address_of(operands: Sequence[Array], place: Any, kept: list[Any]) -> Any:
     """The GPU's address of what a host address is the first element of."""
     for array in operands:
         if isinstance(place, int) and array.size and array.ctypes.data == place:
-            low, high = np.lib.array_utils.byte_bounds(array)
+            low, high = getattr(np.lib, "array_utils", np).byte_bounds(array)
             there = cupy.asarray(np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * (high - low)).from_address(low)))
             kept.append(there)
             return there.data.ptr + (place - low)

@@ -116,7 +116,10 @@ def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, .
         if dtype in _BIT_PATTERNS:
             array = _to_bfloat16(quietly(np.array, elements, np.float32).reshape(shape))
         else:  # a number that is too large becomes infinite, as in torch
-            array = quietly(np.array, elements, _own_type(dtype)).reshape(shape)
+            own = _own_type(dtype)
+            if own.kind in "iu" and not all(np.iinfo(own).min <= each <= np.iinfo(own).max for each in elements):
+                return None  # NumPy 1 would wrap it around
+            array = quietly(np.array, elements, own).reshape(shape)
     except (TypeError, ValueError, OverflowError):
         return None
     return TensorData(dtype, shape, array, device)

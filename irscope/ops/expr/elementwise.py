@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ from irscope.ops.schema.define import define
 from irscope.ops.typing import (
     DIMENSIONED,
     ZERO_DIM,
+    Operand,
     Unknown,
     broadcast,
     contiguous_strides,
@@ -64,6 +66,7 @@ Layout = Literal["iterator", "numbers-aside", "reversed", "like-first", "rows"]
 numbers. numbers-aside: the same for the tensors alone. reversed: as iterator, with the operands in reverse order. like-first:
 as a copy of the first operand. rows: row-major."""
 
+_Types = tuple[str | None, str | None, str | None]
 _HALVES = ("float16", "bfloat16")
 _SUPPORTED = frozenset(
     {
@@ -104,12 +107,12 @@ class Elementwise:
         first = next((value for value in values if isinstance(value, TensorType)), TensorType())
         if self.in_place:
             return first
-        common = _converted_kind(self._promoted(values), self._kind(args))
+        common, result, _ = self._types(values, args)
         laid = [
             value.with_(dtype=common) if mark[0] == "?" and isinstance(value, TensorType) else value  # is not copied
             for mark, value in zip(self.operands, self._laid(values), strict=True)
         ]
-        return result_type(self._result_dtype(values, args), laid, common, self.layout)
+        return result_type(result, laid, common, self.layout)
 
     def reference(self, /, **args: Any) -> Array:
         """Compute the op in NumPy."""
@@ -117,10 +120,8 @@ class Elementwise:
         rest = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()
         }
-        dtype = self._result_dtype(values, args)
+        common, dtype, compute = self._types(values, args)
         assert dtype is not None, f"{self.name} of {[operand_of(v) for v in values if v is not None]}"
-        compute = self._compute_dtype(values, args, widen=False)
-        common = _converted_kind(self._promoted(values), self._kind(args))
         rest = {name: self._number(value, common) for name, value in rest.items()}
         arrays = [
             self._converted(mark, value, common, compute, not place)
@@ -141,13 +142,11 @@ class Elementwise:
         for value in values:
             if isinstance(value, Expr) and value.dtype not in _SUPPORTED:
                 raise NoExpression(f"kernels do not compute with {value.dtype}")
-        dtype = self._result_dtype(values, args)
-        compute = self._compute_dtype(values, args, widen=True)
+        common, dtype, compute = self._types(values, args, widen=True)
         if dtype is None or compute is None or not {dtype, compute} <= _SUPPORTED:
             raise NoExpression(
                 f"the element type of the result of {self.name} is not known, or not one that kernels compute with"
             )
-        common = _converted_kind(self._promoted(values), self._kind(args))
         parts = [
             None if value is None else lift(value, "bool") if mark[0] == "?" else self._lifted(value, common, compute, not place)
             for place, (mark, value) in enumerate(zip(self.operands, values, strict=True))
@@ -187,25 +186,9 @@ class Elementwise:
     def _kind(self, args: Mapping[str, Any]) -> Kind | None:
         return self.kind(**self._rest(args)) if callable(self.kind) else self.kind
 
-    def _promoted(self, values: Sequence[Any]) -> str | None:
-        own = [v for mark, v in zip(self.operands, values, strict=True) if mark[0] not in "?=" and v is not None]
-        return result_dtype(map(operand_of, own))
-
-    def _result_dtype(self, values: Sequence[Any], args: Mapping[str, Any]) -> str | None:
-        if self.in_place:
-            return operand_of(values[0]).dtype
-        kind = self._kind(args)
-        if kind in ("bool", "logical"):
-            return "bool"
-        found = _converted_kind(self._promoted(values), kind)
-        return to_real(found) if found is not None and kind == "magnitude" else found
-
-    def _compute_dtype(self, values: Sequence[Any], args: Mapping[str, Any], *, widen: bool) -> str | None:
-        kind = self._kind(args)
-        if kind == "logical":
-            return "bool"
-        dtype = _converted_kind(self._promoted(values), kind)
-        return dtype if dtype is None or (kind == "exact" and not widen) else opmath(dtype)
+    def _types(self, values: Sequence[Any], args: Mapping[str, Any], *, widen: bool = False) -> _Types:
+        operands = tuple(None if value is None else operand_of(value) for value in values)
+        return _types(self, operands, self._kind(args), widen)
 
     def _laid(self, values: Sequence[Any]) -> list[Any]:
         """Return the operands, with those in `axes` reshaped to align with their axis of the first operand."""
@@ -233,6 +216,21 @@ class Elementwise:
         if mark[0] != "?" and common == "float16" != compute != "bool" and rounded:
             array = quietly(array.astype, np.float16)
         return array.astype(np.dtype("bool" if mark[0] == "?" else compute), copy=False)
+
+
+@lru_cache(maxsize=4096)
+def _types(rule: Elementwise, operands: tuple[Operand | None, ...], kind: Kind | None, widen: bool) -> _Types:
+    """Return the promoted, the result's and the computing type; a kernel computes halves in float32 whatever the kind (`widen`)."""
+    own = [o for mark, o in zip(rule.operands, operands, strict=True) if mark[0] not in "?=" and o is not None]
+    common = _converted_kind(result_dtype(own), kind)
+    compute = common if common is None or (kind == "exact" and not widen) else opmath(common)
+    if rule.in_place:
+        result = None if operands[0] is None else operands[0].dtype
+    elif kind in ("bool", "logical"):
+        result = "bool"
+    else:
+        result = to_real(common) if common is not None and kind == "magnitude" else common
+    return common, result, "bool" if kind == "logical" else compute
 
 
 def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -139,6 +140,8 @@ def operand_of(value: Any) -> Operand:
     (Operand(dtype='float32', strength=0), Operand(dtype='int64', strength=1))
     """
     np = sys.modules.get("numpy")  # if NumPy is not imported, no value has its types
+    if np is not None and isinstance(value, np.ndarray):
+        return _array_operand(value.dtype, value.ndim > 0)
     if isinstance(value, bool) or (np is not None and isinstance(value, np.bool_)):
         return Operand("bool", NUMBER_STRENGTH)
     if isinstance(value, int):
@@ -152,10 +155,15 @@ def operand_of(value: Any) -> Operand:
         return Operand(words.get(value.type), NUMBER_STRENGTH)
     if isinstance(value, TensorType):
         return Operand(value.dtype, None if value.rank is None else DIMENSIONED if value.rank else ZERO_DIM)
-    if np is not None and isinstance(value, np.ndarray | np.generic):
-        return Operand(str(value.dtype), DIMENSIONED if value.ndim else ZERO_DIM)
+    if np is not None and isinstance(value, np.generic):
+        return _array_operand(value.dtype, False)
     is_float_number = value.strength == NUMBER_STRENGTH and kind_of(value.dtype) == 2
     return Operand(DEFAULT_FLOAT if is_float_number else value.dtype, value.strength)
+
+
+@lru_cache(maxsize=256)
+def _array_operand(dtype: Any, has_axes: bool) -> Operand:
+    return Operand(str(dtype), DIMENSIONED if has_axes else ZERO_DIM)
 
 
 def result_dtype(operands: Iterable[Operand]) -> str | None:

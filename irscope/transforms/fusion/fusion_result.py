@@ -146,7 +146,7 @@ class Fusion(Drawn):
         ...   %a : Float(1000, 1000) = aten::relu(%x)
         ...   %b : Float(1000, 1000) = aten::mul(%a, %x)
         ...   return (%b)''')
-        >>> irs.fuse(g).table(bandwidth="10 GB/s").loc[0, ["bytes before", "bytes after", "flops", "µs at 10 GB/s"]].tolist()
+        >>> irs.fuse(g).table(bandwidth="10 GB/s").loc[0, ["bytes before", "bytes after", "flops", "µs at 10 GB/s"]].astype(float).tolist()
         [20000000.0, 8000000.0, 2000000.0, 800.0]
         """
         plans = self._plans

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -62,16 +63,23 @@ def test_no_part_runs_on_when_an_interrupt_has_ended_the_call() -> None:
     ranges = tuple(split_kept(LAUNCH, 4, 1))
     assert len(ranges) == 4
     call = PoolCall(lambda *words: None, LAUNCH, ranges, part, Workers(2))
-    for step in count():
-        lent.add(step)
-        ended = True
-        try:
-            with Interrupting(step):
-                call([(step << 20) + 1], [(step << 20) + 1])
-        except KeyboardInterrupt:
-            ended = False
-        lent.remove(step)
-        if ended:
-            break
-    assert step > 200, "the interrupts came within the call"
+
+    def interrupted() -> int:
+        """A thread of its own: one that is interrupted between two instructions of a `with` takes its exception for being handled."""
+        for step in count():
+            lent.add(step)
+            ended = True
+            try:
+                with Interrupting(step):
+                    call([(step << 20) + 1], [(step << 20) + 1])
+            except KeyboardInterrupt:
+                ended = False
+            lent.remove(step)
+            if ended:
+                return step
+        raise AssertionError
+
+    with ThreadPoolExecutor(1) as one:
+        assert one.submit(interrupted).result() > 200, "the interrupts came within the call"
     assert not late
+    assert sys.exc_info() == (None, None, None)

@@ -34,12 +34,14 @@ _CELL: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 _UNREAD: Final[Mapping[str, Mapping[str, Any]]] = {
     "LSTM": _CELL, "GRU": _CELL, "RNN": _CELL, "Unique": {"sorted": 1},
-    "LpPool": {"auto_pad": "NOTSET"}, "MaxPool": {"auto_pad": "NOTSET"},
+    "ConvTranspose": {"output_padding": None, "output_shape": None}, "LpPool": {"auto_pad": "NOTSET"}, "MaxPool": {"auto_pad": "NOTSET"},
 }  # fmt: skip
 """The attributes on which ONNX's reference does not act, by op, each with the only value for which it is right anyway."""
 _UNREAD_INPUTS: Final[Mapping[str, Mapping[int, str]]] = {name: {4: "sequence_lens"} for name in ("LSTM", "GRU", "RNN")}
 """The optional inputs on which ONNX's reference does not act, by op and position."""
 
+_ABSENT: Final = "onnxruntime, which may have it, is not installed"
+_INSTALL: Final = "pip install onnxruntime"
 _GIVEN: Final = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 string".split())
 """The element types that onnxruntime takes from NumPy's arrays."""
 _RETURNED: Final = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float double string".split())
@@ -63,7 +65,8 @@ def function(node: Node) -> Callable[..., Any]:
         try:
             found = run(feeds)
         except Exception as error:
-            raise RunError(f"{node.op} failed in {library}: {_first_line(error)}", where=repr(node)) from error
+            hint = _INSTALL if _ABSENT in library else ""
+            raise RunError(f"{node.op} failed in {library}: {_first_line(error)}", where=repr(node), hint=hint) from error
         results = [_own(item, feeds.values()) for item in found]
         for item, declared in zip(results, types, strict=True):
             _check(node, item, declared)
@@ -125,8 +128,7 @@ class _Kept:
 
     def choice(self, types: Sequence[Type]) -> tuple[str, Run]:
         """Returns the library that computes the node on operands of these types, and its implementation. Raises RunError."""
-        lacking = "onnxruntime, which may have it, is not installed"
-        hint = "pip install onnxruntime"
+        lacking, hint = _ABSENT, _INSTALL
         try:
             import onnxruntime
         except ImportError:

@@ -14,12 +14,12 @@ itself, so that a repeated query costs a tenth of a microsecond.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir import NOT_CONSTANT, Graph, Node, OpSchema, TensorType, Type, Value, constant_of
+from irscope.ir import NOT_CONSTANT, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
 from irscope.ops.functional import functional_source
 from irscope.ops.schema import (
     Category,
@@ -99,6 +99,17 @@ def overloads(name: str) -> tuple[OpSchema, ...]:
 def schema_of(node: Node) -> OpSchema | None:
     """Return the overload that a node calls; None when the op is unknown or no overload takes its operands."""
     return _choice(node).schema
+
+
+def by_operands(node: Node, given: Sequence[Any]) -> Node:
+    """Return the node as called with these operands, if its operands' declared types (`Any`) do not say which overload it calls; the
+    node itself if the operands do not say it either."""
+    found = _choice(node)
+    if found.schema is not None or found.op is None or not found.op.schemas:
+        return node
+    typed = [replace(value, type=argument_type(each)) for value, each in zip(node.inputs, given, strict=False)]
+    called = replace(node, inputs=tuple(typed))
+    return called if schema_of(called) is not None else node
 
 
 def effect_of(node: Node, known: Mapping[str, Any] | None = None) -> Effect:

@@ -27,7 +27,7 @@ from irscope.ir import (
     constant_value,
 )
 from irscope.ir.text.excerpt import excerpt
-from irscope.ops.registry import op_of, schema_of
+from irscope.ops.registry import by_operands, op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES, FLOAT_DTYPES
 from irscope.runtime.arrays import lent_by_torch
 from irscope.runtime.constants import elements, is_a, unpacked
@@ -170,7 +170,8 @@ class _Interpreter:
         return self._floats(found)
 
     def _call(self, node: Node, operands: list[Any]) -> Any:
-        op, schema = op_of(node), schema_of(node)
+        called = by_operands(node, operands)
+        op, schema = op_of(called), schema_of(called)
         if op is None or op.reference is None:
             return self._elsewhere(node, operands)
         try:

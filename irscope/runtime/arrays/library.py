@@ -25,7 +25,7 @@ from irscope.ir import (
     Value,
     constant_value,
 )
-from irscope.ops.registry import op_of, schema_of
+from irscope.ops.registry import by_operands, op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays.python_ops import python_function
 from irscope.runtime.constants import elements, unpacked
@@ -96,6 +96,8 @@ class NumpyLibrary:
         reference = op.reference
         if node.op == "prim::NumToTensor":
             return np.asarray
+        if schema is None and op.schemas:
+            return _chosen_at_each_call(self, node, reference)
         if schema is None or schema.is_vararg:
             return reference
         names = [argument.name for argument in schema.arguments]
@@ -117,6 +119,16 @@ class NumpyLibrary:
         if payload.array is None:
             raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
         return elements(payload)
+
+
+def _chosen_at_each_call(library: Library, node: Node, otherwise: Function) -> Function:
+    """Returns a function that selects the overload by the operands of each call: the declared types, such as `Any`, do not say it."""
+
+    def run(*given: Any) -> Any:
+        called = by_operands(node, given)
+        return (otherwise if called is node else library.function(called))(*given)
+
+    return run
 
 
 class TorchLibrary:
@@ -143,6 +155,8 @@ class TorchLibrary:
         if foreign is not None:
             return on_torch(foreign, self.torch, self.device)
         op, schema = op_of(node), schema_of(node)
+        if schema is None and op is not None and op.schemas and op.reference is not None:
+            return _chosen_at_each_call(self, node, op.reference)
         reads_tensors = any(isinstance(value.type, TensorType) for value in node.inputs)
         is_python = op is not None and (op.category != "scalar" or not reads_tensors)
         if op is not None and op.reference is not None and is_python and op.category in _PYTHON_CATEGORIES:

@@ -486,3 +486,14 @@ def test_a_trace_in_another_element_type_than_it_was_made_with() -> None:
     traced = torch.jit.trace(Model(), x).double()
     run = irs.compile(irs.fuse(irs.load(traced, x.double())))
     assert torch.equal(run(x.double()), traced(x.double()))
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_operands_of_any_type_are_what_they_are(device: str):
+    text = "graph(%a : Any, %b : Any):\n  %r : Any = aten::{}(%a, %b)\n  return (%r)"
+    for op, python in (("lt", "__lt__"), ("ge", "__ge__"), ("eq", "__eq__"), ("add", "__add__"), ("mul", "__mul__")):
+        run = irs.compile(parse(text.format(op)), device=device)
+        for a, b in ((1, 2), (2.5, 2.5), (torch.ones(2), torch.zeros(2)), (torch.ones(2), 1)):
+            assert torch.equal(torch.as_tensor(run(a, b)), torch.as_tensor(getattr(a, python)(b))), (op, a, b)
+    with pytest.raises(RunError, match="aten::lt"):
+        irs.compile(parse(text.format("lt")), device=device)({}, {})

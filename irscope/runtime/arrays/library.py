@@ -218,16 +218,18 @@ class TorchLibrary:
             found = bindings._get_operation_overload(schema.name, schema.overload)[0]
         except (RuntimeError, TypeError):
             raise _unknown(node, "torch") from None
+        method = _METHODS.get((schema.name, schema.overload))
+        short = found if method is None else getattr(self.torch.Tensor, method)
         given = schema.arguments[: len(node.inputs)]
         names = [argument.name for argument in given if argument.keyword_only]
         plain = len(given) - len(names)
         if not names or schema.is_vararg:
-            return found  # type: ignore[no-any-return]
+            return short  # type: ignore[no-any-return]
 
         if len(names) == 1:  # most often the `alpha` of a sum, which is 1: this halves the time of the call
             name, usual = names[0], given[-1].default
             return lambda *operands: (
-                found(*operands[:plain]) if operands[plain] is usual else found(*operands[:plain], **{name: operands[plain]})
+                short(*operands[:plain]) if operands[plain] is usual else found(*operands[:plain], **{name: operands[plain]})
             )
         return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
 
@@ -273,6 +275,15 @@ def _bits(function: Function) -> Function:
         return function(tensor, dtype)
 
     return run
+
+
+_METHODS: Final = {
+    ("aten::select", "int"): "select", ("aten::unsqueeze", ""): "unsqueeze", ("aten::squeeze", "dim"): "squeeze",
+    ("aten::transpose", "int"): "transpose", ("aten::permute", ""): "permute", ("aten::view", ""): "view",
+    ("aten::reshape", ""): "reshape", ("aten::t", ""): "t", ("aten::clone", ""): "clone", ("aten::copy_", ""): "copy_",
+}  # fmt: skip
+"""Overloads that are called as methods of a tensor, with their positional operands: Python's bindings take half the time to parse
+them. The ops are cheap, and programs that write row by row consist of them."""
 
 
 def _size(tensor: Any, dim: int | None = None) -> Any:

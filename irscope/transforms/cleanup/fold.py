@@ -1,5 +1,5 @@
 """Constant folding: replaces numbers that are known before the program runs by constants, and ifs by the branch that is
-known to be taken; removes assertions that the types settle.
+known to be taken; removes assertions that the types settle, and ops that are known to return their operand itself.
 
 Scripted models compute with numbers: `bn_training` is the result of an if, extents of `size`, and assertions about
 ranks raise in a branch. `irscope.analysis.shapes` knows these numbers; this pass writes them into the program, so that
@@ -39,6 +39,7 @@ from irscope.ops.registry import bind, schema_of
 from irscope.ops.typing import dtype_name
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes
+from irscope.transforms.cleanup.rules import RULES, Site
 
 __all__ = ["constant_node", "fold_constants"]
 
@@ -99,6 +100,12 @@ def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node
             if node.op in _ASSERTIONS and _always_holds(node, shapes):
                 edits.append(Erased(node, "the types say that it holds"))
                 continue
+            same = _operand_returned(node, shapes, rewriter)
+            if same is not None:
+                reason = f"it returns %{rewriter.graph.names[same]} itself"
+                rewriter.replace(node.output, same, reason=reason)
+                edits.append(Erased(node, reason))
+                continue
             constants = _constants_for(node, shapes)
             out.extend(constants or (node,))
             if constants:
@@ -140,6 +147,23 @@ def _always_holds(node: Node, shapes: Shapes) -> bool:
     }  # fmt: skip
     asked["dtype"] = dtype_name(asked["dtype"], None)
     return all(wanted is None or (tuple(wanted) if isinstance(wanted, list) else wanted) == facts[name] for name, wanted in asked.items())
+
+
+_RETURNS_OPERAND: Final = {
+    op: rule for rule in RULES if rule.name in ("cast-to-itself", "contiguous-already", "drops-nothing") for op in rule.ops
+}
+
+
+def _operand_returned(node: Node, shapes: Shapes, rewriter: Rewriter) -> Value | None:
+    """The operand that a node is known to return as an object: a cast to its own type, a dropout that does not train."""
+    rule = _RETURNS_OPERAND.get(node.op)
+    if rule is None or not shapes.reshaped.isdisjoint((node.inputs[0], node.output)):
+        return None
+    site = Site(node, tuple(map(rewriter.resolve, node.inputs)), lambda value: None, shapes.known, lambda value: True)
+    found = rule.find(site)
+    if found is None or not isinstance(found[0].type, TensorType) or not isinstance(node.output.type, TensorType):
+        return None
+    return None if node.output.type.is_static and not found[0].type.is_static else found[0]
 
 
 def _may_be_sparse(graph: Graph) -> bool:

@@ -289,8 +289,9 @@ class Families:
                 because = f"{name} is {op} of {whole}, and {reason}"
                 return Refusal(node, member.value, "no-scatter", because, (member.view,))
             if op in PUTS_BACK and not self._scatters(member.family):
-                because = f"{name} is a part of {whole}, and a functional variant would copy all of {whole}"
-                return Refusal(node, member.value, "writes-a-part", because, (member.parent.value,))
+                base = f"%{self.graph.names[member.family.base]}"
+                because = f"{name} is a part of {base}, and a functional variant would copy all of {base}"
+                return Refusal(node, member.value, "writes-a-part", because, (member.family.base,))
             member = member.parent
         return None
 

@@ -299,7 +299,7 @@ class Fusion(Drawn):
             what = f"{node!r} is not a node of graph {self.original.name!r}"
             raise UnknownName(what, hint="ask the graph it came from")
         if found is None:
-            return no(f"{node!r} is gone: its result was known before the run, or unused", node)
+            return no(f"{node!r} is gone: its result was known before the run, or an operand, or unused", node)
         return found
 
     def _maker(self, subject: Value | str) -> Node | None:

@@ -8,7 +8,7 @@ import pytest
 from irscope.errors import RunError
 from irscope.ir.core import Node
 from irscope.ir.text.parser import parse
-from irscope.runtime.arrays.library import NumpyLibrary, TorchLibrary, library_for
+from irscope.runtime.arrays.library import _METHODS, NumpyLibrary, TorchLibrary, library_for
 
 
 def last(line: str, params: str = "%x : Tensor") -> Node:
@@ -27,6 +27,30 @@ def test_torch_runs_the_overload_that_the_node_means():
     assert library.function(tensor)(x, x, 3).tolist() == [4.0, 8.0]
     assert library.function(number)(x, 0.5, 2).tolist() == [2.0, 3.0]
     assert library.function(plain)(2, 3) == 5
+
+
+def test_methods_of_tensors_do_what_their_overloads_do():
+    """The same elements in the same memory, at the same strides."""
+    torch = pytest.importorskip("torch")
+    operands = {
+        "select": "1 -2", "unsqueeze": "-1", "squeeze": "1", "transpose": "0 -1", "permute": "[1,0]", "view": "[3,-1]", "reshape": "[3,2]",
+        "t": "", "clone": "0", "copy_": "",
+    }  # fmt: skip
+    assert set(_METHODS.values()) == set(operands)
+    for (name, overload), method in _METHODS.items():
+        rest = [eval(each) for each in operands[method].split()]
+        rest += [torch.ones(3, 2), False] if method == "copy_" else []
+        kinds = ["Tensor" if isinstance(each, torch.Tensor) else "int[]" if isinstance(each, list) else "int" for each in rest]
+        params = ", ".join(f"%{place} : {kind}" for place, kind in enumerate(["Tensor", *kinds]))
+        node = last(f"  %y : Tensor = {name}({', '.join(f'%{place}' for place in range(len(rest) + 1))})", params)
+        x, given = torch.arange(6.0).reshape(2, 3).t(), {"memory_format": 0} if method == "clone" else {}
+        found = TorchLibrary().function(node)(x, *rest)
+        expected = torch._C._get_operation_overload(name, overload)[0](x, *([] if given else rest), **given)
+        assert (found.shape, found.stride()) == (expected.shape, expected.stride())
+        assert torch.equal(found, expected)
+        assert (found.data_ptr() == expected.data_ptr()) == (method != "clone")
+        if given:
+            assert TorchLibrary().function(node)(x, None).stride() == x.stride()
 
 
 def test_keyword_only_arguments_are_passed_by_name():

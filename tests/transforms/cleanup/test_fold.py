@@ -166,3 +166,32 @@ ASSERTED = """graph(%x : Float(2, 3, strides=[3, 1], device=cpu), %y : Tensor, %
 def test_an_assertion_that_types_settle_goes(assertion: str, stays: bool) -> None:
     after = fold_constants(irs.parse(ASSERTED.replace("ASSERTION", assertion))).after
     assert any(op.startswith(("_assert", "sym_")) for op in ops(after)) == stays
+
+
+@pytest.mark.parametrize(
+    ("line", "goes"),
+    [
+        ("to(%x, %6, %no, %no, %none)", True),
+        ("to(%x, %7, %no, %no, %none)", False),
+        ("to(%x, %6, %no, %yes, %none)", False),
+        ("contiguous(%x, %0)", True),
+        ("contiguous(%t, %0)", False),
+        ("dropout(%x, %p, %no)", True),
+        ("dropout(%x, %p, %train)", False),
+    ],
+)
+def test_what_returns_its_operand_is_its_operand(line: str, goes: bool) -> None:
+    kind = "Double" if "%7" in line else "Float"
+    graph = irs.parse(f"""graph(%x : Float(2, 3, strides=[3, 1], device=cpu), %t : Float(2, 3, strides=[1, 2], device=cpu), %train : bool):
+      %none : NoneType = prim::Constant()
+      %no : bool = prim::Constant[value=0]()
+      %yes : bool = prim::Constant[value=1]()
+      %0 : int = prim::Constant[value=0]()
+      %6 : int = prim::Constant[value=6]()
+      %7 : int = prim::Constant[value=7]()
+      %p : float = prim::Constant[value=0.5]()
+      %y : {kind}(2, 3, strides=[3, 1], device=cpu) = aten::{line}
+      %z : {kind}(2, 3, strides=[3, 1], device=cpu) = aten::neg(%y)
+      return (%z)""")
+    kept = [op for op in ops(fold_constants(graph).after) if op != "Constant"]
+    assert kept == (["neg"] if goes else [line.partition("(")[0], "neg"])

@@ -189,6 +189,9 @@ def compile(
     op to its element type, contract nothing, and leave to torch what it computes differently (exponentials, float sums,
     ...), each with a remark. It takes torch's tensors, and is slower.
 
+    A program computes no gradients. Outside of `torch.no_grad()`, results that the model's would be recorded for require one and raise
+    an error when it is asked for; torch prints such a result with `grad_fn=<Error>`, its own word for that: the numbers are right.
+
     With `memory="planned"` kernels write their outputs where `irs.memory_plan` places them, in an arena that each run
     allocates, except for results: `x.memory_plan.peak` is the planned peak, `x.peak_bytes(*args)` the measured one.
 

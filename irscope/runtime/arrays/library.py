@@ -308,12 +308,11 @@ def node_text(subject: Value | TensorData) -> str:
 
 
 def _unknown(node: Node, where: str) -> RunError:
-    return RunError(
-        f"{where} has no operator {node.op}",
-        where=repr(node),
-        rule="unknown-op",
-        hint="import the library that registers it, or register a schema and a NumPy reference for it",
-    )
+    if node.op.startswith("prim::"):  # TorchScript's own: no library could register it
+        hint = "objects that a script makes (torch.autocast is one) do not run: load the model itself, irs.load(model, x)"
+    else:
+        hint = "import the library that registers it, or register a schema and a NumPy reference for it"
+    return RunError(f"{where} has no operator {node.op}", where=repr(node), rule="unknown-op", hint=hint)
 
 
 def lent_by_torch(node: Node, *, double: bool = False) -> Callable[..., Any] | None:

@@ -497,3 +497,21 @@ def test_operands_of_any_type_are_what_they_are(device: str):
             assert torch.equal(torch.as_tensor(run(a, b)), torch.as_tensor(getattr(a, python)(b))), (op, a, b)
     with pytest.raises(RunError, match="aten::lt"):
         irs.compile(parse(text.format("lt")), device=device)({}, {})
+
+
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.a(x)
+
+
+def test_a_script_that_makes_an_object_says_how_the_model_runs():
+    model, x = Mixed(), torch.rand(2, 4)
+    with pytest.raises(RunError, match="prim::CreateObject") as caught:
+        irs.compile(load(torch.jit.script(model)))(x)
+    assert "irs.load(model, x)" in caught.value.hint
+    assert torch.equal(irs.compile(irs.load(model, x))(x), model(x)), "the hint works"

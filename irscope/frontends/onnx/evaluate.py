@@ -40,6 +40,8 @@ _UNREAD: Final[Mapping[str, Mapping[str, Any]]] = {
 _UNREAD_INPUTS: Final[Mapping[str, Mapping[int, str]]] = {name: {4: "sequence_lens"} for name in ("LSTM", "GRU", "RNN")}
 """The optional inputs on which ONNX's reference does not act, by op and position."""
 
+_CHANGED: Final = {"RoiAlign": 16}
+"""The opset that changed the meaning of an op, of which ONNX's reference computes the newer alone."""
 _ABSENT: Final = "onnxruntime, which may have it, is not installed"
 _INSTALL: Final = "pip install onnxruntime"
 _GIVEN: Final = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 string".split())
@@ -188,6 +190,8 @@ class _Kept:
         """Returns the attribute or input on which ONNX's reference would not act; empty if there is none."""
         if self.domain:
             return ""
+        if self.opset < _CHANGED.get(self.name, 0):
+            return f"what it meant before opset {_CHANGED[self.name]}"
         for name, harmless in _UNREAD.get(self.name, {}).items():
             if self.node.attrs.get(name, harmless) != harmless:
                 return f"{name} = {self.node.attrs[name]!r}"

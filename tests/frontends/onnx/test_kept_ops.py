@@ -86,6 +86,18 @@ def test_distinct_elements_in_their_order(monkeypatch: pytest.MonkeyPatch) -> No
     assert run(model("Unique", {"x": x}, opset=11), x)[0].tolist() == [1, 2, 3]
 
 
+def test_an_op_that_meant_something_else_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = array(1, 1, 6, 6)
+    inputs = {"x": x, "rois": np.array([[0, 0, 4, 4]], np.float32), "batch": np.array([0])}
+    older, newer = (model("RoiAlign", inputs, opset=opset, output_height=2, output_width=2) for opset in (10, 16))
+    same_as_runtime(older, x)
+    same_as_runtime(newer, x)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(RunError, match="ignores what it meant before opset 16"):
+        run(older, x)
+    assert run(newer, x)[0].shape == (1, 1, 2, 2)
+
+
 def test_what_only_one_of_the_two_has_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
     x = array(1, 1, 3, 4)
     upsample = model("Upsample", {"x": x, "s": np.array([1, 1, 2, 2], np.float32)}, opset=9, mode="linear")

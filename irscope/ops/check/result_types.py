@@ -9,8 +9,8 @@ Legal stays what nobody can contradict, or what other tools write by habit:
 * strides, device and `requires_grad`: TorchScript prints those of the run that it profiled, and passes choose layouts;
 * Python numbers that a traced program types as tensors: they take part in promotion as numbers;
 * results that the rule does not know, ops without a rule, and calls that must fail: it may be that they never run;
-* shapes where an op of the program may change that of an existing tensor (`resize_`, `out=`), and what depends on the
-  contents of a list where an op may write lists.
+* shapes where an op of the program may change that of an existing tensor (`resize_`, `out=`, an unknown op), and what depends
+  on the contents of a list where an op may write lists.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ResultTypes:
 
     @cached_property
     def _writes_shapes(self) -> bool:
-        return any(node.op in SHAPE_WRITERS or _has_written_keyword(node) for node in self._graph.nodes())
+        return any(node.op in SHAPE_WRITERS or _is_unseen(node) or _has_written_keyword(node) for node in self._graph.nodes())
 
     @cached_property
     def _writes_lists(self) -> bool:
@@ -137,13 +137,17 @@ def _fact(value: Value) -> Abstract:
     return value.type if isinstance(value.type, TensorType) else Unknown(value.type)
 
 
+def _is_unseen(node: Node) -> bool:
+    """Whether an op without blocks may do anything to its operands."""
+    return effect_of(node) == "opaque" and not node.blocks and node.op not in KNOWN_SIDE_EFFECTS and bool(node.inputs)
+
+
 def _has_written_keyword(node: Node) -> bool:
     schema = schema_of(node) if effect_of(node) == "in-place" else None
     return schema is not None and any(a.keyword_only and a.alias and a.alias.is_write for a in schema.arguments)
 
 
 def _may_write_a_list(node: Node) -> bool:
-    effect = effect_of(node)
-    if effect == "opaque":
-        return not node.blocks and node.op not in KNOWN_SIDE_EFFECTS
-    return effect == "in-place" and any(isinstance(value.type, ListType) for value in node.inputs)
+    if _is_unseen(node):
+        return True
+    return effect_of(node) == "in-place" and any(isinstance(value.type, ListType) for value in node.inputs)

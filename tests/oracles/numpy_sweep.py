@@ -173,7 +173,8 @@ def _reductions() -> dict[str, list[Any]]:
     less: list[Any] = [{"ddof": 1}, {"ddof": 9}, {"axis": 0, "ddof": 1}, {"ddof": 0.5}]
     scans: list[Any] = [{}, {"axis": 0}, {"axis": -1}, {"axis": 0, "dtype": "float64"}, {"axis": 0, "dtype": "int16"}]
     orders: list[Any] = [{"kind": "stable", **given} for given in ({}, {"axis": 0}, {"axis": None})]  # equal elements in order
-    norms: list[Any] = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, lambda f, x: f(x.ravel(), ord=2), {"ord": np.inf}]
+    norms: list[Any] = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, lambda f, x: f(x.ravel(), ord=2)]
+    norms += [{"ord": order, "axis": -1} for order in (0, 1, 3, -2, 0.5, np.inf, -np.inf)]
     found = dict.fromkeys("max min amax amin any all count_nonzero".split(), more)
     found |= dict.fromkeys("sum prod mean".split(), more + types) | dict.fromkeys(("var", "std"), more + types + less)
     found |= dict.fromkeys(("argmax", "argmin"), axes) | dict.fromkeys(("cumsum", "cumprod"), scans)

@@ -280,11 +280,19 @@ def einsum(subscripts: Any, *operands: Any, **others: Any) -> Any:
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
-    if ord not in (None, 2) or isinstance(axis, tuple | list) or (ord == 2 and axis is None and x.ndim != 1):
-        raise refused("only the Euclidean norm of vectors can be traced", "write the norm with sums")
-    axes_of(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     x = x if x.dtype.kind in "fc" else cast(x, np.float64)
-    return np.sqrt(sum_(_squared_size(x), axis, keepdims=keepdims))
+    if ord is None or (ord == 2 and len(axes) == 1):
+        return np.sqrt(sum_(_squared_size(x), axis, keepdims=keepdims))
+    if len(axes) != 1 or not isinstance(ord, int | float):
+        raise refused("only the Euclidean norm of matrices can be traced", "np.linalg.norm(x, ord, axis=0) is that of vectors")
+    size = np.abs(x)
+    if math.isinf(ord):
+        return REDUCTIONS["max" if ord > 0 else "min"](size, axis, keepdims=keepdims)
+    if ord == 0:
+        return sum_(cast(x != 0, size.dtype), axis, keepdims=keepdims)
+    summed = sum_(size if ord == 1 else size**ord, axis, keepdims=keepdims)
+    return summed if ord == 1 else summed ** (1 / ord)
 
 
 REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {

@@ -6,6 +6,7 @@ nanosecond, rows read against columns are six times slower. So the order of rema
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -164,3 +165,19 @@ def test_a_copy_that_is_the_result_is_the_caller_s_affair() -> None:
     }.items()}  # fmt: skip
     for words, remarks in told.items():
         assert words in remarks
+
+
+def test_what_the_library_does_better_is_left_to_it() -> None:
+    """The hint is followed: with what it says to write, the ops are in no group."""
+    x = torch.rand(512, 512)
+    graph = irs.load(lambda x: torch.remainder(x, 0.37) * 2, x)
+    p = on_the_machine(graph, x)
+    way = p.ways["fused"]
+    (place,) = [k for k, node in enumerate(way.nodes) if node.op == "prim::FusionGroup"]
+    for times in way._busy:
+        times[place] = 30e6
+    p._rows.clear()
+    first = p.remarks[0]
+    assert first.rule == "slower-fused" and "30 ms" in str(first) and "below-the-roof" not in [remark.rule for remark in p.remarks]
+    call = re.search(r"irs\.fuse\(g, opaque=\[.*?\]\)", first.advice)
+    assert call is not None and not eval(call[0], {"irs": irs, "g": graph}).groups

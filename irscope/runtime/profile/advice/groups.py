@@ -1,4 +1,4 @@
-"""The measured gain of fusing, and the nodes that separate groups which would move fewer bytes together."""
+"""The measured gain or loss of fusing, and the nodes that separate groups which would move fewer bytes together."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from irscope.ir import Node
 from irscope.runtime.profile.advice.evidence import Evidence
 from irscope.runtime.profile.advice.remark import Remark
 from irscope.runtime.profile.rows import NodeRow
+from irscope.runtime.timer import time_words
 from irscope.transforms.fusion import Fusion
 
 __all__ = ["group_remarks"]
@@ -20,7 +21,7 @@ _MOST_QUESTIONS = 12
 
 
 def group_remarks(evidence: Evidence) -> Iterator[Remark]:
-    """Yields remarks on groups that are faster as kernels, and on nodes beside them that are in no kernel."""
+    """Yields remarks on groups that are faster or slower as kernels, and on nodes beside them that are in no kernel."""
     readings = evidence.readings
     if "fused" not in readings.ways:
         return
@@ -28,6 +29,7 @@ def group_remarks(evidence: Evidence) -> Iterator[Remark]:
     yield from _faster(evidence, groups)
     fusion = readings.measured.fusion
     if fusion is not None:
+        yield from _slower(evidence, groups, fusion)
         yield from _apart(evidence, fusion)
 
 
@@ -55,6 +57,22 @@ def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
             "fuse", nodes, before - after / evidence.scale,
             f"{_described(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
             "irs.compile(irs.fuse(g)) runs them fused", is_measured=evidence.scale == 1.0,
+        )  # fmt: skip
+
+
+def _slower(evidence: Evidence, groups: list[NodeRow], fusion: Fusion) -> Iterator[Remark]:
+    """Yields a remark for each group that the library computes in less time, one by one."""
+    for row in groups:
+        before = evidence.readings.group_before(row.node)
+        nodes = [node for node in evidence.readings.members.get(row.node.id, ()) if node in evidence.row_of and node.outputs]
+        if not nodes or row.self_time.against(before) != "slower" or evidence.scale < 1.0:
+            continue
+        names = ", ".join(f'"{fusion.original.names[node.outputs[0]]}"' for node in nodes)
+        after = row.self_time.median
+        yield evidence.remark(
+            "slower-fused", nodes, after - before.median,
+            f"the kernel of {_described(nodes)} takes {time_words(after)}, and the library "
+            f"{time_words(before.median)}", f"irs.fuse(g, opaque=[{names}]) leaves it to the library", is_measured=True, now_ns=after,
         )  # fmt: skip
 
 

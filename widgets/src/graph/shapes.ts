@@ -47,7 +47,7 @@ export function boxElement(box: Box, layout: Layout, index: number, look: Look):
   const element = s("g", {
     id: look.id, class: `irs-box irs-kind-${box.kind} ${look.open ? "open" : ""} ${box.writes ? "writes" : ""} ${look.moves ? "moves" : ""}`,
     "data-box": index, "data-id": box.id, style: `--c: ${look.colour}`,
-    role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look.copies) + (look.share && `, ${look.share} of the time`),
+    role: "treeitem", "aria-level": look.depth + 1, "aria-label": spoken(box, look),
     "aria-selected": "false", "aria-expanded": look.cluster ? (look.open ? "true" : "false") : null,
   }, s("title", {}, `${box.label}${box.detail ? `\n${box.detail}` : ""}${box.writes ? "\nwrites memory in place" : ""}${look.moves ? "\ncopies a tensor and does nothing else: its Layout says why" : ""}`));
   const round = box.kind === "input" || box.kind === "output" ? height / 2 : look.cluster ? 7 : 4;
@@ -74,6 +74,11 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
   if (box.detail && !look.open) {
     made.push(" ", s("text", { class: "irs-detail", x: left, y: 33, "text-anchor": anchor }, shortened(box.detail, MOST_DETAIL)));
   }
+  if (look.share) {
+    const wide = 8 + 7 * look.share.length;
+    made.push(" ", s("g", { class: "irs-share", transform: `translate(${w - wide + 6} -9)` },
+      s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, look.share), s("title", {}, `${look.share} of the time`)));
+  }
   if (look.cluster) {
     const sign = look.open ? "M-4 0H4" : "M-4 0H4M0 -4V4";
     made.push(s("g", { class: "irs-toggle", transform: `translate(14 ${look.open ? 13 : middle - 4})` },
@@ -86,20 +91,16 @@ function words(box: Box, w: number, height: number, look: Look): (SVGElement | s
       s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, text),
       s("title", {}, `${look.copies} equal parts; click to select them all`)));
   }
-  if (look.share) {
-    const wide = 8 + 7 * look.share.length;
-    made.push(s("g", { class: "irs-share", transform: `translate(${w - wide + 6} -9)` },
-      s("rect", { width: wide, height: 15, rx: 7.5 }), s("text", { x: wide / 2, y: 12, "text-anchor": "middle" }, look.share), s("title", {}, `${look.share} of the time`)));
-  }
   if (box.writes) {
     made.push(s("path", { class: "irs-pen", transform: `translate(${w - 16} ${height - 16})`, d: "M1 9.5L2 6.5L8 .5L10.5 3L4.5 9L1 9.5Z" }));
   }
   return made;
 }
 
-function spoken(box: Box, copies: number): string {
-  const seen = [box.label, box.detail].filter((part) => part).join(" ");
-  const parts = [seen, box.kind === "op" ? "" : box.kind, box.writes ? "writes in place" : "", copies > 1 ? `one of ${copies} equal` : ""];
+/** The name of a box for those who hear it: first what is written on it. */
+function spoken(box: Box, { open, copies, share }: Look): string {
+  const seen = (open ? [box.label, share] : [box.label, box.detail, share]).filter((part) => part).join(" ");
+  const parts = [share ? `${seen} of the time` : seen, open ? box.detail : "", box.kind === "op" ? "" : box.kind, box.writes ? "writes in place" : "", copies > 1 ? `one of ${copies} equal` : ""];
   return parts.filter((part) => part).join(", ");
 }
 

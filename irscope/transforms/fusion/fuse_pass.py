@@ -129,7 +129,9 @@ def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda:
     groups = Groups(plans.fitness, plans.by_block.values(), min_size=asked.min_size)
     done = groups.carry_out()
     step()
-    remarks = (*remarks_of(list(plans.by_block.values()), done), *denied_remarks(plans.denied, before))
+    told = any(record.name == "functionalize" for record in history.records)  # its remarks say which writes stay in place
+    found = [remark for remark in remarks_of(list(plans.by_block.values()), done) if not told or remark.rule != "in-place"]
+    remarks = (*found, *denied_remarks(plans.denied, before))
     seconds = perf_counter() - started
     record = PassRecord(GROUPING, before, done.graph, done.edits, remarks, seconds, groups.after)
     leads(record)

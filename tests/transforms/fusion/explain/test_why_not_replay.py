@@ -91,6 +91,18 @@ def test_a_write_in_place_says_what_keeps_it_there() -> None:
     assert [remark.because for remark in fusion.remarks] == [expected]
 
 
+def test_a_write_in_place_is_one_missed_fusion() -> None:
+    fusion = fuse(irs.parse("""graph(%x : Float(4)):
+      %a : Float(4) = aten::exp(%x)
+      %b : Float(4) = aten::neg_(%a)
+      %y : Float(4) = aten::relu_(%x)
+      %z : Float(4) = aten::exp(%y)
+      return (%z, %b)"""))
+    missed = [remark.because for remark in fusion.remarks if remark.kind == "missed"]
+    assert missed == ["%x is an input, and the caller sees what is written there"]
+    assert missed[0] in fusion.why_not("y", "z").because
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["yolov3", "lstm", "gru", "bert", "gpt2", "resnet", "vit", "unet"])
 def test_reasons_in_real_models_are_true(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

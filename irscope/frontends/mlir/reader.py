@@ -47,7 +47,7 @@ class Reading:
         self.control = control
         """Readers of the ops that become ifs and loops."""
         self.meanings = meanings
-        """Rules of the ops that become other ops."""
+        """Rules of the ops that become other ops; `torch.*` is that of all other ops of a dialect."""
         self.in_executable = False
         """Whether the current function belongs to an executable, whose bodies are kept unchanged."""
         self.as_written = False
@@ -141,7 +141,7 @@ class BlockReader:
         control = None if reading.as_written else reading.control.get(name)
         if control is not None:
             return control(self, operation)
-        rule = None if reading.as_written else reading.meanings.get(name)
+        rule = None if reading.as_written else reading.meanings.get(name) or reading.meanings.get(f"{name.partition('.')[0]}.*")
         if rule is not None:
             types = [reading.types(result.type) for result in operation.results]
             given = Operation(name, operation, self.operands(operation), types, e, reading)

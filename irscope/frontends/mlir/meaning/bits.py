@@ -12,6 +12,7 @@ import numpy as np
 
 from irscope.frontends.mlir.emit import dtype_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS
+from irscope.frontends.mlir.meaning.pointwise import RULES as POINTWISE
 from irscope.frontends.mlir.operation import Operation
 from irscope.ir import TensorData, TensorType, Value
 
@@ -73,10 +74,30 @@ def shift_right_logical(op: Operation) -> Value | None:
     return e.aten("where", e.aten("eq", by, 0, type=op.type.with_(dtype="bool")), x, rest, type=op.type)
 
 
-RULES: Final[Mapping[str, Rule]] = {
+_BROADCASTING: Final = (
+    "add", "and", "atan2", "compare", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "select",
+    "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+)  # fmt: skip
+
+
+def _broadcasting(rule: Rule) -> Rule:
+    """Returns the rule for operands that broadcast as in NumPy."""
+
+    def guarded(op: Operation) -> Value | None:
+        return rule(op) if op.is_static and not op.text("broadcast_dimensions") else None
+
+    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the coverage table
+    return guarded
+
+
+_OWN: Final[Mapping[str, Rule]] = {
     "stablehlo.shift_left": _shift(False),
     "stablehlo.shift_right_arithmetic": lambda op: _shift(True)(op) if op.dtype[:1] != "u" else None,
     "stablehlo.shift_right_logical": shift_right_logical,
     "stablehlo.bitcast_convert": _bitcast,
+}
+RULES: Final[Mapping[str, Rule]] = {
+    **_OWN,
+    **{f"chlo.broadcast_{name}": _broadcasting({**POINTWISE, **_OWN}[f"stablehlo.{name}"]) for name in _BROADCASTING},
 }
 """The rule of each op."""

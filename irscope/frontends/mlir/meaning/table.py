@@ -12,7 +12,6 @@ from typing import Final
 from irscope.frontends.mlir.meaning import (
     arith,
     bits,
-    broadcasting,
     contraction,
     gathers,
     ordering,
@@ -20,6 +19,7 @@ from irscope.frontends.mlir.meaning import (
     reductions,
     shaping,
     tensors,
+    torch_dialect,
     windows,
 )
 from irscope.frontends.mlir.operation import Operation
@@ -32,7 +32,7 @@ Rule = Callable[[Operation], Value | Sequence[Value] | None]
 MEANINGS: Final[Mapping[str, Rule]] = {
     **pointwise.RULES,
     **bits.RULES,
-    **broadcasting.RULES,
+    **torch_dialect.RULES,
     **shaping.RULES,
     **tensors.RULES,
     **reductions.RULES,

@@ -18,6 +18,7 @@ from typing import Any, Final
 from irscope.errors import LoadError, ParseError
 from irscope.frontends.mlir.parse.bindings import BYTECODE, Bindings, installed, narrowed, new_context, required
 from irscope.frontends.mlir.parse.child import NOT_READY
+from irscope.frontends.mlir.parse.torch_text import generic_form
 
 __all__ = ["parse_module"]
 
@@ -37,6 +38,8 @@ def parse_module(
     names = installed()
     if not names:
         required()  # raises, with what to install
+    if "iree" not in names and b"torch." in content and not content.startswith(BYTECODE):
+        content = generic_form(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     reader = ""
     if shapes is not None:
         with suppress(LoadError):  # upstream's passes crash, or the text is wrong

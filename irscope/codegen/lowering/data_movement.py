@@ -70,6 +70,8 @@ def _viewed(values: KnownValues, position: int, node: Node, op: Op, arguments: M
     if operand in values.known or not isinstance(values.types.get(operand), TensorType):
         raise no_kernel(node)
     types = values.ruled(op, node, arguments)
+    if any(isinstance(type, TensorType) and type.dtype != values.types[operand].dtype for type in types):
+        raise no_kernel(node)  # the same bytes as elements of another type; fusion forms no such group, but a text may have one
     if not all(isinstance(type, TensorType) and type.is_static for type in types):
         raise CodegenError(f"no kernel for {node.op}: the shape of its result is not known", where=repr(node), rule="codegen-view")
     made: list[_Placed] = []

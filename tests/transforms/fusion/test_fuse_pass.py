@@ -284,3 +284,19 @@ def test_an_op_on_tensors_is_not_said_to_compute_with_numbers() -> None:
   %b : number = aten::item(%a)
   return (%b)"""))
     assert fusion.why_not("a", "b").because == "aten::item makes a Python value of a tensor"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("source", "target"), [("float32", "int32"), ("int64", "float64"), ("uint8", "int8"), ("float16", "int16")])
+@pytest.mark.parametrize("count", [7, 8])
+def test_the_same_bytes_as_another_type_part_two_groups(source: str, target: str, count: int) -> None:
+    torch = pytest.importorskip("torch")
+    x = (torch.arange(count) - 3).to(getattr(torch, source))
+
+    def bits(x):
+        return (x.abs() + x).view(getattr(torch, target)) * 2 + 1
+
+    fusion = irs.fuse(irs.load(bits, x))
+    assert len(fusion.groups) == 2
+    assert "sees the bytes of" in str(fusion.why_not("add", "view"))
+    torch.testing.assert_close(irs.compile(fusion)(x), bits(x), rtol=0, atol=0, equal_nan=True)

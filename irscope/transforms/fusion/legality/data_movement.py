@@ -143,6 +143,8 @@ class Moving:
             before, after = (self._rules.tensor_type(value) for value in (node.inputs[0], node.output))
             if before is None or after is None or before.shape is None or after.shape is None:
                 return f"{node.op} is a view of a tensor of unknown shape"
+            if before.dtype != after.dtype:
+                return f"{node.op} sees the bytes of {before.dtype or 'some type'} as {after.dtype or 'another'}, which no kernel does"
             if not has_finer_space(node, before.shape, after.shape):
                 detail = f"{format_space(before.shape)} as {format_space(after.shape)}"
                 return f"{node.op} sees {detail}, and no strides lead from one to the other"

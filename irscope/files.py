@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from irscope.errors import ArgumentError, LoadError
 
-__all__ = ["parse_json", "read_file", "read_json", "read_text", "replace_file", "write_file"]
+__all__ = ["parse_json", "read_file", "read_json", "read_text", "write_file"]
 
 
 def read_file(path: str | Path, *, hint: str = "check who may read it") -> io.BytesIO:
@@ -76,7 +76,7 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
     """
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     try:
-        replace_file(Path(path), data)
+        _replace(Path(path), data)
     except OSError as error:
         hint = "give the name of a file, in a folder that exists" if error.errno not in _FULL else "make room; the old file is as it was"
         raise ArgumentError(f"{str(path)!r} cannot be written: {error.strerror or error}", hint=hint) from None
@@ -85,7 +85,7 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
     return Path(path)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def _replace(path: Path, data: bytes) -> None:
     """Writes a file as a whole or not at all. Raises OSError or ValueError.
 
     A link stays, and what it points to is replaced. What is not a regular file (a device, a pipe), or lies in a folder in which no

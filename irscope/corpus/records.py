@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.corpus.sources import Settings, Source
-from irscope.files import write_file
+from irscope.errors import LoadError
+from irscope.files import read_file, write_file
 
 __all__ = ["COLUMNS", "Row", "failure", "has_record", "read_record", "record_path", "record_rows", "write_record"]
 
@@ -77,8 +78,8 @@ def record_rows(out: Path, source: Source) -> dict[str, list[Row]] | None:
 
 
 def _read(out: Path, source: Source) -> tuple[dict[str, Any], dict[str, list[Row]]] | None:
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError):
-        record: dict[str, Any] = json.loads(record_path(out, source.key).read_bytes())
+    with suppress(LoadError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError):
+        record: dict[str, Any] = json.loads(read_file(record_path(out, source.key)).getvalue())
         rows = _rows(record, {"model": source.name, "source": source.path, "key": source.key})
         for table, listed in rows.items():
             for row in listed:
@@ -144,6 +145,8 @@ def write_record(out: Path, source: Source, record: dict[str, Any]) -> None:
     path = record_path(out, source.key)
     with suppress(OSError):  # the file says what is wrong
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file():
+            path.unlink(missing_ok=True)  # a pipe, which would never take it
     write_file(path, json.dumps({"key": source.key, "name": source.name, "source": source.path, **record}, separators=(",", ":")))
 
 

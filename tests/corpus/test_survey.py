@@ -157,7 +157,7 @@ DAMAGES: dict[str, Any] = {
     "a fingerprint that is none": lambda record: {**record, "bodies": [{**record["bodies"][0], "fingerprint": "a b"}]},
     "kernels that are numbers": lambda record: {**record, "bodies": [{**record["bodies"][0], "kernels": [1]}]},
     "a remark without words": lambda record: {**record, "remarks": [{"kind": "missed"}]},
-    "deep": "[" * 100_000, "half a record": '{"key": ', "bytes": "\x00", "nothing": "",
+    "deep": "[" * 100_000, "half a record": '{"key": ', "bytes": "\x00", "nothing": "", "a pipe": "",
 }  # fmt: skip
 
 
@@ -167,7 +167,11 @@ def test_a_record_that_is_damaged_is_made_again(damage: str, tmp_path: Path, wor
     key = first.models.set_index("model")["key"]["wider"]
     path, change = record_path(tmp_path, key), DAMAGES[damage]
     found = change(json.loads(path.read_text())) if callable(change) else change
-    path.write_text(found if isinstance(found, str) else json.dumps(found))
+    path.unlink()
+    if damage == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text(found if isinstance(found, str) else json.dumps(found))
     workers.asked.clear()
     again = survey(tmp_path)
     assert workers.asked == ["wider"]
@@ -209,7 +213,7 @@ def test_letters_that_utf8_has_not_end_no_survey(tmp_path: Path, workers: InProc
 def test_a_full_disk_ends_a_survey_with_a_reason_and_keeps_what_is_done(
     tmp_path: Path, workers: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, room = files.replace_file, [3]
+    own, room = files._replace, [3]
 
     def replace(path: Path, data: bytes) -> None:
         room[0] -= 1
@@ -217,7 +221,7 @@ def test_a_full_disk_ends_a_survey_with_a_reason_and_keeps_what_is_done(
             raise OSError(errno.ENOSPC, "No space left on device")
         own(path, data)
 
-    monkeypatch.setattr(files, "replace_file", replace)
+    monkeypatch.setattr(files, "_replace", replace)
     with pytest.raises(ArgumentError, match="No space left on device") as caught:
         survey(tmp_path)
     assert "make room" in caught.value.hint

@@ -176,7 +176,7 @@ def _values(name: str, declared: Any, known: Any, op: str) -> Sequence[Any]:
 
 _MORE_FLAGS: Final = frozenset(
     """
-    center_point_box detect_negative detect_positive interleaved inverse is_causal onesided periodic saturate storage_order
+    batch_axis center_point_box detect_negative detect_positive interleaved inverse is_causal onesided periodic saturate storage_order
     time_axis training_mode""".split()
 )
 _WORDS: Final = {

@@ -147,6 +147,8 @@ def _reverse_sequence(call: Call) -> Value:
     """Gathers by indices: within its length, each row is read from its end."""
     x, lengths = call.x(0), call.x(1)
     time, batch = call.integer("time_axis", 0), call.integer("batch_axis", 1)
+    if {time, batch} != {0, 1}:
+        raise call.refuse("its axes are not 0 and 1")
     size, rank = call.size(x, time), call.rank()
     steps = call.op("reshape", call.op("arange", 0, size, 1, 4, None, None, None), _along(rank, time))
     ends = call.op("reshape", lengths, _along(rank, batch))

@@ -123,7 +123,7 @@ def _variations(op: str, node: Any, inputs: list[Any], newest: int) -> Iterator[
     for index, formal in enumerate(schema.inputs):
         if formal.option == onnx.defs.OpSchema.FormalParameterOption.Optional and index < len(inputs) and inputs[index] is not None:
             yield f"without {formal.name}", node, [*inputs[:index], None, *inputs[index + 1 :]], newest
-    if len(node.output) > 1:
+    if len(node.output) > 1 and op != "Split":  # whose results are counted
         only = type(node)()
         only.CopyFrom(node)
         del only.output[1:]

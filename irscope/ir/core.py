@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from itertools import count
 from typing import Any, NamedTuple
+from weakref import ref
 
 from irscope._base.concurrency.cached import cached_property
 from irscope._base.figures import Drawn
@@ -118,10 +119,16 @@ class Use(NamedTuple):
 
 
 class Origin:
-    """The function or model that a program was read from. A copy or a pickle of the program is without it."""
+    """The function or model that a program was read from. A copy or a pickle of the program is without it, and a program keeps no
+    model alive: only functions, which may have no other owner."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+        self._get: Callable[[], Callable[..., Any] | None] = ref(function) if hasattr(function, "parameters") else lambda: function
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """The function or model; None for a model that is gone."""
+        return self._get()
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()

@@ -30,9 +30,9 @@ def _is(one: Any, other: Any) -> bool:
 
 def own_function(graph: Graph, given: Sequence[Any], flat: Sequence[Any]) -> OwnFunction | None:
     """Returns what the user wrote, for arguments as they were given and flattened; None for a program from elsewhere."""
-    if graph.origin is None:
+    function = None if graph.origin is None else graph.origin.function
+    if function is None:
         return None
-    function = graph.origin.function
     if graph.functional == "StableHLO":
         jax = sys.modules.get("jax")
         if jax is None:

@@ -245,10 +245,12 @@ def members(dtype: str) -> Iterator[Case]:
 
 
 def _has_meaning(call: Any, x: np.ndarray[Any, Any], name: str) -> bool:
-    """Whether NumPy's result does not depend on the processor: infinities as integers, and complex products of them in BLAS."""
-    finite = bool(np.isfinite(x).all())
+    """Whether NumPy's result does not depend on the processor: NaN and infinities as integers, complex products of them in BLAS."""
     into_integers = isinstance(call, dict) and np.dtype(call.get("dtype", float)).kind == "i"
-    return finite or not (into_integers or (name == "vecdot" and x.dtype.kind == "c") or name == "astype")
+    wide = x.dtype.kind in "iu" and x.dtype.itemsize == 8
+    if into_integers and (name == "std" or (name == "var" and wide) or (name in ("mean", "var") and not x.size)):
+        return False  # the root of a variance that has wrapped around, squares beyond every integer, a mean of nothing
+    return bool(np.isfinite(x).all()) or not (into_integers or (name == "vecdot" and x.dtype.kind == "c") or name == "astype")
 
 
 def _asked(function: Function, call: Any) -> Function:

@@ -441,7 +441,7 @@ class Foreign:
 
     def __dlpack__(self, *, stream: Any = None, **more: Any) -> Any:
         self.streams.append(stream)
-        return self.host.__dlpack__(**more)
+        return self.host.__dlpack__(**(more if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}))  # as that NumPy takes
 
     def __dlpack_device__(self) -> Any:
         return (2, 0) if self.on_gpu else (1, 0)

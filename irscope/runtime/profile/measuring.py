@@ -179,7 +179,9 @@ class _Run:
             finally:
                 self.state.restore()
         own = (self.own.label, Spread.of(self.own_times)) if self.own is not None and self.own_times else None
-        warnings = (*self._warnings(ways, interrupted), *_disturbed(_forced_switches() - before, lasted))
+        is_counted = not (self.threads.is_busy and self.threads.count == 1)  # by the thread's own clock nothing is lost
+        disturbed = _disturbed(_forced_switches() - before, lasted) if is_counted else ()
+        warnings = (*self._warnings(ways, interrupted), *disturbed)
         return Measured(
             self.original, self.fusion, ways, self.device, self.is_torch, turns, interrupted,
             _environment(self.is_torch, kept, self.threads.count), warnings, self.state.is_written, self.args, exact,

@@ -154,7 +154,9 @@ def _values(name: str, declared: Any, known: Any, op: str) -> Sequence[Any]:
             return [0, 1]
         if name == "batch_dims":
             return [0, 1, 2]  # onnxruntime crashes at negative ones
-        if name in ("to", "dtype", "output_dtype", "precision"):
+        if name == "precision":
+            return [1, 10, 11]
+        if name in ("to", "dtype", "output_dtype"):
             return [1, 10, 11, 6, 7, 2, 3, 9]
         return [0, 1, 2, 3, -1, -2] if known is None or abs(known) < 4 else [known - 1, known + 1]
     if kind == "FLOAT":

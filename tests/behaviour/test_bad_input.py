@@ -574,6 +574,7 @@ def test_without_optional_packages(absent: tuple[str, ...], then: str, tmp_path:
 def test_a_table_where_pandas_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """As under a small limit of memory."""
     monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delitem(sys.modules, "irscope._base.tables", raising=False)  # which imports it
     db = irs.AliasDb(irs.parse(PROGRAM))
     with pytest.raises(irs.IrscopeError, match="'pandas' cannot be loaded"):
         db.table()

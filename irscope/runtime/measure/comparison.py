@@ -96,10 +96,12 @@ class Comparison:
         with loading("pandas"):
             import pandas as pd
 
+            from irscope._base.tables import Table
+
         data = {title: [getattr(row, name) for row in self.rows] for title, name in _COLUMNS.items()}
         data["peak MB"] = [None if value is None else value / 1e6 for value in data["peak MB"]]
         data["wrong"] = [row.wrong or (self.no_errors and f"not known: {self.no_errors}") or None for row in self.rows]
-        made = pd.DataFrame(data, index=pd.Index([row.label for row in self.rows], name=self.name))
+        made = Table(data, index=pd.Index([row.label for row in self.rows], name=self.name))
         made.attrs = {"warnings": list(self.warnings), "caption": self.caption}
         return made
 

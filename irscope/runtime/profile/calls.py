@@ -68,7 +68,7 @@ def call_shares(readings: Readings) -> dict[int, float]:
 
 def calls_table(readings: Readings, of_calls: Mapping[int, float]) -> pd.DataFrame:
     """Returns one row for each class of equal library ops, the one with the longest own time first."""
-    import pandas as pd
+    from irscope._base.tables import Table
 
     numbers = readings.class_numbers("op by op")
     rows: dict[int, list[NodeRow]] = {}
@@ -88,7 +88,7 @@ def calls_table(readings: Readings, of_calls: Mapping[int, float]) -> pd.DataFra
             "own ms": own.median / 1e6, "low ms": own.low / 1e6, "high ms": own.high / 1e6,
         })  # fmt: skip
     columns = ["op", "type", "line", "class", "nodes", "calls", "ms", "call ms", "own ms", "low ms", "high ms"]
-    return pd.DataFrame(cells, columns=columns).sort_values("own ms", ascending=False, kind="stable", ignore_index=True)
+    return Table(cells, columns=columns).sort_values("own ms", ascending=False, kind="stable", ignore_index=True)
 
 
 def _can_be_repeated(node: Node) -> bool:

@@ -66,10 +66,10 @@ class ProfileDifference:
     def table(self) -> pd.DataFrame:
         """Returns one row per class of pieces, the largest change first."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         cells = [_cells(each) for each in self.classes]
-        return pd.DataFrame(cells, columns=list(_COLUMNS))
+        return Table(cells, columns=list(_COLUMNS))
 
     def __repr__(self) -> str:
         verdict = self.after.against(self.before)

@@ -86,7 +86,7 @@ class Profile(Readings):
         """The parts of each way's time, in ms: compiling, the first call, warming up, a call; within the call its entry, nodes,
         gaps and end; and the cost of measuring."""
         with loading("pandas"):
-            import pandas as pd
+            from irscope._base.tables import Table
 
         cells = {}
         for label, way in self.ways.items():
@@ -99,7 +99,7 @@ class Profile(Readings):
                 "parts of call": way.parts.median / way.total.median if way.total.median else 1.0,
                 "measuring µs a node": way.watch.cost / 1e3, "runs": way.runs, "peak MB": way.counter.peak_bytes / 1e6,
             }  # fmt: skip
-        return pd.DataFrame(cells).T.rename_axis(self.name)
+        return Table(cells).T.rename_axis(self.name)
 
     # -- what would help ----------------------------------------------------------------------------------------------
 

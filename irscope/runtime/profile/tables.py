@@ -186,6 +186,6 @@ def check(by: str) -> None:
 
 def _frame(cells: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
     with loading("pandas"):
-        import pandas as pd
+        from irscope._base.tables import Table
 
-    return pd.DataFrame(cells, columns=list(columns))
+    return Table(cells, columns=list(columns))

@@ -71,7 +71,7 @@ def tame(dtype: str, *shape: int) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(0)
     kind = np.dtype(dtype)
     if kind.kind == "b":
-        return rng.random(shape) < 0.5
+        return np.asarray(rng.random(shape) < 0.5)
     if kind.kind in "iu":
         return rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, kind, endpoint=True)
     made = rng.uniform(-2, 2, shape)

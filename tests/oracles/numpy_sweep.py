@@ -75,7 +75,7 @@ def tame(dtype: str, *shape: int) -> np.ndarray[Any, Any]:
     if kind.kind in "iu":
         return rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, kind, endpoint=True)
     made = rng.uniform(-2, 2, shape)
-    return (made + 1j * rng.uniform(-2, 2, shape) if kind.kind == "c" else made).astype(kind)
+    return np.asarray(made + 1j * rng.uniform(-2, 2, shape) if kind.kind == "c" else made).astype(kind)
 
 
 def laid_out(dtype: str) -> list[np.ndarray[Any, Any]]:

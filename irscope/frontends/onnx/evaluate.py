@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import MissingExtra, RunError
-from irscope.frontends.onnx.reading.inference import proto_of, schema_of_op
+from irscope.frontends.onnx.reading.inference import is_sound, proto_of, schema_of_op
 from irscope.frontends.onnx.reading.types import FLOATS
 from irscope.ir import NONE, ListType, Node, Opaque, OptionalType, TensorData, TensorType, Type
 from irscope.ir.payload import argument_type, element_name
@@ -112,7 +112,7 @@ class _Kept:
         attributes = [(key, item) for key, item in node.attrs.items() if key not in ("opset", "overload")]
         self.made.attribute.extend(_attribute(onnx, key, item) for key, item in attributes)
         opset = int(node.attrs.get("opset", onnx.defs.onnx_opset_version()))
-        schema = schema_of_op(self.name, self.domain or "ai.onnx", opset)
+        self.schema = schema = schema_of_op(self.name, self.domain or "ai.onnx", opset)
         self.opset = opset if schema is None else schema.since_version
         """The oldest opset of the same meaning, which more libraries know."""
 
@@ -151,6 +151,8 @@ class _Kept:
 
     def _session(self, onnxruntime: Any, types: Sequence[Type]) -> Run:
         onnx = self.onnx
+        if self.schema is not None and not is_sound(self.made, self.schema, types):  # some such nodes end the process
+            raise TypeError("a number among its attributes is out of range")
         infos = []
         for index, value, type in zip(self.present, self.inputs, types, strict=True):
             proto = proto_of(_any_extents(type, value.type))

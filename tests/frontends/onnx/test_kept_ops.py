@@ -125,3 +125,14 @@ def test_a_comparison_with_float64_gives_kept_ops_the_types_that_they_declare() 
     assert "a float64 run, in which onnx::Unique keeps the types of the program" in str(comparison)
     torch = pytest.importorskip("torch")
     assert irs.compare(irs.load(made), torch.from_numpy(x), repeats=1).table()["absolute error"].max() == 0
+
+
+def test_numbers_out_of_range_never_reach_onnxruntime() -> None:
+    """Some of them end the process there, without an exception."""
+    node = helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=-2)
+    inputs = [helper.make_tensor_value_info("x", 1, [2, 2]), helper.make_tensor_value_info("i", 7, [2, 1])]
+    graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name="y")])
+    program = irs.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8))
+    run = irs.compile(irs.fuse(program))
+    (kept,) = [remark for remark in run.remarks if remark.rule == "kept-op"]
+    assert "out of range" in kept.because

@@ -103,7 +103,8 @@ def _tail(x: Array) -> Array:
     z = 1.0 / (x * x)
     near = _polynomial(_RA, z) / _polynomial(_SA, z)
     far = _polynomial(_RB, z) / _polynomial(_SB, z)
-    return np.exp(-x * x - 0.5625 + np.where(x < 1 / 0.35, near, far)) / x
+    short = np.asarray(x, np.float32).astype(np.float64)  # its square is exact: the rounding of x * x would be multiplied by it
+    return np.exp(-short * short - 0.5625) * np.exp((short - x) * (short + x) + np.where(x < 1 / 0.35, near, far)) / x
 
 
 def erf(x: Array) -> Array:
@@ -143,7 +144,6 @@ def erfc(x: Array) -> Array:
     beyond = np.where(size < 1.25, 1.0 - _ERX - _polynomial(_PA, middle) / _polynomial(_QA, middle), beyond)
     result = np.where(size < 0.84375, 1.0 - erf(wide), np.where(wide < 0, 2.0 - beyond, beyond))
     return np.where(np.isnan(wide), wide, result).astype(np.asarray(x).dtype)
-
 
 
 def erfinv(y: Array) -> Array:

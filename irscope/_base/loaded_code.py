@@ -29,7 +29,7 @@ def loaded_files() -> frozenset[str]:
     """
     modules = (getattr(module, "__dict__", {}) for module in list(sys.modules.values()))
     files = [module.get("__file__") for module in modules]
-    cells = [name for name, entry in list(linecache.cache.items()) if _is_cell(entry)]
+    cells = [name for name, entry in linecache.cache.copy().items() if _is_cell(entry)]
     return frozenset([file for file in files if isinstance(file, str)] + cells)
 
 

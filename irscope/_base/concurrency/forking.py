@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
-from weakref import WeakSet
+from weakref import ref
 
 __all__ = ["Library", "renewed_in_child"]
 
@@ -79,15 +80,21 @@ class Library:
 
 def renewed_in_child(holder: Any) -> None:
     """Give `holder._lock` a new lock in each process that is forked from this one."""
-    _HOLDERS.add(holder)
+    _HOLDERS.append(ref(holder))
+    for _ in range(2):
+        oldest = _HOLDERS.popleft()
+        if oldest() is not None:
+            _HOLDERS.append(oldest)
 
 
-_HOLDERS: Final[WeakSet[Any]] = WeakSet()
+_HOLDERS: Final[deque[ref[Any]]] = deque()
+"""Those that are alive, and some that are gone. Unlike a `WeakSet`, it runs no Python when one is freed, where a Ctrl-C would be lost."""
 
 
 def _renew() -> None:
-    for holder in list(_HOLDERS):
-        holder._lock = type(holder._lock)()
+    for holder in [found() for found in _HOLDERS.copy()]:
+        if holder is not None:
+            holder._lock = type(holder._lock)()
 
 
 if hasattr(os, "register_at_fork"):

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 __all__ = ["FEATURES", "MORE_FEATURES", "Program", "programs", "random_program"]
@@ -587,8 +588,7 @@ class _Generator:
 
     def text_of(self, op: str, *given: Any) -> tuple[str, _Kind] | None:
         """The text of a call and what it makes; None if torch refuses it."""
-        import torch
-
+        torch = pytest.importorskip("torch")
         ones = [torch.ones(one.shape, dtype=getattr(torch, one.dtype)) if isinstance(one, _Tensor) else one for one in given]
         try:
             made = getattr(torch.ops.aten, op)(*ones)

@@ -137,7 +137,7 @@ _TESTS: Final[tuple[tuple[Callable[[_Parts], bool], str], ...]] = (
         """abs absolute neg negative sign square reciprocal relu relu6 hardtanh hardsigmoid hardswish leaky_relu threshold
         threshold_backward floor ceil trunc fix round frac isnan isinf isfinite nan_to_num logical_and logical_or logical_xor
         logical_not bitwise_and bitwise_or bitwise_xor bitwise_not __and__ __or__ __xor__ eq ne lt le gt ge greater
-        greater_equal less less_equal not_equal where masked_fill mul multiply to type_as _to_copy convert_element_type""",
+        greater_equal less less_equal not_equal where masked_fill mul multiply to type_as _to_copy clone convert_element_type""",
     ),
     (_sum, "add sub subtract rsub"),
     (_quotient, "div divide true_divide floor_divide"),

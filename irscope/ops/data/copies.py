@@ -124,6 +124,7 @@ OPS = (
         category="memory",
         type_rule=_clone,
         reference=_clone_array,
+        expression=conversion,
     ),
     define(
         "aten::conj_physical(Tensor(a) self) -> Tensor(a)",

@@ -7,9 +7,13 @@ of it; never a pass. `refused`: an error class of irscope's said no, counted by 
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 __all__ = ["BAD", "WAYS", "Counts", "table"]
@@ -81,6 +85,15 @@ class Counts:
     def of(plain: Mapping[str, Any]) -> Counts:
         found = [(str(way), str(program), str(said)) for way, program, said in plain["findings"]]
         return Counts(plain["oracle"], Counter(plain["ways"]), Counter(plain["refusals"]), found)
+
+
+def counted(module: str, folder: Path, *options: str) -> Counts:
+    """What a run came to, in a process that imports the judge once and forks; the module writes its counts with `--json`."""
+    path = folder / "counts.json"
+    command = [sys.executable, "-W", "ignore", "-m", module, "--json", str(path), *options]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return Counts.of(json.loads(path.read_text(encoding="utf-8")))
 
 
 def table(counts: Iterable[Counts]) -> list[str]:

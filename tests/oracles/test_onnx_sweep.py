@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,23 +11,17 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("torch")
 
-from tests.oracles.counts import Counts
+from tests.oracles.counts import Counts, counted
 
 SHARES = 8
 """The parts of the long run, each a process of its own."""
 
 
-def counted(folder: Path, *options: str) -> Counts:
-    """What a run came to, in a process that imports onnxruntime once and forks."""
-    path = folder / "counts.json"
-    command = [sys.executable, "-W", "ignore", "-m", "tests.oracles.onnx_sweep", "--json", str(path), *options]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return Counts.of(json.loads(path.read_text(encoding="utf-8")))
+RUN = "tests.oracles.onnx_sweep"
 
 
 def test_a_slice(tmp_path: Path, tell: Callable[[Counts], None]) -> None:
-    found = counted(tmp_path, "LSTM", "Sign", "Unique", "Upsample")
+    found = counted(RUN, tmp_path, "LSTM", "Sign", "Unique", "Upsample")
     tell(found)
     found.assert_sound(most_refused=0.0)
     assert found.ways["passed"] > 100
@@ -39,7 +30,7 @@ def test_a_slice(tmp_path: Path, tell: Callable[[Counts], None]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_op(share: int, tmp_path: Path, tell: Callable[[Counts], None]) -> None:
-    found = counted(tmp_path, "--share", f"{share}/{SHARES}")
+    found = counted(RUN, tmp_path, "--share", f"{share}/{SHARES}")
     tell(found)
     found.assert_sound(most_refused=0.02)
 
@@ -48,6 +39,6 @@ def test_every_op(share: int, tmp_path: Path, tell: Callable[[Counts], None]) ->
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_op_where_onnxruntime_is_not_installed(share: int, tmp_path: Path, tell: Callable[[Counts], None]) -> None:
     """Forms that ONNX's reference implementation does not compute are refused."""
-    found = counted(tmp_path, "--share", f"{share}/{SHARES}", "--without-onnxruntime")
+    found = counted(RUN, tmp_path, "--share", f"{share}/{SHARES}", "--without-onnxruntime")
     tell(found)
     found.assert_sound()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +11,7 @@ import pytest
 pytest.importorskip("jax")
 pytest.importorskip("torch")
 
-from tests.oracles.counts import Counts
+from tests.oracles.counts import Counts, counted
 from tests.oracles.stablehlo_run import differs, survey
 
 SHARES = 12
@@ -31,11 +28,7 @@ def test_a_slice(tell: Callable[[Counts], None]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_program(share: int, tmp_path: Path, tell: Callable[[Counts], None]) -> None:
-    path = tmp_path / "counts.json"
-    command = [sys.executable, "-W", "ignore", "-m", "tests.oracles.stablehlo_run", "--share", f"{share}/{SHARES}", "--json", str(path)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = Counts.of(json.loads(path.read_text(encoding="utf-8")))
+    found = counted("tests.oracles.stablehlo_run", tmp_path, "--share", f"{share}/{SHARES}")
     tell(found)
     found.assert_sound(most_refused=0.02)
 

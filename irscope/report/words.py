@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from irscope._base.words import byte_count, plural
 from irscope.ir import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irscope.runtime.timer import time_words
 
 __all__ = ["amount", "byte_count", "duration", "plural", "short_type"]
 
@@ -42,9 +43,7 @@ def duration(milliseconds: float) -> str:
     >>> duration(0.0123), duration(1234.5)
     ('12.3 µs', '1.23 s')
     """
-    if milliseconds < 1:
-        return f"{milliseconds * 1e3:.3g} µs"
-    return f"{milliseconds:.3g} ms" if milliseconds < 1000 else f"{milliseconds / 1e3:.3g} s"
+    return time_words(milliseconds * 1e6)
 
 
 def amount(count: int) -> str:

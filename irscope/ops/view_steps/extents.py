@@ -15,7 +15,7 @@ from irscope._base.words import byte_count
 from irscope.ir import ITEM_SIZE, TensorType
 
 __all__ = [
-    "UNKNOWN", "Extent", "Num", "byte_words", "content", "is_at_least", "is_unknown", "product",
+    "UNKNOWN", "Extent", "Num", "byte_words", "content", "formula", "is_at_least", "is_unknown", "product",
     "quotient", "tensor_bytes", "typical",
 ]
 
@@ -86,7 +86,7 @@ class Extent:
 
     def __repr__(self) -> str:
         text = ""
-        for names, factor in sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0])):
+        for names, factor in sorted(self.terms.items(), key=_shown_first):
             amount = abs(factor)
             parts = [str(amount)] * (amount != 1 or not names) + list(names)
             text += (" - " if factor < 0 else " + ") + "*".join(parts)
@@ -95,6 +95,10 @@ class Extent:
 
 Num = int | Extent
 """A number, known or symbolic."""
+
+
+def _shown_first(term: tuple[tuple[str, ...], int]) -> tuple[int, tuple[str, ...]]:
+    return -len(term[0]), term[0]
 
 
 def _terms(number: Num) -> dict[tuple[str, ...], int]:
@@ -161,8 +165,18 @@ def byte_words(number: Num) -> str:
     known = _number({names: factor for names, factor in number.terms.items() if UNKNOWN not in names})
     if known != number:
         return f"{byte_words(known)} and an unknown number more" if known != 0 else "an unknown number of bytes"
-    terms = repr(number).replace("*", "·").split(" + ")
-    return f"{' + '.join(terms[:_MOST_TERMS])}{' + …' if len(terms) > _MOST_TERMS else ''} B"
+    return f"{formula(number)} B"
+
+
+def formula(number: Extent) -> str:
+    """Return a formula for people: its first terms, with a point for products.
+
+    >>> n = Extent.of("n")
+    >>> formula(n * n * 4 + 8), formula(n * n * n * n + n * n * n + n * n + n)
+    ('4·n·n + 8', 'n·n·n·n + n·n·n + n·n + …')
+    """
+    first = dict(sorted(number.terms.items(), key=_shown_first)[:_MOST_TERMS])
+    return repr(Extent(first)).replace("*", "·") + (" + …" if len(number.terms) > _MOST_TERMS else "")
 
 
 def content(number: Num) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import permutations
 
+import numpy as np
 import pytest
 
 import irscope as irs
@@ -127,3 +128,11 @@ def test_a_plan_and_views_show_themselves_in_a_notebook() -> None:
     graph = chain(8)
     assert "<td>%v" in memory_plan(graph)._repr_html_()
     assert "<td>%v3</td>" in irs.ViewAliases(graph)._repr_html_()
+
+
+def test_what_is_of_unknown_size_is_said_with_its_formula_and_the_way_to_count_it() -> None:
+    text = "graph(%x : Float(batch, 4)):\n  %a : Float(batch, 4) = aten::relu(%x)\n  %b : Float(batch, 4) = aten::tanh(%a)\n  return (%b)"
+    plan = irs.memory_plan(irs.load(text))
+    assert "peak at least 0 bytes" in repr(plan) and "2 values of unknown size (%a, %b), 32·batch B together" in repr(plan)
+    counted = irs.memory_plan(irs.load(text, np.zeros((3, 4), np.float32)))  # as the hint says
+    assert (counted.unknown, counted.uncounted_words()) == ((), "") and counted.peak >= 2 * 3 * 4 * 4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from irscope.errors import ArgumentError, loading
 from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, TensorType
 from irscope.ops.registry import category_of, effect_of
-from irscope.ops.view_steps import Num, is_unknown, tensor_bytes
+from irscope.ops.view_steps import Num, formula, is_unknown, tensor_bytes
 from irscope.transforms.fusion.legality import Eligibility, format_space
 from irscope.transforms.fusion.policy import BlockPlan
 
@@ -130,7 +130,7 @@ def _flops(rules: Eligibility, node: Node) -> Num:
 
 
 def _cell(number: Num) -> int | str:
-    return number if isinstance(number, int) else "unknown" if is_unknown(number) else str(number).replace("*", "·")
+    return number if isinstance(number, int) else "unknown" if is_unknown(number) else formula(number)
 
 
 def _microseconds(moved: Num, speed: float) -> float:

@@ -242,7 +242,7 @@ def _show(options: argparse.Namespace) -> None:
             print(f"# {name}")
         print(fusion.graph if options.fused else graph)
         for line in overview(explorer_view(Exploration.of(fusion))).splitlines():
-            print(f"# {line}".rstrip())  # so that what is printed can be read again
+            print(f"# {line}".rstrip())  # so that what is printed of one graph can be read again
 
 
 def _opt(options: argparse.Namespace) -> None:

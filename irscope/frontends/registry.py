@@ -8,6 +8,7 @@ A frontend is a module with the names of the `Frontend` protocol. Adding one tak
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -106,7 +107,9 @@ def _frontend_of(source: object, args: Sequence[object]) -> Frontend:
 
 def _takes_nothing(source: object) -> bool:
     """Checks whether a source is a function or method without parameters."""
-    return isinstance(source, FunctionType | MethodType | partial) and not signature(source).parameters
+    with suppress(ValueError, TypeError):  # a builtin may have no signature
+        return isinstance(source, FunctionType | MethodType | partial) and not signature(source).parameters
+    return False
 
 
 def _result_of(function: Any) -> object:

@@ -51,7 +51,7 @@ def recognizes(path: Path, start: bytes) -> bool:
     return is_module_text(text) or _GRAPH.match(text) is not None
 
 
-_GRAPH: Final = re.compile(r"(\s+|#[^\n]*)*graph\s*\(\s*[%)]")
+_GRAPH: Final = re.compile(r"(?:\s|#[^\n]*\n)*graph\s*\(\s*[%)]")
 
 
 def load(source: str | Path, args: Sequence[object], *, name: str | None = None) -> Graph | Module:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -292,3 +293,16 @@ def test_mlir_is_recognized_behind_comments(line: str) -> None:
 ])  # fmt: skip
 def test_other_texts_are_not_mlir(text: str) -> None:
     assert not is_mlir_text(text)
+
+
+def test_a_text_that_opens_with_a_banner_is_told_in_linear_time(tmp_path: Path) -> None:
+    """A hundred signs of a comment ended never; a graph in a comment is none."""
+    for text in ("#" * 100 + "\nnothing\n", "\n" * 1000 + "nothing\n", "# graph(%x : Tensor): of a comment\nnothing\n"):
+        (tmp_path / "notes.md").write_text(text)
+        with pytest.raises(LoadError):
+            irs.load(tmp_path / "notes.md")
+
+
+def test_a_builtin_without_a_signature_needs_arguments() -> None:
+    with pytest.raises(LoadError, match="needs example arguments"):
+        irs.load(partial(max))

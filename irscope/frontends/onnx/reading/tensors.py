@@ -74,6 +74,10 @@ def bits_of(dtype: str) -> int:
     return 8 if dtype.startswith("float8") else 0 if dtype == "string" else np.dtype(dtype).itemsize * 8
 
 
+_LONGEST_POINTER: Final = 1024
+"""Git LFS's notes are shorter: larger files are not opened to look for one."""
+
+
 def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | None, what: str) -> np.ndarray[Any, Any]:
     """Reads elements from another file, and only their bytes."""
     entries = {entry.key: entry.value for entry in proto.external_data}
@@ -83,10 +87,12 @@ def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | Non
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
     except ValueError:
         raise LoadError(f"{what} does not say where in {path.name!r} its elements are", hint=_HINT) from None
-    refuse_pointer(path, start_of(path))
-    if length != size or offset < 0 or offset + length > path.stat().st_size:
+    there = path.stat().st_size
+    if there < _LONGEST_POINTER:
+        refuse_pointer(path, start_of(path))
+    if length != size or offset < 0 or offset + length > there:
         raise LoadError(
-            f"{what} should be {size} bytes at {offset} of {path.name!r}, which has {path.stat().st_size}",
+            f"{what} should be {size} bytes at {offset} of {path.name!r}, which has {there}",
             hint="copy the whole file that belongs to the model",
         )
     try:

@@ -93,7 +93,7 @@ def plainly_typed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     >>> plainly_typed(np.zeros(2, np.ulonglong)).dtype.char == np.dtype(np.uint64).char
     True
     """
-    return array.view(array.dtype.name) if array.dtype.char in "qQ" else array
+    return array.view(array.dtype.name) if array.dtype.isnative and array.dtype.char in "qQ" else array
 
 
 def tensor_of(value: Any, torch: Any, device: str) -> Any:

@@ -280,7 +280,7 @@ def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
 
 def _array_of(tensor: Any) -> np.ndarray[Any, Any]:
     """Returns a torch tensor's elements, sharing memory where NumPy can read it."""
-    tensor = tensor.detach().cpu()
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if str(tensor.dtype) in ("torch.bfloat16", "torch.complex32") or "float8" in str(tensor.dtype):
         tensor = tensor.float() if "complex" not in str(tensor.dtype) else tensor.cfloat()
     array: np.ndarray[Any, Any] = tensor.numpy()

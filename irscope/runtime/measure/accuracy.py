@@ -17,9 +17,9 @@ from irscope.errors import IrscopeError
 from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of
 from irscope.ops.registry import schema_of
 from irscope.ops.schema import draws_random_numbers
-from irscope.runtime.arrays import TorchLibrary, is_torch_tensor, library_for, off_the_gpu, on_host
+from irscope.runtime.arrays import TorchLibrary, is_foreign, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.arrays.python_ops import python_function
-from irscope.runtime.executor import flatten
+from irscope.runtime.executor import as_torch, flatten
 from irscope.runtime.reference import run_reference
 
 __all__ = ["Distance", "arrays", "difference", "distance", "float64_results"]
@@ -94,8 +94,9 @@ def _widened(value: Any) -> Any:
     """Returns a tensor of a smaller floating-point type, or a list with such, in float64; anything else as it is."""
     if is_torch_tensor(value):
         return value.to(wide) if (wide := _wide_type(value)) is not value.dtype else value
-    if isinstance(value, list | tuple) and any(_widened(item) is not item for item in value):
-        return type(value)(map(_widened, value))
+    if isinstance(value, list | tuple):
+        made = [_widened(item) for item in value]
+        return type(value)(made) if any(new is not old for new, old in zip(made, value, strict=True)) else value
     return value
 
 
@@ -106,8 +107,8 @@ def _wide_type(tensor: Any) -> Any:
 
 def _doubled(value: Any) -> Any:
     """Returns a float64 copy of a floating-point tensor, a copy of any other tensor, and anything else unchanged."""
-    if isinstance(value, np.ndarray):
-        value = sys.modules["torch"].from_numpy(value)
+    if isinstance(value, np.ndarray) or is_foreign(value):
+        value = as_torch(on_host(value))
     if is_torch_tensor(value):
         return value.detach().to(_wide_type(value), copy=True)
     if isinstance(value, list | tuple):

@@ -17,8 +17,9 @@ import numpy as np
 
 from irscope.analysis.views import ViewAliases
 from irscope.errors import ArgumentError, IrscopeError
-from irscope.ir import NOT_CONSTANT, Graph, Node, TensorType, Value, constant_of
+from irscope.ir import NOT_CONSTANT, STORED_SIZE, Graph, Node, TensorType, Value, constant_of
 from irscope.ops.registry import category_of
+from irscope.ops.typing import contiguous_strides
 from irscope.runtime.machine import describe
 from irscope.runtime.measure.workload import flops_of
 from irscope.runtime.profile.counting import NodeCost, TensorFacts
@@ -129,8 +130,7 @@ def _facts(value: Value) -> TensorFacts | None:
     shape = tuple(size for size in kind.shape if isinstance(size, int))
     if len(shape) != len(kind.shape):
         return None
-    strides = kind.strides or tuple(int(np.prod(shape[place + 1 :], dtype=np.int64)) for place in range(len(shape)))
+    strides = kind.strides or contiguous_strides(shape)
     if not all(isinstance(step, int) for step in strides):
         return None
-    item = 2 if kind.dtype == "bfloat16" else np.dtype(kind.dtype).itemsize if kind.dtype in np.sctypeDict else 1
-    return TensorFacts(kind.dtype, shape, strides, item)
+    return TensorFacts(kind.dtype, shape, strides, STORED_SIZE.get(kind.dtype, 1))

@@ -102,7 +102,7 @@ def _fused_error(readings: Readings) -> float:
     args = readings.measured.args
     state = ArgumentSnapshot((readings.measured.original, args))
     one, other = (arrays(state.watch(partial(way.plain, *args))) for way in readings.ways.values())
-    return _far(other, one)
+    return _far(one, other)
 
 
 def _far(one: list[Any], other: list[Any]) -> float:

@@ -28,7 +28,7 @@ def graph_of(program: Any, verb: str) -> Graph:
         return inlined(program)
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):
-        what = f"{verb} works on a Graph or the result of fuse, not on {type(program).__name__}"
+        what = f"{verb} works on a Graph, a Module or the result of fuse, not on {type(program).__name__}"
         raise ArgumentError(what, hint="irs.load(program, *example_arguments) makes a Graph of a model or a file")
     return graph
 

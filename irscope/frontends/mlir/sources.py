@@ -86,7 +86,9 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
 
 def _shape(argument: Any) -> list[int] | None:
     shape = getattr(argument, "shape", None)
-    return None if shape is None else [int(extent) for extent in shape]
+    if not isinstance(shape, tuple | list) or not all(isinstance(extent, int) for extent in shape):
+        return None
+    return list(shape)
 
 
 def _read(source: Path | str | bytes) -> bytes:

@@ -253,6 +253,8 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 def vecdot(a: Any, b: Any, axis: Any = -1) -> Any:
     if not np.ndim(a) or not np.ndim(b):
         raise refused("vecdot takes vectors, not numbers", "multiply them with *", wrong_arguments=True)
+    record = recorder_of((a, b))
+    a, b = as_traced(record, a), as_traced(record, b)
     return sum_(np.conjugate(a) * b, axis, dtype=np.result_type(a.dtype, b.dtype))
 
 

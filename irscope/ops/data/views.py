@@ -108,8 +108,10 @@ def _reinterpreted(self: TensorType, dtype: str | None) -> TensorType:
         return refined(dtype, None)
     if old == new:
         return refined(dtype, self.shape, self.strides)
-    last = self.shape[-1] if self.shape else None
-    if not isinstance(last, int) or last * old % new:
+    last = self.shape[-1] if self.shape else 0
+    if self.shape and not isinstance(last, int):
+        return refined(dtype, (*self.shape[:-1], None))
+    if not self.shape or not isinstance(last, int) or last * old % new:
         raise mismatch(f"{self} cannot be seen as elements of {dtype}", rule="view-size")
     return refined(dtype, (*self.shape[:-1], last * old // new))
 
@@ -340,7 +342,7 @@ def _joined(self: TensorType) -> TensorType:
     dtype = None if self.dtype is None else to_complex(self.dtype)
     if self.shape is None:
         return refined(dtype, None)
-    if self.shape[-1:] not in ((2,), (None,)):
+    if not self.shape or (isinstance(self.shape[-1], int) and self.shape[-1] != 2):
         raise mismatch(f"view_as_complex takes pairs of numbers along the last dimension, not {self}", rule="view-size")
     strides = None if self.strides is None or any(step % 2 for step in self.strides[:-1]) else self.strides[:-1]
     return refined(dtype, self.shape[:-1], strides and [step // 2 for step in strides])

@@ -189,7 +189,7 @@ def digamma(x: Array) -> Array:
     """
     wide = np.asarray(x, np.float64)
     mirrored = wide < 0
-    rest = wide - np.floor(wide)
+    rest = wide - np.trunc(wide)  # exact, also next to 0; tan has the period pi
     near = np.where(mirrored, 1 - wide, np.where(wide == 0, 1.0, wide))
     total = np.zeros_like(near)
     for _ in range(10):  # up to where the series is exact to the last place

@@ -13,6 +13,7 @@ __all__ = ["generic_form"]
 
 _LINE: Final = re.compile(r"(\s*(?:%[\w$.:-]+(?:\s*,\s*%[\w$.:-]+)*\s*=\s*)?)(torch\.[\w.]+)\s*(.*?)\s*$")
 _OP: Final = re.compile(r"(%[\w$.#-]+(?:\s*,\s*%[\w$.#-]+)*)?\s*(\{.*\})?\s*:\s*(.*?)\s*(?:->|\bto\b)\s*(.*)")
+_LOCATION: Final = re.compile(r'\s+loc\((?:[^"]|"[^"]*")*\)\s*$')
 _LITERAL: Final = re.compile(r"\((.*)\)\s*:\s*(\S+)")
 _CONSTANTS: Final = {"int": " : i64", "float": " : f64", "bool": "", "str": "", "device": ""}
 
@@ -29,6 +30,9 @@ def generic_form(text: str) -> str:
 
 
 def _line(line: str) -> str:
+    at = _LOCATION.search(line)
+    if at is not None and _LINE.match(line):
+        return _line(line[: at.start()]) + at[0]
     found = _LINE.fullmatch(line)
     if found is None:
         return line

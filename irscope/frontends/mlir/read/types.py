@@ -58,7 +58,7 @@ _PYTHON: Final[dict[str, Type]] = {
     "int": INT, "float": FLOAT, "bool": BOOL, "str": STR, "none": NONE, "number": NUMBER, "Device": DEVICE, "Generator": GENERATOR,
     "any": ANY,
 }  # fmt: skip
-_TENSOR: Final = re.compile(r"(?:\[([\d?, ]*)\]|\*|unk)(?:,\s*(.+))?")
+_TENSOR: Final = re.compile(r"(?:\[((?:\?|\d+)(?:\s*,\s*(?:\?|\d+))*|)\]|\*|unk)(?:,\s*(.+))?")
 
 
 def torch_type(text: str) -> Type | None:

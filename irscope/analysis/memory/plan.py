@@ -120,7 +120,9 @@ class MemoryPlan:
             return ""
         names = listed([f"%{self.graph.names[value]}" for value in self.unknown], most=4)
         what = f"{plural(len(self.unknown), 'value')} of unknown size ({names}), {byte_words(self.uncounted)} together"
-        return f"not counted: {what}; load the program with example arguments"
+        types = [value.type for value in self.graph.free_inputs if isinstance(value.type, TensorType)]
+        depends_on_data = all(type.is_static for type in types)
+        return f"not counted: {what}{'' if depends_on_data else '; load the program with example arguments'}"
 
     # One value
 

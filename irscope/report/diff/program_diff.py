@@ -211,10 +211,13 @@ class _Order:
     def __init__(self, first: Graph, second: Graph, nodes: Mapping[Node, Node]) -> None:
         self._graph = first
         self._writes = [node for node in first.nodes() if node in nodes and not is_group(node) and _orders(node)]
+        self._before = {node: k for k, node in enumerate(first.nodes())}
+        there = {node: k for k, node in enumerate(second.nodes())}
+        self._after = {node: there[other] for node, other in nodes.items()}
         seen = _writes_before(first, set(self._writes))
-        there = _writes_before(second, {nodes[node] for node in self._writes}) if self._writes else {}
+        now = _writes_before(second, {nodes[node] for node in self._writes}) if self._writes else {}
         self._passed = {
-            node: (seen[node], there[other]) for node, other in nodes.items() if self._writes and seen[node] != there[other]
+            node: (seen[node], now[other]) for node, other in nodes.items() if self._writes and seen[node] != now[other]
         }
         """For each node that passed writes, their number before it in the first and in the second program."""
 
@@ -224,6 +227,7 @@ class _Order:
             return ""
         then, now = self._passed[node]
         passed = [write for write in self._writes[min(then, now) : max(then, now)] if write is not node] or self._writes[now : now + 1]
+        passed = [write for write in passed if (self._before[write] < self._before[node]) != (self._after[write] < self._after[node])]
         for write in passed[:_MOST_WRITES]:
             pair = (write, node) if now < then else (node, write)
             if self._graph.block_of[write] is not self._graph.block_of[node] or self._dependences(node).reason(*pair):
@@ -284,7 +288,7 @@ def _named(graph: Graph, value: Value) -> str:
 
 
 def _literal(constant: Node) -> str:
-    text = print_node(constant, {constant.output: ""}).partition("[value=")[2].removesuffix("]()")
+    text = print_node(constant, {constant.output: ""}).partition("prim::Constant[")[2].removesuffix("]()").removeprefix("value=")
     return shortened(text, _LONGEST_CONSTANT) or "None"
 
 

@@ -147,7 +147,8 @@ def _term(token: re.Match[str], query: str) -> Term:
         if text.startswith(":"):  # aten::conv is a plain word
             return Term("", f"{token['name']}:{text}")
         if token["name"] in AMOUNTS:
-            raise ArgumentError(f"{token['name']} is a number, which is compared", hint=f"{token['name']}={text}, or {token['name']}>1e6")
+            hint = f"{token['name']}={text}, or {token['name']}>{text}"
+            raise ArgumentError(f"{token['name']} is a number, which is compared", hint=hint)
         near = get_close_matches(token["name"], FIELDS, 1)
         hint = f"{near[0]}:{text}" if near else f"the fields are {', '.join(FIELDS)}"
         raise ArgumentError(f"there is no field {token['name']!r}", hint=hint)
@@ -187,5 +188,6 @@ def _joined(query: str) -> str:
     >>> _joined("op:conv and bytes>10"), _joined("not op:conv"), _joined("op:relu, op:tanh")
     ('op:conv & bytes>10', '!op:conv', 'op:relu | op:tanh')
     """
-    words = [_OPERATORS.get(word.lower(), word) for word in query.split()]
-    return " ".join(words).replace(", ", " | ").replace("! ", "!").removesuffix(",")
+    found = re.findall(r'(?:"[^"]*"|[^\s"])+|"', query)
+    words = [_OPERATORS.get(word.lower(), f"{word[:-1]} |" if word.endswith(",") else word) for word in found]
+    return "".join(word if word == "!" else f"{word} " for word in words).strip("&| ")

@@ -30,8 +30,9 @@ _MOST_OPS = 12
 _IGNORES: Mapping[Relation, str] = {
     "text": "nothing", "alpha": "names", "symbols": "names, those of functions included",
     "order": "names and the order of independent nodes", "arguments": "names and the order of nodes and parameters",
-    "constants": "names and constants", "extents": "names, constants and sizes", "free": "names, constants and sizes",
-    "layout": "names, constants, sizes and strides", "dtype": "names, constants, sizes and element types",
+    "constants": "names, order and constants", "extents": "names, order, constants and sizes",
+    "free": "names, order, constants and sizes",
+    "layout": "names, order, constants, sizes and strides", "dtype": "names, order, constants, sizes, strides and element types",
 }  # fmt: skip
 """What pieces that are the same by a relation may differ in."""
 

@@ -59,8 +59,9 @@ class Creating:
         """Whether a node copies in every run, as a build would decide by declared types."""
         self.elements.typed.add(node.inputs[0])
         flag = copy_flag(node)
-        if is_copy_by_types(node) or flag is None:
-            return is_copy_by_types(node)
+        copies = is_copy_by_types(node)
+        if copies or flag is None:
+            return copies
         self.elements.consulted.add(flag)
         return self._known(node, flag) is True
 

@@ -432,7 +432,7 @@ def _judge() -> Any:
 def survey(ops: Sequence[str] = (), share: tuple[int, int] = (0, 1), *, alone: bool = False, show: bool = False) -> Counts:
     """Counts how the programs of these ops, or of a share of all, ended; with arrays, and with tensors."""
     chosen = [op for index, op in enumerate(_bases()) if (op in ops if ops else index % share[1] == share[0])]
-    found = Counts(f"ONNX ops by onnxruntime{', which irscope does not have' if alone else ''}")
+    found = Counts(f"ONNX ops by onnxruntime{', hidden from irscope' if alone else ''}")
     if _judge() and alone:
         sys.modules["onnxruntime"] = None  # type: ignore[assignment]
     for ended in watched(_work, [(op, arrays) for op in chosen for arrays in ("numpy", "torch")], each=20):

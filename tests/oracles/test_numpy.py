@@ -25,7 +25,8 @@ def test_some_functions_are_numpys(dtype: str, tell: Callable[[Counts], None]) -
     for place, kind in enumerate((*KINDS.values(), lambda first: asked.binary(first, "int64"))):
         asked.sweep(list(kind(dtype))[place :: 1 if kind is asked.unary else 53], found)
     tell(found)
-    found.assert_sound()
+    found.assert_sound(most_refused=0.01)
+    assert found.ways["passed"] > 400
 
 
 @pytest.mark.long
@@ -35,7 +36,7 @@ def test_every_function_of_every_type_is_numpys(kind: str, dtype: str, tell: Cal
     found = Counts(f"NumPy: {kind}")
     asked.sweep(KINDS[kind](dtype), found, fused=kind != "members")  # which are the functions again
     tell(found)
-    found.assert_sound()
+    found.assert_sound(most_refused=0.01)
 
 
 @pytest.mark.long
@@ -45,4 +46,4 @@ def test_every_function_of_two_types_is_numpys(first: str, tell: Callable[[Count
     for second in asked.DTYPES:
         asked.sweep(asked.binary(first, second), found)
     tell(found)
-    found.assert_sound()
+    found.assert_sound(most_refused=0.0)

@@ -41,4 +41,4 @@ def test_every_op_where_onnxruntime_is_not_installed(share: int, tmp_path: Path,
     """Forms that ONNX's reference implementation does not compute are refused."""
     found = counted(RUN, tmp_path, "--share", f"{share}/{SHARES}", "--without-onnxruntime")
     tell(found)
-    found.assert_sound()
+    found.assert_sound(most_refused=0.1)

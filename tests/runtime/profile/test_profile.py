@@ -215,15 +215,6 @@ def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert p.measured.threads == 1
 
 
-class _Slow:
-    """A module's function that takes as long as a large model, and counts its calls."""
-
-    calls = 0
-
-    def __call__(self, x: Any) -> Any:
-        return x
-
-
 @pytest.mark.parametrize("calls", [1, 3, 12])
 def test_no_call_begins_once_the_time_is_up(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of 0.1 s is given 0.1 s, 0.3 s and 1.2 s: it may be called once more than fits."""

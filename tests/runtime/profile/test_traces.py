@@ -119,7 +119,7 @@ def test_a_loop_of_a_trace_counts_its_calls(tmp_path: Path) -> None:
         for k, name in enumerate(["aten::relu", "aten::tanh", "aten::tanh", "aten::tanh"] * 2)
     ]}, irs.load(script, X))  # fmt: skip
     table = reading.table().set_index("op")
-    assert table.loc["aten::tanh", "calls"] in (3, 6) and table.loc["aten::tanh", "ms"] == pytest.approx(0.003)
+    assert table.loc["aten::tanh", "calls"] == 3 and table.loc["aten::tanh", "ms"] == pytest.approx(0.003)
 
 
 def _three_times(x: torch.Tensor) -> torch.Tensor:

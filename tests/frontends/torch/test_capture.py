@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import signal
 import sys
 import threading
@@ -67,27 +66,3 @@ def test_ctrl_c_ends_the_wait_for_another_thread() -> None:
         go.set()
         holder.join()
     assert irs.load(model(), torch.randn(4, 8)).outputs
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize(("held", "patience"), [(0.1, 4.0), (20, 0.05)], ids=["ends soon", "takes long"])
-def test_a_fork_waits_for_a_capture_and_the_child_knows_if_it_did_not_end(held: float, patience: float, monkeypatch: Any) -> None:
-    monkeypatch.setattr("irscope._base.concurrency.forking._PATIENCE", patience)
-    inside, go = threading.Event(), threading.Event()
-    holder = threading.Thread(target=lambda: alone(lambda: (inside.set(), go.wait(held))))
-    holder.start()
-    inside.wait(20)
-    child = os.fork()
-    if not child:
-        try:
-            alone(lambda: None)
-            os._exit(0)
-        except irs.errors.CaptureError as error:
-            os._exit(3 if "forked while another thread" in str(error) else 4)
-        finally:
-            os._exit(5)
-    go.set()
-    holder.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (0 if held < 1 else 3)
-    assert alone(lambda: 1) == 1

@@ -1,4 +1,4 @@
-"""Processes that are forked, killed, interrupted at random or short of memory, and users without a home."""
+"""Processes that are forked, killed or short of memory, and users without a home."""
 
 from __future__ import annotations
 
@@ -84,40 +84,6 @@ for extra in (0, 1 << 16, 1 << 20, 1 << 23, 1 << 25, 1 << 27):
 right(0.25)
 """
 
-INTERRUPTED = """
-import random, signal, threading
-signal.signal(signal.SIGALRM, signal.default_int_handler)
-x = np.linspace(-1, 1, 1 << 18, dtype=np.float32)
-large = irs.compile(irs.fuse(irs.parse('''graph(%x : Tensor, %y : Tensor):
-  %zero : int = prim::Constant[value=0]()
-  %none : NoneType = prim::Constant()
-  %a : Tensor = aten::tanh(%x)
-  %b : Tensor = aten::mul(%a, %y)
-  %c : Tensor = aten::cumsum(%b, %zero, %none)
-  %d : Tensor = aten::tanh(%c)
-  return (%d)
-''')))
-wanted = large(x, x)
-chance = random.Random(int(sys.argv[1]))
-caught = 0
-for trial in range(int(sys.argv[2])):
-    # and again, because Python drops what a handler raises while it frees an object
-    signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0005, 0.04), 0.5)
-    try:
-        while True:
-            if trial % 2:
-                compile_graph(program(chance.randrange(50) + 0.5), share_kernels=False)
-            else:
-                large(x, x)
-    except KeyboardInterrupt:
-        caught += 1
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    np.testing.assert_array_equal(large(x, x), wanted)
-    if trial % 2:
-        right(trial + 0.75)
-print(caught, sum(thread.name.startswith("irscope-compile") for thread in threading.enumerate()))
-"""
-
 
 def ran(text: str, tmp_path: Path, *arguments: str, **more: str) -> str:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **more}
@@ -138,11 +104,6 @@ def test_a_forked_process_compiles_and_runs(tmp_path: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are Linux's")
 def test_without_memory_for_the_compiler_groups_run_one_by_one(tmp_path: Path) -> None:
     ran(SCARCE, tmp_path, OPENBLAS_NUM_THREADS="1")
-
-
-def test_interrupts_at_random_moments(tmp_path: Path) -> None:
-    assert ran(INTERRUPTED, tmp_path, "1", "40").split() == ["40", "0"]
-    assert not list((tmp_path / "irscope" / "cpu").glob(".new-*"))
 
 
 def test_processes_that_are_killed_leave_no_torn_file(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""Ctrl-C during a compilation, a call or an exploration ends it, and everything works when asked again."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import irscope as irs
+from irscope.runtime.program.executable import compile_graph
+
+pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops an interrupt in __del__
+
+X = np.linspace(-1, 1, 1 << 18, dtype=np.float32).reshape(512, 512)
+CHAIN = "".join(f"  %v{n + 1} : Tensor = aten::{('tanh', 'sigmoid', 'relu')[n % 3]}(%v{n})\n" for n in range(200))
+
+
+def program(scale: float) -> irs.Fusion:
+    """A product, a sum along rows and a chain of 200 ops; another `scale` needs other kernels."""
+    return irs.fuse(irs.parse(f"""graph(%x : Float(512, 512, strides=[512, 1])):
+  %k : float = prim::Constant[value={scale}]()
+  %one : int = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %a : Tensor = aten::mul(%x, %k)
+  %b : Tensor = aten::tanh(%a)
+  %v0 : Tensor = aten::cumsum(%b, %one, %none)
+{CHAIN}  return (%v200)
+"""))
+
+
+def compiled(scale: float) -> irs.Executable:
+    return compile_graph(program(scale), share_kernels=False, disk_cache=False)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt(work: Callable[[], object], seconds: float) -> None:
+    """Repeat work until Ctrl-C, pressed after some seconds, ends it."""
+    ended = threading.Event()
+
+    def press() -> None:
+        time.sleep(seconds)
+        while not ended.is_set():
+            _thread.interrupt_main()
+            ended.wait(1)  # again, where Python dropped it
+
+    def repeat() -> None:
+        try:
+            while True:
+                work()
+        finally:
+            ended.set()
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        repeat()
+
+
+def test_during_a_compilation() -> None:
+    for trial, seconds in enumerate((0.01, 0.05, 0.1, 0.2)):
+        interrupt(lambda scale=trial + 1.5: compiled(scale), seconds)
+        assert compiled(trial + 1.5)(X).shape == X.shape
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("irscope-compile")]
+
+
+def test_during_a_call() -> None:
+    run = compiled(0.5)
+    expected = run(X)
+    for seconds in (0.001, 0.003, 0.01, 0.03):
+        interrupt(lambda: run(X), seconds)
+        np.testing.assert_array_equal(run(X), expected)
+
+
+def test_during_an_exploration() -> None:
+    pytest.importorskip("anywidget")
+    graph = program(0.5).original
+    expected = repr(irs.explore(graph))
+    for seconds in (0.01, 0.1, 0.2, 0.4):
+        interrupt(lambda: irs.explore(graph), seconds)
+        assert repr(irs.explore(graph)) == expected

@@ -105,17 +105,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_profile(commands)
     _add_survey(commands)
 
-    bench = commands.add_parser("bench", help="time kernels or models against what else is installed")
-    bench.add_argument("--suite", default="kernels", help="kernels, models or gpu (default: %(default)s)")
-    bench.add_argument("--quick", action="store_true", help="fewer sizes and repetitions: under two minutes")
-    bench.add_argument("--threads", default="1,2", help="thread counts, comma-separated (default: %(default)s)")
-    bench.add_argument("--cases", default="", help="only these cases, comma-separated")
-    bench.add_argument("--peers", help="only these competitors, comma-separated; an empty list times irscope alone")
-    bench.add_argument("--rotate", action="store_true", help="rotate the operands, so that none is found in a cache")
-    bench.add_argument("--dry", action="store_true", help="gpu: generate and compile everything, run nothing")
-    bench.add_argument("--json", metavar="FILE", help="write the machine and all figures to a file")
-    bench.set_defaults(run=_bench)
-
     cache = commands.add_parser("cache", help="show or empty the directory of compiled kernels")
     cache.add_argument("action", choices=("info", "clear"), help="what to do")
     cache.add_argument("--device", choices=("cpu", "cuda"), help="only the kernels of this device")
@@ -390,31 +379,6 @@ def _module_of_file(path: str) -> Any:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def _bench(options: argparse.Namespace) -> None:
-    import json
-
-    from irscope.bench.suite import run_suite
-
-    try:
-        threads = [int(count) for count in options.threads.split(",")]
-        if min(threads) < 1:
-            raise ValueError
-    except ValueError:
-        raise ArgumentError(f"{options.threads!r} are not thread counts", hint="write them like 1,2") from None
-    peers = None if options.peers is None else _words(options.peers)
-    found = run_suite(
-        options.suite, quick=options.quick, threads=threads, peers=peers, names=_words(options.cases), dry=options.dry,
-        rotate=options.rotate,
-    )  # fmt: skip
-    if options.json:
-        write_file(options.json, json.dumps(found, indent=1) + "\n")
-        print(f"wrote {options.json}")
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _cache(options: argparse.Namespace) -> None:

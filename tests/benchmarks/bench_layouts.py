@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import random
+import statistics
 import sys
 import tempfile
 import time
@@ -22,13 +24,21 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.codegen.lowering.lower import spec_of_group
-from irscope.ir.types import TensorType
+from irscope.ir.builder import GraphBuilder
+from irscope.ir.core import Node, Value
+from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.arrays.buffer_pool import BufferPool
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
-from tests.benchmarks.bench_kernels import Body, call, group, keep_memory, measure
 
 Shape = tuple[int, int]
+Body = Callable[..., Value]
+
+
+def call(b: GraphBuilder, op: str, *args: Any) -> Value:
+    return b.op(f"aten::{op}", *(arg if isinstance(arg, Value) else b.constant(arg) for arg in args))
+
+
 
 REDUCED: dict[str, tuple[Body, Callable[[Any], Any], list[Shape]]] = {
     "sum rows": (
@@ -52,6 +62,15 @@ SQUARES = [(1000, 1000), (4000, 4000), (4096, 4096)]
 NARROW = [(1_000_000, 10), (312_500, 32), (100_000, 100)]
 
 
+def group(body: Body, count: int) -> Node:
+    b = GraphBuilder()
+    outer = [b.input(f"x{i}") for i in range(count)]
+    with b.block([(f"p{i}", TENSOR) for i in range(count)]) as block:
+        block.returns([body(b, *block.params)])
+    outputs = b.structured("prim::FusionGroup", outer, [TENSOR], [block])
+    return next(node for node in b.finish(outputs).nodes() if node.blocks)
+
+
 def arrays(name: str, shape: Shape, pool: BufferPool) -> list[Any]:
     """The operands; of "add turned" the second one is the transpose of an array, of "add bias" a row."""
     made = []
@@ -62,6 +81,30 @@ def arrays(name: str, shape: Shape, pool: BufferPool) -> list[Any]:
         array[...] = np.random.default_rng(number).standard_normal(array.shape, dtype=np.float32) * 2
         made.append(array.T if turned else array)
     return made
+
+
+def measure(
+    competitors: dict[str, Callable[[], object]], rounds: int
+) -> dict[str, tuple[float, float]]:
+    """Best and median seconds of each."""
+    counts = {}
+    for name, run in competitors.items():
+        run()
+        start = time.perf_counter()
+        run()
+        counts[name] = max(1, min(2000, int(2e-3 / max(time.perf_counter() - start, 1e-7))))
+    times: dict[str, list[float]] = {name: [] for name in competitors}
+    order = list(competitors)
+    for _ in range(rounds):
+        random.shuffle(order)
+        for name in order:
+            run, count = competitors[name], counts[name]
+            run()
+            start = time.process_time()
+            for _ in range(count):
+                run()
+            times[name].append((time.process_time() - start) / count)
+    return {name: (min(found), statistics.median(found)) for name, found in times.items()}
 
 
 def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds: int, store: ObjectStore) -> None:
@@ -83,7 +126,7 @@ def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds
             "irscope": lambda: prepared(result, pointers), "torch": lambda: eager(*tensors),
             "copy": lambda: ctypes.memmove(target.ctypes.data, source.ctypes.data, source.nbytes),
         },
-        rounds, time.process_time,
+        rounds,
     )  # fmt: skip
     wanted = eager(*(tensor.double() for tensor in tensors))
     error = float((torch.from_numpy(out).double() - wanted).abs().max() / wanted.abs().max())
@@ -93,6 +136,13 @@ def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds
         f"  x{theirs / ours:6.2f}  of copy {copy / ours:.2f}  error {error:.1e}",
         flush=True,
     )
+
+
+def keep_memory() -> None:
+    """Tell the C library to keep freed memory (Linux with glibc)."""
+    libc = ctypes.CDLL(None)
+    libc.mallopt(-4, 0)
+    libc.mallopt(-1, 2**31 - 1)
 
 
 def main() -> None:

@@ -11,10 +11,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
-from irscope.bench.cases import CASES, Case
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.codegen.profile.kernel_facts import KernelFacts
 from irscope.ir.text.parser import parse
@@ -23,6 +25,7 @@ from irscope.ops.typing.strides import contiguous_strides
 from irscope.runtime.arrays.buffer_pool import BufferPool
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.machine import describe, limits
+from tests.benchmarks.kernel_cases import CASES, Case
 
 TURNS = 25
 

@@ -14,14 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median_low
 from typing import Any
 
-from irscope.bench.cases import CASES
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.benchmarks import kernel_suite
+from tests.benchmarks.kernel_cases import CASES
 
 OURS = "fused"
 KINDS = {"median": "by medians", "best": "by quickest turns"}
@@ -121,9 +123,7 @@ def main() -> None:
     options.add_argument("--quick", action="store_true")
     chosen = options.parse_args()
     if chosen.json is not None:
-        command = "import sys; from irscope.cli import main; sys.exit(main(sys.argv[1:]))"
-        words = ["bench", "--suite", "kernels", "--json", str(chosen.json), *(["--quick"] if chosen.quick else [])]
-        subprocess.run([sys.executable, "-c", command, *words], check=True)
+        kernel_suite.main(["--json", str(chosen.json), *(["--quick"] if chosen.quick else [])])
     files = [json.loads(path.read_text()) for path in ([chosen.json] if chosen.json is not None else chosen.read)]
     for file in files:
         print(f"load {file['machine']['load'][0]:g} before, {file['load_after'][0]:g} after")

@@ -1,4 +1,4 @@
-"""How the benchmarks of passes over graphs take times: processor time, over subjects made afresh, and its growth."""
+"""What the benchmarks share: processor time of a pass over subjects made afresh, its growth, and a table to print."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Growth", "median_ms", "milliseconds"]
+__all__ = ["Growth", "aligned", "median_ms", "milliseconds"]
 
 
 def milliseconds(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int, *, at_most: float = math.inf) -> list[float]:
@@ -43,3 +43,16 @@ class Growth:
             self._first = size, taken
             return math.nan
         return math.log(taken / self._first[1]) / math.log(size / self._first[0])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """The cells in columns, the first to the left and others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (
+        [
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in lines
+    )
+    return "\n".join("  ".join(line).rstrip() for line in padded)

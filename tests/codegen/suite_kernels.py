@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from irscope.bench.cases import CASES
 from irscope.codegen.kernel.source_text import SourceText
 from irscope.codegen.kernel.spec import KernelSpec
 from irscope.codegen.llvm.emit import Target, emit_llvm
@@ -16,6 +15,7 @@ from irscope.codegen.profile.line_mapping import tied_assembly, with_locations
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
 from irscope.ops.typing.strides import contiguous_strides
+from tests.benchmarks.kernel_cases import CASES
 
 NAMES = tuple(case.name for case in CASES)
 PROCESSORS = {

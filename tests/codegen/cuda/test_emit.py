@@ -191,7 +191,7 @@ def test_no_machine_code_is_no_elf_file() -> None:
 @pytest.mark.parametrize("architecture", ["80", "90", "100"])
 def test_nvrtc_compiles_the_kernels_of_the_suite_without_spills(architecture: str, tmp_path: Path) -> None:
     pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
-    from irscope.bench.gpu_dry import plans_of, programs
+    from tests.benchmarks.gpu_suite import plans_of, programs
 
     device = CudaDevice(store=ObjectStore(tmp_path / "cuda"))
     kernels = [

@@ -81,7 +81,7 @@ def test_only_what_goes_into_a_half_by_products_is_computed_so() -> None:
 @pytest.mark.parametrize("architecture", ["80", "90", "100"])
 def test_memory_sets_the_pace_of_the_suites_gelu(architecture: str) -> None:
     pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
-    from irscope.bench.gpu_dry import plans_of, programs
+    from tests.benchmarks.gpu_suite import plans_of, programs
 
     (plan,) = (plan for _, dtype, graph in programs(["k2"]) if dtype == "bfloat16" for plan in plans_of(graph))
     (kernel,) = CudaDevice().kernels_of(plan, architecture=architecture)

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.bench.cases import CASES, Case
 from irscope.codegen.kernel.spec import LaunchPlan
 from irscope.errors import IrscopeError
 from irscope.ir.types import TensorType
 from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.program.executable import compile_graph
+from tests.benchmarks.kernel_cases import CASES, Case
 from tests.codegen.numerics.test_random_kernels import Draw, check
 
 pytestmark = pytest.mark.cuda

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
-
-from irscope._base.concurrency.temporary import temporary_folder
 
 __all__ = ["Job", "apart", "work"]
 
@@ -47,8 +46,8 @@ def apart(
 
 
 def _one_process(jobs: Sequence[Job], code: str, until: float, patience: float) -> Iterator[tuple[Job, dict[str, Any]]]:
-    with temporary_folder() as folder:
-        tasks, results = folder / "jobs.json", folder / "results"
+    with tempfile.TemporaryDirectory() as name:
+        tasks, results = Path(name) / "jobs.json", Path(name) / "results"
         tasks.write_text(json.dumps({"jobs": jobs, "seconds": until - time.monotonic()}))
         results.touch()
         process = subprocess.Popen([sys.executable, "-c", code, str(tasks), str(results)])

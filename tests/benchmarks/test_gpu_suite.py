@@ -1,5 +1,5 @@
-"""The suite `gpu` from its first line to its last, with a torch whose GPU is the processor: what it measures, records and
-judges, and that neither a failing case nor a dying process nor Ctrl-C costs the other figures.
+"""The GPU suite with a torch whose GPU is the processor: what it measures, records and judges, and that neither a failing
+case nor a dying process nor Ctrl-C loses the other figures.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from typing import Any
 
 import pytest
 
-from irscope.bench import gpu, gpu_runs
-from irscope.bench.apart import apart, work
-from irscope.bench.cases import CASES
-from irscope.bench.gpu import jobs_of, run_jobs
-from irscope.bench.gpu_runs import OURS, PEERS, measured
-from irscope.bench.gpu_targets import judged, table_of
 from irscope.errors import DeviceUnavailable
 from irscope.runtime.program.executable import compile_graph
+from tests.benchmarks import gpu_runs, gpu_suite
+from tests.benchmarks.gpu_runs import OURS, PEERS, measured
+from tests.benchmarks.gpu_suite import jobs_of, judged, run_jobs, table_of
+from tests.benchmarks.kernel_cases import CASES
+from tests.benchmarks.separate_process import apart, work
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch]
@@ -132,7 +131,7 @@ def test_every_case_is_measured_to_the_last_figure(fake: OnTheProcessor, case: A
             assert row["first"] > 0
             assert row["error"] < (1e-5 if dtype == "float32" else 0.1)
         assert all(rows[label]["graph"] > 0 for label in (OURS, "eager", "torch.compile"))
-        assert gpu.line_of({"case": case.name, "dtype": dtype, "size": 1 << 12, **run})
+        assert gpu_suite.line_of({"case": case.name, "dtype": dtype, "size": 1 << 12, **run})
 
 
 def test_the_names_of_torchs_that_it_uses_are_torchs() -> None:
@@ -169,7 +168,7 @@ def test_a_competitor_that_fails_is_named(fake: OnTheProcessor, monkeypatch: pyt
 CHILD = """
 import os, sys, time
 sys.path.insert(0, {root!r})
-from irscope.bench.apart import work
+from tests.benchmarks.separate_process import work
 def run(job):
     if job["case"] == "crash":
         os._exit(11)
@@ -183,7 +182,7 @@ def is_sound():
     return {sound}
 work(run, is_sound, *sys.argv[1:])
 """
-ROOT = str(Path(gpu.__file__).parents[2])
+ROOT = str(gpu_suite.ROOT)
 
 
 def jobs(*names: str) -> list[dict[str, Any]]:
@@ -243,7 +242,7 @@ def test_results_are_written_after_every_run_and_judged_when_interrupted(
         seen.append(len(json.loads(file.read_text())["runs"]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gpu, "apart", some)
+    monkeypatch.setattr(gpu_suite, "apart", some)
     asked = jobs_of(["softmax"], ["torch.compile"], quick=False)
     said: list[str] = []
     run_jobs(asked, {"suite": "gpu"}, file, said.append, until=0)
@@ -277,15 +276,15 @@ def test_the_whole_suite_from_the_command_to_the_file(
             if "result" in line:
                 yield asked[line["job"]], line["result"]
 
-    monkeypatch.setattr(gpu, "apart", here)
-    monkeypatch.setattr(gpu, "_SIZES", (1 << 12, 1 << 10))
-    monkeypatch.setattr(gpu, "_folder", lambda: tmp_path)
-    monkeypatch.setattr(gpu, "import_module", lambda name: fake)
-    monkeypatch.setattr(gpu, "device_named", lambda name: SimpleNamespace(availability=lambda: True))
+    monkeypatch.setattr(gpu_suite, "apart", here)
+    monkeypatch.setattr(gpu_suite, "_SIZES", (1 << 12, 1 << 10))
+    monkeypatch.setattr(gpu_suite, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(gpu_suite, "import_module", lambda name: fake)
+    monkeypatch.setattr(gpu_suite, "device_named", lambda name: SimpleNamespace(availability=lambda: True))
     said: list[str] = []
-    found = gpu.gpu_suite(quick=False, names=["k1", "sum all"], peers=None, dry=False, say=said.append)
+    found = gpu_suite.gpu_suite(quick=False, names=["k1", "sum all"], peers=None, dry=False, say=said.append)
     assert [(run["case"], run["dtype"], run["size"]) for run in found["runs"]] == [
-        (case, dtype, size) for size in (1 << 12, 1 << 10) for case in ("k1", "sum all") for dtype in gpu.DTYPES
+        (case, dtype, size) for size in (1 << 12, 1 << 10) for case in ("k1", "sum all") for dtype in gpu_suite.DTYPES
     ]
     assert not [run for run in found["runs"] if "error" in run]
     assert json.loads((tmp_path / "fake-h100-80gb.json").read_text()) == json.loads(json.dumps(found))
@@ -301,9 +300,9 @@ def test_without_a_gpu_nothing_is_measured() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(DeviceUnavailable, match="needs a GPU, CuPy and torch with CUDA"):
-        gpu.gpu_suite(quick=True, names=(), peers=None, dry=False, say=print)
+        gpu_suite.gpu_suite(quick=True, names=(), peers=None, dry=False, say=print)
 
 
 def test_what_is_told_of_a_run_names_sizes_by_their_power() -> None:
     run = partial(dict, case="k1", dtype="float32", size=1 << 20)
-    assert gpu.line_of(run(error="RuntimeError: no")) == "k1           float32   2^20 failed: RuntimeError: no"
+    assert gpu_suite.line_of(run(error="RuntimeError: no")) == "k1           float32   2^20 failed: RuntimeError: no"

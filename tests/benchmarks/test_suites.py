@@ -1,4 +1,4 @@
-"""Suites: every competitor of a case computes the same, and the command measures, tells, and writes what it measured."""
+"""Suites: every competitor of a case computes the same, and the commands measure, print, and write what they measured."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.bench.cases import CASES, Case
-from irscope.bench.gpu_dry import dry_run
-from irscope.bench.peers import PEERS, peers_of
-from irscope.cli import main
 from irscope.runtime.reference import run_reference
+from tests.benchmarks import kernel_suite
+from tests.benchmarks.gpu_suite import dry_run
+from tests.benchmarks.kernel_cases import CASES, Case
+from tests.benchmarks.kernel_suite import PEERS, peers_of
 
 NAMES = [case.name for case in CASES]
 
@@ -53,7 +53,7 @@ def test_competitors_compute_the_same(case: Case) -> None:
 
 
 def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irscope.bench.peers.find_spec", lambda name: None)
+    monkeypatch.setattr(kernel_suite, "find_spec", lambda name: None)
     found, missing = peers_of(CASES[0], [], PEERS, 1)
     assert not found
     assert dict(missing)["jax.jit"] == "jax is not installed"
@@ -62,8 +62,7 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_command_measures_and_writes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.json"
-    command = ["bench", "--quick", "--threads", "1", "--cases", "k2", "--peers", "eager", "--json", str(output)]
-    assert main(command) == 0
+    kernel_suite.main(["--quick", "--threads", "1", "--cases", "k2", "--peers", "eager", "--json", str(output)])
     printed = capfd.readouterr()
     assert "k2 1e+03 on 1 thread\n" in printed.err
     assert "their time / ours" in printed.out
@@ -82,27 +81,6 @@ def test_the_command_measures_and_writes(tmp_path: Path, capfd: pytest.CaptureFi
         assert 0 < rows["fused"]["best"] <= rows["fused"]["median"]
         assert rows["fused"]["copy_fraction"] > 0
     assert found["runs"][0]["kernel_call_us"] > 0
-
-
-@pytest.mark.parametrize(("arguments", "told"), [
-    (["--suite", "trains"], "there is no suite 'trains'"), (["--cases", "k9"], "there is no case 'k9'"),
-    (["--peers", "abacus"], "there is no competitor 'abacus'"), (["--threads", "none"], "are not thread counts"),
-    (["--threads", "0"], "are not thread counts"),
-])  # fmt: skip
-def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", *arguments]) == 2
-    assert told in capsys.readouterr().err
-
-
-def test_without_a_gpu_it_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    from irscope.runtime.device.protocol import device
-
-    if device("cuda").availability():
-        pytest.skip("there is a GPU")
-    assert main(["bench", "--suite", "gpu"]) == 2
-    told = capsys.readouterr().err
-    assert "needs a GPU, CuPy and torch with CUDA" in told
-    assert "--dry" in told
 
 
 def test_a_dry_run_generates_every_kernel() -> None:

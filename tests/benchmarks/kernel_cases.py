@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["CASES", "COLUMNS", "Case"]
+__all__ = ["CASES", "COLUMNS", "Case", "chosen"]
 
 COLUMNS: Final = 1024
 
@@ -214,3 +214,8 @@ CASES: Final = (
     _sum("sum columns", "first", 0),
     _sum("sum all", "all", None),
 )  # fmt: skip
+
+
+def chosen(names: Sequence[str]) -> list[Case]:
+    """The cases of these names; all without names."""
+    return [case for case in CASES if not names or case.name in names]

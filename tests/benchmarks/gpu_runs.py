@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
-from irscope.bench.cases import Case
 from irscope.runtime.program import compile_graph
 from irscope.runtime.timer import Measurement
 from irscope.session import load
+from tests.benchmarks.kernel_cases import Case
 
 __all__ = ["OURS", "PEERS", "measured"]
 

@@ -1,1 +1,0 @@
-"""Benchmarks for users: `irscope bench --suite kernels|models|gpu`. See `irscope.bench.suite`."""

@@ -12,8 +12,7 @@ import irscope as irs
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
-from irscope.teaching.quiz.quiz import MIME
-from irscope.teaching.quiz.shown import Shown
+from irscope.teaching.quiz.quiz import MIME, Shown
 from irscope.widgets.quiz_view import QuizView
 
 

@@ -17,8 +17,6 @@ from .question import (
 )
 from .quiz import (
     Quiz,
-)
-from .saved import (
     score,
 )
 

@@ -1,25 +1,29 @@
-"""The public questions: about a given program, or about random ones of a chosen difficulty."""
+"""The public questions: about a given program, or about random ones of a chosen difficulty.
+
+All kinds are asked by one skeleton, `_about` and `_random`; a row of `KINDS` is what they differ in.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from irscope.errors import ArgumentError
 from irscope.frontends.text import parse
-from irscope.ir import Graph, Node, Value, graph_of
+from irscope.ir import Node, Value, graph_of
 from irscope.teaching.quiz import programs
 from irscope.teaching.quiz.kinds import (
     alias_questions,
+    example_arguments,
     fusion_questions,
     move_questions,
     same_questions,
+    speed_question,
     view_questions,
 )
-from irscope.teaching.quiz.measured import example_arguments, speed_question
 from irscope.teaching.quiz.question import Question
 from irscope.teaching.quiz.quiz import Quiz
 from irscope.transforms.dedup import Dedup, dedup
@@ -27,34 +31,52 @@ from irscope.transforms.fusion import Fusion, fuse
 
 __all__ = ["KINDS", "alias", "fusion", "mixed", "moves", "same", "sheets", "speed", "views"]
 
-Ask = Callable[..., Iterator[Question]]
-"""Its arguments are a graph, a random generator and, optionally, a subject."""
-Write = Callable[[random.Random, int], str]
 
-KINDS: Final[dict[str, tuple[Ask, Write]]] = {
-    "alias": (alias_questions, programs.for_alias),
-    "moves": (move_questions, programs.for_moves),
-    "fusion": (lambda graph, rng: fusion_questions(fuse(graph), rng), programs.for_fusion),
-    "views": (view_questions, programs.for_views),
-    "same": (lambda graph, rng: same_questions(dedup(fuse(graph)), rng), programs.for_same),
-    "speed": (lambda graph, rng: iter([speed_question(fuse(graph), example_arguments(graph, 0))]), programs.for_speed),
+def _analysed(program: Any) -> Any:
+    return graph_of(program, "a quiz")
+
+
+def _fused(program: Any) -> Fusion:
+    return program if isinstance(program, Fusion) else fuse(graph_of(program, "a quiz"))
+
+
+def _sorted(found: Any) -> Dedup:
+    return found if isinstance(found, Dedup) else dedup(_fused(found))
+
+
+def _speed_questions(fusion: Fusion, _: random.Random) -> Iterator[Question]:
+    yield speed_question(fusion, example_arguments(fusion.original, 0))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of question: the questions about a prepared program, and a generator of random programs."""
+
+    ask: Callable[..., Iterator[Question]]
+    """Its arguments are what `prepare` returns, a random generator and, optionally, a subject."""
+    write: Callable[[random.Random, int], str]
+    prepare: Callable[[Any], Any] = _analysed
+    about_nodes: bool = False
+    """Whether its subjects are nodes; otherwise they are values."""
+    is_measured: bool = False
+
+
+KINDS: Final = {
+    "alias": Kind(alias_questions, programs.for_alias),
+    "moves": Kind(move_questions, programs.for_moves, about_nodes=True),
+    "fusion": Kind(fusion_questions, programs.for_fusion, _fused),
+    "views": Kind(view_questions, programs.for_views),
+    "same": Kind(same_questions, programs.for_same, _sorted),
+    "speed": Kind(_speed_questions, programs.for_speed, _fused, is_measured=True),
 }
-"""For each kind, its questions about a program, and the generator of its random programs."""
-
-_ANALYSED: Final = ("alias", "moves", "fusion", "views", "same")
-"""The kinds whose answers need no measurement."""
+_ANALYSED: Final = tuple(name for name, kind in KINDS.items() if not kind.is_measured)
 
 _MOST_TRIES: Final = 200
 """How many random programs without such a question, in a row, count as a bug in the generator."""
 
 
 def alias(
-    program: Any = None,
-    *,
-    subject: Value | str | None = None,
-    count: int | None = None,
-    difficulty: int = 1,
-    seed: int | None = None,
+    program: Any = None, *, subject: Value | str | None = None, count: int | None = None, difficulty: int = 1, seed: int | None = None
 ) -> Quiz:
     """Ask which values may share memory with one.
 
@@ -69,83 +91,48 @@ def alias(
     alias, seed 1
     ...
     """
-    if program is None:
-        return _random("alias", subject, count, difficulty, seed)
-    return _about("alias", graph_of(program, "a quiz"), subject, count, seed, alias_questions)
+    return _quiz("alias", program, subject, count, difficulty, seed)
 
 
 def moves(
-    program: Any = None,
-    *,
-    subject: Node | Value | str | None = None,
-    count: int | None = None,
-    difficulty: int = 1,
+    program: Any = None, *, subject: Node | Value | str | None = None, count: int | None = None, difficulty: int = 1,
     seed: int | None = None,
-) -> Quiz:
+) -> Quiz:  # fmt: skip
     """Ask where a write may move. `subject` is its node; the rest is as for `alias`. Difficulty 2 has views of the
     written memory, 3 also a second write."""
-    if program is None:
-        return _random("moves", subject, count, difficulty, seed)
-    return _about("moves", graph_of(program, "a quiz"), subject, count, seed, move_questions)
+    return _quiz("moves", program, subject, count, difficulty, seed)
 
 
 def views(
-    program: Any = None,
-    *,
-    subject: Value | str | None = None,
-    count: int | None = None,
-    difficulty: int = 1,
-    seed: int | None = None,
+    program: Any = None, *, subject: Value | str | None = None, count: int | None = None, difficulty: int = 1, seed: int | None = None
 ) -> Quiz:
     """Ask whether a `reshape`, `contiguous` or similar op copies; the program must declare sizes and strides. The rest
     is as for `alias`. Difficulty 2 asks after two such ops, 3 after three in a row."""
-    if program is None:
-        return _random("views", subject, count, difficulty, seed)
-    return _about("views", graph_of(program, "a quiz"), subject, count, seed, view_questions)
+    return _quiz("views", program, subject, count, difficulty, seed)
 
 
 def fusion(
-    program: Any = None,
-    *,
-    subject: Value | str | None = None,
-    count: int | None = None,
-    difficulty: int = 1,
-    seed: int | None = None,
+    program: Any = None, *, subject: Value | str | None = None, count: int | None = None, difficulty: int = 1, seed: int | None = None
 ) -> Quiz:
     """Ask which values one kernel computes. `program` is a Fusion, or a Graph, which is then fused; the rest is as for `alias`.
     Difficulty 2 has writes between them, 3 also sums and transposes."""
-    if program is None:
-        return _random("fusion", subject, count, difficulty, seed)
-    made = program if isinstance(program, Fusion) else fuse(graph_of(program, "a quiz"))
-    return _about("fusion", made.original, subject, count, seed, partial(_about_fusion, made))
-
-
-def _about_fusion(made: Fusion, graph: Graph, rng: random.Random, *subject: Any) -> Iterator[Question]:
-    return fusion_questions(made, rng, *subject)
+    return _quiz("fusion", program, subject, count, difficulty, seed)
 
 
 def same(found: Any = None, *, count: int | None = None, difficulty: int = 1, seed: int | None = None) -> Quiz:
     """Ask which two fusion groups are the same. `found` is a Dedup, or a Fusion or Graph, whose groups are then compared by
     `irs.dedup`. Random groups differ in one op or number, and from difficulty 2 also in the order of two ops."""
-    if found is None:
-        return _random("same", None, count, difficulty, seed)
-    made = found
-    if not isinstance(made, Dedup):
-        made = dedup(found if isinstance(found, Fusion) else fuse(graph_of(found, "a quiz")))
-    return _about("same", graph_of(made.source, "a quiz"), None, count, seed, lambda _, rng: same_questions(made, rng))
+    return _quiz("same", found, None, count, difficulty, seed)
 
 
-def speed(
-    program: Any = None, *args: Any, count: int | None = None, difficulty: int = 1, seed: int | None = None
-) -> Quiz:
+def speed(program: Any = None, *args: Any, count: int | None = None, difficulty: int = 1, seed: int | None = None) -> Quiz:
     """Ask whether a program is faster op by op or fused, and by how much; both are measured on the spot, which takes a
     second or so. `program` is a Graph or a Fusion, with arguments to run it with; without arguments, arrays of the
     sizes that it declares. Random programs are short at difficulty 1; from 2 they are longer, some with a product of
     matrices."""
     if program is None:
-        return _random("speed", None, count, difficulty, seed)
-    made = program if isinstance(program, Fusion) else fuse(graph_of(program, "a quiz"))
-    drawn = _seed(seed)
+        return _quiz("speed", None, None, count, difficulty, seed)
+    made, drawn = _fused(program), _seed(seed)
     return Quiz([speed_question(made, args or example_arguments(made.original, drawn))], title="speed", seed=drawn)
 
 
@@ -156,13 +143,7 @@ def mixed(*, count: int = 10, difficulty: int = 1, seed: int | None = None, kind
     if unknown or not chosen:
         what = f"there is no kind {unknown[0]!r}" if chosen else "no kinds are given"
         raise ArgumentError(what, hint=f"the kinds are {', '.join(KINDS)}")
-    made = _seed(seed)
-    rng = random.Random(made)
-    return Quiz(
-        [_random_question(chosen[k % len(chosen)], rng, difficulty) for k in range(_count(count))],
-        title="mixed",
-        seed=made,
-    )
+    return _random("mixed", chosen, count, difficulty, seed)
 
 
 def sheets(
@@ -174,41 +155,46 @@ def sheets(
     return [mixed(count=count, difficulty=difficulty, seed=first + k, kinds=chosen) for k in range(_count(people))]
 
 
-def _random(kind: str, subject: Any, count: int | None, difficulty: int, seed: int | None) -> Quiz:
+def _quiz(kind: str, program: Any, subject: Any, count: int | None, difficulty: int, seed: int | None) -> Quiz:
+    if program is not None:
+        return _about(kind, program, subject, count, seed)
     if subject is not None:
         raise ArgumentError("a subject is given without a program", hint=f"irs.quiz.{kind}(program, subject=...)")
-    made = _seed(seed)
-    rng = random.Random(made)
-    asked = [_random_question(kind, rng, difficulty) for _ in range(_count(5 if count is None else count))]
-    return Quiz(asked, title=kind, seed=made)
+    return _random(kind, [kind], 5 if count is None else count, difficulty, seed)
 
 
-def _about(kind: str, graph: Graph, subject: Any, count: int | None, seed: int | None, ask: Ask) -> Quiz:
-    made = _seed(seed)
-    about = [] if subject is None else [_subject(graph, subject, is_node=kind == "moves")]
-    found = ask(graph, random.Random(made), *about)
-    questions = list(islice(found, 1 if count is None else _count(count)))
+def _about(name: str, program: Any, subject: Any, count: int | None, seed: int | None) -> Quiz:
+    """A quiz about one program."""
+    kind, drawn = KINDS[name], _seed(seed)
+    made = kind.prepare(program)
+    graph = made.original if isinstance(made, Fusion) else graph_of(made.source, "a quiz") if isinstance(made, Dedup) else made
+    if isinstance(subject, str):
+        subject = graph.node(subject) if kind.about_nodes else graph.value(subject)
+    about = () if subject is None else (subject,)
+    questions = list(islice(kind.ask(made, random.Random(drawn), *about), 1 if count is None else _count(count)))
     if not questions:
-        hint = f"irs.quiz.{kind}(seed=1) asks about random programs"
-        raise ArgumentError(f"{graph.name!r} has nothing to ask about {kind}", hint=hint)
-    return Quiz(questions, title=kind, seed=made)
+        hint = f"irs.quiz.{name}(seed=1) asks about random programs"
+        raise ArgumentError(f"{graph.name!r} has nothing to ask about {name}", hint=hint)
+    return Quiz(questions, title=name, seed=drawn)
 
 
-def _subject(graph: Graph, subject: Any, *, is_node: bool) -> Value | Node:
-    if is_node:
-        return subject if isinstance(subject, Node) else graph.node(subject)
-    return subject if isinstance(subject, Value) else graph.value(subject)
+def _random(title: str, kinds: list[str], count: int, difficulty: int, seed: int | None) -> Quiz:
+    """A quiz about random programs; the kinds take turns."""
+    drawn = _seed(seed)
+    rng = random.Random(drawn)
+    asked = [_random_question(kinds[k % len(kinds)], rng, difficulty) for k in range(_count(count))]
+    return Quiz(asked, title=title, seed=drawn)
 
 
-def _random_question(kind: str, rng: random.Random, difficulty: int) -> Question:
+def _random_question(name: str, rng: random.Random, difficulty: int) -> Question:
     if difficulty not in (1, 2, 3):
         raise ArgumentError(f"there is no difficulty {difficulty!r}", hint="it is 1, 2 or 3")
-    ask, write = KINDS[kind]
+    kind = KINDS[name]
     for _ in range(_MOST_TRIES):
-        graph = parse(write(rng, difficulty))
-        if (found := next(ask(graph, rng), None)) is not None:
+        program = kind.prepare(parse(kind.write(rng, difficulty)))
+        if (found := next(kind.ask(program, rng), None)) is not None:
             return found
-    raise AssertionError(f"no random program has a question about {kind}")
+    raise AssertionError(f"no random program has a question about {name}")
 
 
 def _seed(seed: int | None) -> int:

@@ -1,14 +1,30 @@
-"""A quiz: a sequence of questions, the answers given, and their points."""
+"""A quiz: its questions and the answers that were given, as text, as a notebook shows it, and as a saved notebook keeps it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from irscope.errors import ArgumentError, IrscopeError, MissingExtra
+from irscope._base.escaping import in_markup
+from irscope.display.embedded import embedded_svg
+from irscope.display.svg import graph_svg
+from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra
+from irscope.files import read_json
+from irscope.ir import Graph, Node, Value
+from irscope.report.pages import HistoryInspection, ProgramIndex
+from irscope.report.pages.history_view import history_view
+from irscope.report.view_models import CardJudgement, CardOption, CardRemark, CardView
 from irscope.teaching.quiz.question import Judgement, Question
+from irscope.transforms.history import History
 
-__all__ = ["MIME", "Quiz"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from irscope.widgets.explorer import Explorer
+
+__all__ = ["MIME", "Quiz", "Shown", "card_of", "saved_records", "score"]
+
 
 MIME = "application/vnd.irscope.quiz+json"
 """The MIME type under which a notebook keeps the answers beside the output."""
@@ -161,7 +177,6 @@ class Quiz:
         """Show the quiz in the explorer's views, or its text if widgets are not installed."""
         from IPython.display import display
 
-        from irscope.teaching.quiz.shown import Shown
 
         shown = Shown(self)
         try:
@@ -172,3 +187,132 @@ class Quiz:
         view = QuizView(shown, self.next or 0)
         self.on_answer.append(view.refresh)
         display(view)
+
+
+# Points of quizzes, including those that were answered in saved notebooks.
+
+
+def score(*answered: Quiz | str | Path) -> pd.DataFrame:
+    """Returns the points of quizzes, one row each; a saved notebook (a path) has a row for each quiz that it shows.
+
+    Raises LoadError for a file that is not a notebook.
+
+    >>> import irscope as irs
+    >>> q = irs.quiz.views(seed=3, count=2)
+    >>> judged = q.answer(*q.questions[0].answer)
+    >>> irs.quiz.score(q)[["title", "seed", "questions", "answered", "points"]].values.tolist()
+    [['views', 3, 2, 1, 1.0]]
+    """
+    from irscope._base.tables import Table
+
+    rows = []
+    for source in answered:
+        records = [source.record()] if isinstance(source, Quiz) else saved_records(source)
+        where = "" if isinstance(source, Quiz) else Path(source).name
+        rows += [(where, r["title"], r["seed"], r["questions"], len(r["answers"]), r["points"]) for r in records]
+    return Table(rows, columns=["notebook", "title", "seed", "questions", "answered", "points"])
+
+
+def saved_records(path: str | Path) -> list[dict[str, Any]]:
+    """Returns the records of the quizzes in a saved notebook, each in its last state; `Quiz.restore` takes one."""
+    notebook = read_json(path, hint="give the path of a saved .ipynb file", kind="a notebook")
+    try:
+        return list(_records(notebook["cells"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise LoadError(
+            f"{str(path)!r} is not a notebook with answers of irscope", hint="give the path of a saved .ipynb file"
+        ) from None
+
+
+_FIELDS: Final = {"title": str, "seed": int | None, "questions": int, "answers": list, "points": int | float}
+
+
+def _records(cells: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for cell in cells:
+        for output in cell.get("outputs", ()):
+            record = output.get("data", {}).get(MIME)
+            if isinstance(record, dict):
+                if not all(isinstance(record[key], kind) for key, kind in _FIELDS.items()):
+                    raise TypeError("a field of a record has another type")
+                yield record
+
+
+# A quiz as a notebook shows it: the explorer's views of each question's program, and the card with the question.
+
+
+class Shown:
+    """What a quiz's widget needs: views, cards and answers."""
+
+    def __init__(self, quiz: Quiz) -> None:
+        self._quiz = quiz
+        self._explorers: dict[int, Explorer] = {}
+
+    def explorer(self, number: int) -> Explorer:
+        """Returns the views of a question's unchanged program; they do not give away the answer."""
+        from irscope.widgets.explorer import Explorer
+
+        if number not in self._explorers:
+            history = History(self._quiz.questions[number].graph)
+            inspection = HistoryInspection(history)
+            self._explorers[number] = Explorer(history_view(history), inspection, "")
+        return self._explorers[number]
+
+    def card(self, number: int) -> CardView:
+        """Returns the current card of a question."""
+        return card_of(self._quiz, number)
+
+    def answer(self, number: int, picks: Sequence[str]) -> None:
+        """Records an answer, which notifies the quiz's listeners."""
+        self._quiz.answer(*picks, question=number)
+
+    def mimebundle(self) -> dict[str, Any]:
+        """Returns pictures and text of the questions with the answers so far, which a notebook keeps."""
+        parts = []
+        for number, question in enumerate(self._quiz.questions):
+            graph = ProgramIndex(question.graph).first_graph()
+            parts.append(embedded_svg(graph_svg(graph, themed=True), f"the graph of question {number + 1}"))
+        html = f'<div class="irs-static">{"".join(parts)}<pre>{in_markup(self._quiz.text())}</pre></div>'
+        return {**self._quiz.kept(), "text/html": html}
+
+
+def card_of(quiz: Quiz, number: int) -> CardView:
+    """Returns the card of a question; it contains the right answer only once the question is answered."""
+    question, judged = quiz.questions[number], quiz.judgements.get(number)
+    done = [quiz.judgements.get(k) for k in range(len(quiz.questions))]
+    return CardView(
+        title=f"{quiz.title}, seed {quiz.seed}",
+        kind=question.kind,
+        number=number,
+        done=["" if each is None else "right" if each else "wrong" for each in done],
+        summary=quiz.summary(),
+        prompt=question.prompt,
+        note=question.note,
+        how=question.how,
+        several=question.several,
+        subject=_id(question.graph, question.subject),
+        options=[
+            CardOption(name=option.name, text=option.text, record=_id(question.graph, option.record))
+            for option in question.options
+        ],
+        judged=None if judged is None else _judged(question, judged),
+    )
+
+
+def _judged(question: Question, judged: Judgement) -> CardJudgement:
+    remarks = [
+        CardRemark(
+            name=remark.option.name,
+            mark=remark.mark,
+            because=remark.option.verdict.because,
+            witness=[id for record in remark.option.verdict.witness if (id := _id(question.graph, record))],
+        )
+        for remark in judged.remarks
+    ]
+    return CardJudgement(right=bool(judged), points=judged.points, picks=list(judged.picks), remarks=remarks)
+
+
+def _id(graph: Graph, record: object) -> int:
+    """Returns the id of a record of the program that is shown; 0 for any other, such as a group of the fused program."""
+    if isinstance(record, Value) and record in graph.block_of:
+        return record.id
+    return record.id if isinstance(record, Node) and record in graph.position else 0

@@ -1,7 +1,5 @@
-from .recorded import (
+from .recording import (
     Story,
-)
-from .telling import (
     story,
 )
 

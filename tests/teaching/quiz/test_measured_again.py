@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.teaching.quiz.measured import BRACKETS, example_arguments
+from irscope.teaching.quiz.kinds import BRACKETS, example_arguments
 from irscope.teaching.quiz.programs import for_speed
 from irscope.transforms.fusion import Fusion
 from tests.teaching.quiz.test_executed import MANY, runs, tupled

@@ -10,8 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, LoadError
-from irscope.teaching.quiz.kinds import MOST_OPTIONS
-from irscope.teaching.quiz.measured import BRACKETS, example_arguments, speed_question
+from irscope.teaching.quiz.kinds import BRACKETS, MOST_OPTIONS, example_arguments, speed_question
 from irscope.teaching.quiz.quiz import MIME
 
 HALVES = """graph(%x : Float(4, 6, strides=[6, 1])):

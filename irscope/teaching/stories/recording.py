@@ -1,4 +1,4 @@
-"""A recorded walk through a program: its steps, edited, checked against a program, and stored as JSON."""
+"""`irs.story`: a recorded walk through a program that `explore` takes; its steps are edited, checked against a program, and saved."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from irscope.errors import ArgumentError, MissingExtra
-from irscope.files import write_file
+from irscope.files import read_text, write_file
 from irscope.ir import Node, Value
 from irscope.report.view_models import PaneName, StoryStep, StoryView
-from irscope.teaching.stories.names import Names
-from irscope.teaching.stories.steps import Step, steps_from, steps_text
-from irscope.teaching.stories.written import notebook, page, picture_and_text
+from irscope.teaching.stories.formats import Names, Step, notebook, page, picture_and_text, steps_from, steps_text
 
 if TYPE_CHECKING:
     from irscope.report.pages import Exploration
 
-__all__ = ["Step", "Story"]
+__all__ = ["Step", "Story", "story"]
 
 
 class Story:
@@ -222,3 +220,44 @@ class Story:
         """Return what a notebook keeps under two MIME types: the steps as text, and the picture of the program with
         them."""
         return {"text/plain": str(self), "text/html": picture_and_text(self.exploration, str(self))}
+
+
+class _StoryVerb:
+    """Record a walk through a program, and replay it.
+
+    Takes anything that `irs.explore` takes. The result shows the explorer with a bar: "add this view" records the
+    selection, the step, the open boxes, the colour, the pane and a sentence in Markdown; steps can be reordered, edited
+    and played with `n` and `p`. `s.add(text, selection=...)` does the same in Python. `s.save("x.html")` writes one
+    page that plays from disk with no kernel, `s.save("x.ipynb")` a notebook, `s.save("x.json")` the steps, which
+    `irs.story.read("x.json", program)` applies to the current program; `s.check()` lists names that it no longer has.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> s = irs.story(g)
+    >>> s.add("It all begins with **%x**.", selection="x")
+    >>> print(s)
+    graph
+    1. It all begins with **%x**.   [%x]
+    """
+
+    def __call__(
+        self, source: Any, *example_args: Any, title: str = "", measure: bool = False, **options: Any
+    ) -> Story:
+        from irscope.session import exploration
+
+        found = exploration(source, example_args, measure="at once" if measure else "never", **options)
+        return Story(found, title or found.graph.name)
+
+    def read(self, path: str | Path, source: Any, *example_args: Any, **options: Any) -> Story:
+        """Apply a saved story to a program, which may have changed: `check()` lists names in the steps that it no longer has.
+
+        Raises LoadError for a file that cannot be read or is not a story.
+        """
+        text = read_text(path, hint="give what s.save('x.json') wrote", kind="a story")
+        return self(source, *example_args, **options).load(text)
+
+    def __repr__(self) -> str:
+        return "irs.story: a recorded walk through a program"
+
+
+story = _StoryVerb()

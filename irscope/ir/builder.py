@@ -69,13 +69,16 @@ class GraphBuilder:
         (value,) = self.node(op, inputs, (type,), names=(name,), attrs=attrs)
         return value
 
-    def constant(self, payload: Any, type: Type | None = None, name: str = "") -> Value:
+    def constant(
+        self, payload: Any, type: Type | None = None, name: str = "", *, location: Location | None = None, scope: str = ""
+    ) -> Value:
         """Append a `prim::Constant`; the type follows from a plain Python payload."""
         type = payload_type(payload) if type is None else type
         if isinstance(payload, list):
             payload = tuple(payload)
         attrs = EMPTY if payload is None else FrozenDict(value=int(payload) if isinstance(payload, bool) else payload)
-        return self.op("prim::Constant", type=type, name=name, attrs=attrs)
+        (value,) = self.node("prim::Constant", (), (type,), names=(name,), attrs=attrs, location=location, scope=scope)
+        return value
 
     def structured(
         self, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder | Block], *,
@@ -88,15 +91,6 @@ class GraphBuilder:
         frozen = attrs if isinstance(attrs, FrozenDict) else FrozenDict(attrs) if attrs else EMPTY
         self._open[-1]._nodes.append(make_node(new_id(), op, tuple(inputs), outputs, frozen, bodies, location, scope))
         return outputs
-
-    @property
-    def length(self) -> int:
-        """The number of nodes in the innermost open block."""
-        return len(self._open[-1]._nodes)
-
-    def cut(self, length: int) -> None:
-        """Remove the nodes after the first `length` from the innermost open block; their values must not be used elsewhere."""
-        del self._open[-1]._nodes[length:]
 
     @contextmanager
     def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:

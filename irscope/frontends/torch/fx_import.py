@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope.errors import CaptureError
+from irscope.frontends.emit import CODES, Emitter
 from irscope.frontends.torch.export_guards import guard_arguments
 from irscope.frontends.torch.values import dtype_name, payload_of, require_torch, tensor_data, tensor_type, tied_names
 from irscope.frontends.torch.wrong_bounds import is_wrong_bound
@@ -29,7 +30,6 @@ from irscope.ir import (
     NONE,
     TENSOR,
     Graph,
-    GraphBuilder,
     ListType,
     Location,
     OptionalType,
@@ -40,7 +40,6 @@ from irscope.ir import (
     payload_type,
 )
 from irscope.ir.text import parse_type
-from irscope.ops.typing import DTYPE_CODES
 
 __all__ = ["import_exported"]
 
@@ -59,7 +58,6 @@ _SYMBOLIC: Final = {
     "sym_int": "aten::Int", "sym_size": "aten::size", "sym_stride": "aten::stride", "sym_numel": "aten::numel",
     "sym_storage_offset": "aten::storage_offset",
 }  # fmt: skip
-_CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
 _MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 _LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
@@ -80,10 +78,9 @@ class _Import:
         self.torch = require_torch("to load an exported program")
         self.program = program
         self.signature = program.graph_signature
-        self.build = GraphBuilder(name)
+        self.emit = Emitter(name)
+        self.build = self.emit.build
         self.bound: dict[Value, Any] = {}
-        self.constants: list[dict[tuple[Any, ...], Value]] = [{}]
-        """One table per open block, innermost last: a constant in a branch is not visible after it."""
         self.torch_folder = str(Path(str(self.torch.__file__)).parent)
 
     def run(self) -> Graph:
@@ -221,15 +218,7 @@ class _Import:
         if isinstance(payload, self.torch.Tensor):
             return self.build.constant(tensor_data(payload), type=tensor_type(payload))
         wanted = type.element if isinstance(type, OptionalType) else type
-        payload, kind = _payload(payload, wanted)
-        key = (kind, payload, str(payload))
-        for table in reversed(self.constants):
-            found: Value | None = table.get(key)
-            if found is not None:
-                return found
-        made = self.build.constant(payload, type=kind)
-        self.constants[-1][key] = made
-        return made
+        return self.emit.constant(*_payload(payload, wanted))
 
     def higher_order(self, node: Any, name: str, env: dict[Any, Any]) -> Any:
         """Imports ops that run a graph: a branch becomes `prim::If`, a region of another gradient mode is inlined."""
@@ -258,10 +247,8 @@ class _Import:
         blocks = []
         for branch in branches:
             module = env[branch]
-            with self.build.block() as block:
-                self.constants.append({})
+            with self.emit.block() as block:
                 block.returns(self.body(module, self.enter(module, operands)))
-                self.constants.pop()
             blocks.append(block)
         types = [self.type(item) for item in node.meta["val"]]
         names = [f"{node.name}.{i}" for i in range(len(types))]
@@ -307,7 +294,7 @@ def _payload(payload: Any, type: Type) -> tuple[Any, Type]:
     text = str(payload).removeprefix("torch.")
     kind = payload.__class__.__name__
     if kind == "dtype":
-        return _CODES[text], INT
+        return CODES[text], INT
     if kind == "memory_format":
         return _MEMORY_FORMATS.index(text), INT
     if kind == "layout":

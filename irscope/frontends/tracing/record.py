@@ -10,42 +10,34 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.errors import ArgumentError, CaptureError
+from irscope.frontends.emit import CODES, Emitter, Place
 from irscope.ir import (
     DTYPES,
     NONE,
     TENSOR,
-    Block,
     Graph,
     ListType,
     Location,
-    Node,
     OptionalType,
     TensorData,
     TensorType,
     Type,
     Value,
-    make_node,
-    make_value,
-    new_id,
-    payload_type,
 )
-from irscope.ops.typing import DTYPE_CODES
 
 __all__ = ["Recorder", "Traced", "code_of", "refused"]
 
-_HERE: Final = str(Path(__file__).parent)
+_HERE: Final = str(Path(__file__).parents[1])
 _NUMPY: Final = str(Path(np.__file__).parent)
-_CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
 
 
 class Traced:
@@ -81,30 +73,18 @@ class Traced:
         return count
 
 
-@dataclass(slots=True)
-class _Step:
-    """A recorded node whose values do not have their final names yet."""
-
-    op: str
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    attrs: Mapping[str, Any]
-    location: Location | None
-    scope: str
-
-
 class Recorder:
     """Appends nodes as the function runs; `finish` returns the graph."""
 
     def __init__(self, kind: type[Traced], entry: Any = None) -> None:
         self._kind = kind
         self._entry = entry  # the code object of the traced function: frames inside it are scopes
-        self._steps: list[_Step] = []
+        self._emit = Emitter("traced", self._place)
         self._inputs: list[Value] = []
         self._names: dict[Value, str] = {}
+        """The variable that held each value first: values get their names at the end."""
         self._frame: FrameType | None = None
         """The frame of the traced function; a frame that is referenced keeps its variables after the return."""
-        self._constants: dict[object, Value] = {}
         self._arrays: dict[int, tuple[Any, Traced]] = {}  # holds the array, so that its id is not reused
         self._bound: dict[Value, Any] = {}
         self.copied_view = ""
@@ -115,7 +95,7 @@ class Recorder:
 
     def input(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Traced:
         """Add an input to the graph."""
-        value = make_value(new_id(), tensor_type(dtype, shape), name)
+        value = self._emit.input(name, tensor_type(dtype, shape))
         self._inputs.append(value)
         self._names[value] = name
         return self._kind(self, value, dtype, shape, object())
@@ -129,11 +109,10 @@ class Recorder:
         """Record a node; operands are arrays, plain Python values, and lists of these."""
         if not self.is_open:
             raise refused("an array is used after the trace of its function has ended", "return it from there")
-        location, scope = self._place()
-        outputs = tuple(make_value(new_id(), type, "") for type in types)
+        place = self._place()
         inputs = tuple(self.value_of(operand) for operand in operands)
-        self._steps.append(_Step(name, inputs, outputs, EMPTY, location, scope))
-        return outputs
+        self._emit.place = place
+        return self._emit.node(name, inputs, types)
 
     def array(self, given: Any) -> Any:
         """Return a NumPy array from outside the trace as an input bound to it; numbers become constants."""
@@ -153,17 +132,7 @@ class Recorder:
         """Return a constant, which is recorded once."""
         if isinstance(payload, np.generic):
             payload = payload.item()
-        kind = payload_type(payload) if type is None else type
-        key = (kind, payload if isinstance(payload, TensorData) else repr(payload))
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = make_value(new_id(), kind, "")
-            stored = (
-                tuple(payload) if isinstance(payload, list) else int(payload) if isinstance(payload, bool) else payload
-            )
-            attrs = EMPTY if payload is None else FrozenDict(value=stored)
-            self._steps.append(_Step("prim::Constant", (), (found,), attrs, *self._place()))
-        return found
+        return self._emit.constant(list(payload) if isinstance(payload, tuple) else payload, type)
 
     def note_copied_view(self) -> None:
         """Note that the last node is a copy in the graph but a view in NumPy: from now on writes are refused."""
@@ -183,18 +152,17 @@ class Recorder:
         if isinstance(operand, list | tuple) and any(isinstance(item, Traced) for item in operand):
             inside: Type = OptionalType(TENSOR) if any(item is None for item in operand) else TENSOR
             items = tuple(self.constant(None, NONE) if item is None else self.value_of(item) for item in operand)
-            made = make_value(new_id(), ListType(inside), "")
-            self._steps.append(_Step("prim::ListConstruct", items, (made,), EMPTY, *self._place()))
-            return made
-        return self.constant(list(operand) if isinstance(operand, tuple) else operand)
+            self._emit.place = self._place()
+            return self._emit.node("prim::ListConstruct", items, [ListType(inside)])[0]
+        return self.constant(operand)
 
     # The user's source
 
-    def _place(self) -> tuple[Location | None, str]:
+    def _place(self) -> Place:
         """Return the current line, and the functions around it, from the traced one inwards."""
         frame = user_frame()
         if frame is None:
-            return None, ""
+            return Place()
         self._name_locals(frame)
         location = Location(frame.f_code.co_filename, frame.f_lineno, live=True)
         scope: list[str] = []
@@ -204,9 +172,9 @@ class Recorder:
                 scope.append(here.f_code.co_name)
             here = here.f_back
         if here is None:
-            return location, ""
+            return Place(location)
         self._frame = here
-        return location, ".".join(reversed(scope))
+        return Place(location, "", ".".join(reversed(scope)))
 
     def _name_locals(self, frame: FrameType) -> None:
         for name, held in frame.f_locals.items():
@@ -226,20 +194,16 @@ class Recorder:
         if self._frame is not None:
             self._name_locals(self._frame)
             self._frame = None
-        taken: set[str] = set()
-        new = {value: value for value in self._inputs}
-        taken.update(value.name for value in self._inputs)
-        nodes: list[Node] = []
-        for step in self._steps:
-            for value in step.outputs:
-                wanted = self._names.get(value, "")
-                new[value] = make_value(value.id, value.type, "" if wanted in taken else wanted)
-                taken.add(wanted)
-            inputs = tuple(new[value] for value in step.inputs)
-            made = tuple(new[value] for value in step.outputs)
-            nodes.append(make_node(new_id(), step.op, inputs, made, step.attrs, (), step.location, step.scope))
-        body = Block(new_id(), tuple(self._inputs), tuple(nodes), tuple(new[value] for value in outputs))
-        return Graph(body, name, dict(self._bound))
+        taken = {value.name for value in self._inputs}
+        wanted: dict[Value, tuple[str, Type]] = {}
+        for value in sorted(self._names.keys() - set(self._inputs), key=lambda value: value.id):
+            variable = self._names[value]
+            if variable not in taken:
+                wanted[value] = variable, value.type
+                taken.add(variable)
+        new = self._emit.rename((0, 0), wanted)
+        made = self._emit.build.finish([new.get(value, value) for value in outputs], bound=self._bound)
+        return replace(made, name=name)
 
 
 def _same_elements(a: Any, b: Any) -> bool:
@@ -255,7 +219,7 @@ def tensor_type(dtype: np.dtype[Any], shape: Sequence[int]) -> TensorType:
 
 def code_of(dtype: np.dtype[Any]) -> int:
     """Return the number that ops use for an element type."""
-    code = _CODES.get(str(dtype))
+    code = CODES.get(str(dtype))
     if code is None:
         raise refused(f"an array of {dtype} cannot be part of a graph", "use a numeric element type")
     return code

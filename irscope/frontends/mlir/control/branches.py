@@ -215,7 +215,7 @@ class _Branches:
             yield self.until(header, tail)
             go = as_bool(reader, reader.operands(self.ends[tail])[0])
             if way_out == 0:
-                go = reader.e.aten("__not__", go, type=go.type)
+                go = reader.e.op("__not__", go, type=go.type)
             return go, tuple(reader.values[value] for value in kept)
 
         def around(carried: Sequence[Value]) -> Call:

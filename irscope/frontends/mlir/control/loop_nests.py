@@ -94,7 +94,7 @@ class _Nest:
                 made = way()
                 if made is not None:
                     return made
-                self.e.go_back(mark)
+                self.e.take_back(mark)
             return None
         made = self._elements(self._body(), [self.in_loops(number) for number in range(len(self.operands))])
         return None if made is None else [self._out(value, place) for place, value in enumerate(made)]
@@ -201,7 +201,7 @@ class _Nest:
         """Combines a reduced value, over the remaining loops in order, with the result so far."""
         dims, result = self.results[-1], self.operands[-1]
         transposed = permuted(self.e, made, [sorted(dims).index(axis) for axis in dims])
-        if is_identity(kind, dtype_of(result), self.e.elements(result)):
+        if is_identity(kind, dtype_of(result), self.e.known.get(result)):
             return transposed
         return combined(self.e, kind, result, transposed)
 
@@ -233,8 +233,8 @@ class _Nest:
         innermost."""
         e, found, rest = self.e, {}, number
         for axis in reversed(self.reduces[1:]):
-            found[axis] = e.aten("remainder", rest, self.extents[axis], type=INT)
-            rest = e.aten("floordiv", rest, self.extents[axis], type=INT)
+            found[axis] = e.op("remainder", rest, self.extents[axis], type=INT)
+            rest = e.op("floordiv", rest, self.extents[axis], type=INT)
         return {self.reduces[0]: rest, **found}
 
     def _round(self, value: Value, at: Mapping[int, Value]) -> Value:
@@ -323,7 +323,7 @@ def _loop_nest(reader: BlockReader, operation: Any) -> Call:
         if made is not None:
             reader.bind(operation.results, made)
             return
-        reader.e.go_back(mark)
+        reader.e.take_back(mark)
     yield reader.foreign_with_regions(operation)
 
 

@@ -26,12 +26,12 @@ Arm = Callable[[], Call]
 
 def as_bool(reader: BlockReader, value: Value) -> Value:
     """Returns a condition as `bool`."""
-    return value if value.type == BOOL else reader.e.aten("Bool", value, type=BOOL)
+    return value if value.type == BOOL else reader.e.op("Bool", value, type=BOOL)
 
 
 def as_int(reader: BlockReader, value: Value) -> Value:
     """Returns a number as `int`."""
-    return value if value.type == INT else reader.e.aten("Int", value, type=INT)
+    return value if value.type == INT else reader.e.op("Int", value, type=INT)
 
 
 def emit_if(reader: BlockReader, condition: Value, types: Sequence[Type], arms: Sequence[Arm]) -> Call:
@@ -78,7 +78,7 @@ def _stablehlo_while(reader: BlockReader, operation: Any) -> Call:
         following = yield reader.region(body)
         return (yield asked(following)), following
 
-    rounds = known_rounds(operation, lambda place: reader.e.elements(initial[place]), reader.reading)
+    rounds = known_rounds(operation, lambda place: reader.e.known.get(initial[place]), reader.reading)
     if rounds is not None:
         always = reader.e.constant(True)
 
@@ -122,12 +122,12 @@ def _scf_for(reader: BlockReader, operation: Any) -> Call:
     low, high, step, *initial = reader.operands(operation)
     types = [reader.reading.types(result.type) for result in operation.results]
     start, stop, by = (as_int(reader, bound) for bound in (low, high, step))
-    span = e.aten("sub", e.aten("add", e.aten("sub", stop, start, type=INT), by, type=INT), 1, type=INT)
-    count = e.aten("floordiv", span, by, type=INT)
+    span = e.op("sub", e.op("add", e.op("sub", stop, start, type=INT), by, type=INT), 1, type=INT)
+    count = e.op("floordiv", span, by, type=INT)
     always = e.constant(True)
     with e.block([("", INT), *(("", type) for type in types)]) as body:
-        offset = e.aten("mul", body.params[0], by, type=INT)
-        at = e.aten("add", start, offset, type=INT)
+        offset = e.op("mul", body.params[0], by, type=INT)
+        at = e.op("add", start, offset, type=INT)
         if low.type != INT:
             at = e.cast(e.tensor("prim::NumToTensor", at, dtype="int64", shape=()), dtype_of(low))
         reader.values.update(zip([counter, *arguments], [at, *body.params[1:]], strict=True))
@@ -174,7 +174,7 @@ def _index_switch(reader: BlockReader, operation: Any) -> Call:
     def choose(place: int) -> Call:
         if place == len(regions):
             return (yield reader.region(default))
-        hit = reader.e.aten("eq", index, int(cases[place]), type=BOOL)
+        hit = reader.e.op("eq", index, int(cases[place]), type=BOOL)
         return (yield emit_if(reader, hit, types, [_arm(reader, regions[place]), lambda: choose(place + 1)]))
 
     reader.bind(operation.results, (yield choose(0)))

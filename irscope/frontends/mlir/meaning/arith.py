@@ -84,7 +84,7 @@ def _integer(aten: str, rule: Rule) -> Rule:
 
     def either(op: Operation) -> Any:
         if all(value.type == INT for value in op.operands) and aten:
-            return op.e.aten(aten, *op.operands, type=INT)
+            return op.e.op(aten, *op.operands, type=INT)
         return tensors(op)
 
     return either
@@ -113,11 +113,11 @@ def _compare(words: Sequence[str]) -> Rule:
         if aten is None or not is_plain(op):
             return None
         if all(value.type == INT for value in op.operands) and isinstance(op.types[0], TensorType):
-            flag = op.e.aten(aten, *op.operands, type=BOOL)
+            flag = op.e.op(aten, *op.operands, type=BOOL)
             return op.e.tensor("prim::NumToTensor", flag, dtype="bool", shape=())
         ordered = dtype_of(op.operands[0]) != "bool" or aten in ("eq", "ne")
         is_tensor = all(isinstance(value.type, TensorType) for value in op.operands) and isinstance(op.types[0], TensorType)
-        return op.e.aten(aten, *op.operands, type=op.type) if is_tensor and ordered and dtype_of(op.operands[0]) else None
+        return op.e.op(aten, *op.operands, type=op.type) if is_tensor and ordered and dtype_of(op.operands[0]) else None
 
     return rule
 
@@ -127,10 +127,10 @@ def _compare_floats(op: Operation, word: str) -> Value | None:
     if dtype_of(a) not in FLOATS or word in ("true", "false"):
         return None
     if word in _NOT:
-        return e.like("bitwise_not", e.aten(_NOT[word], a, b, type=op.type))
+        return e.like("bitwise_not", e.op(_NOT[word], a, b, type=op.type))
     pair = {"ord": ("eq", a, a, "eq", b, b), "uno": ("ne", a, a, "ne", b, b)}.get(word, ("lt", a, b, "gt", a, b))
-    sides = (e.aten(*pair[:3], type=op.type), e.aten(*pair[3:], type=op.type))
-    made = e.aten("bitwise_and" if word == "ord" else "bitwise_or", *sides, type=op.type)
+    sides = (e.op(*pair[:3], type=op.type), e.op(*pair[3:], type=op.type))
+    made = e.op("bitwise_and" if word == "ord" else "bitwise_or", *sides, type=op.type)
     return e.like("bitwise_not", made) if word == "ueq" else made
 
 
@@ -157,7 +157,7 @@ def _index_cast(op: Operation) -> Value | None:
     if x.type == INT and isinstance(type, TensorType) and type.dtype in _SIGNED:
         return op.e.cast(op.e.tensor("prim::NumToTensor", x, dtype="int64", shape=()), type.dtype)
     if type == INT and dtype_of(x) in _SIGNED and isinstance(x.type, TensorType) and x.type.shape == ():
-        return op.e.aten("Int", x, type=INT)
+        return op.e.op("Int", x, type=INT)
     return None
 
 
@@ -166,7 +166,7 @@ def _extreme(aten: str) -> Rule:
 
     def either(op: Operation) -> Any:
         if all(value.type == INT for value in op.operands):
-            return op.e.aten(f"prim::{aten}", *op.operands, type=INT)
+            return op.e.op(f"prim::{aten}", *op.operands, type=INT)
         return tensors(op)
 
     return either
@@ -192,7 +192,7 @@ def _bits(aten: str) -> Rule:
 
 
 def _sum(aten: str) -> Rule:
-    return _integer(aten, lambda op: op.e.aten(aten, *op.operands, 1, type=op.type) if op.dtype in INTEGERS else None)
+    return _integer(aten, lambda op: op.e.op(aten, *op.operands, 1, type=op.type) if op.dtype in INTEGERS else None)
 
 
 def _composite(op: Operation) -> Sequence[Value] | None:

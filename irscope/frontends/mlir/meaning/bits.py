@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.emit import dtype_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS
 from irscope.frontends.mlir.meaning.pointwise import RULES as POINTWISE
@@ -34,8 +35,8 @@ def _shift(right: bool) -> Rule:
         if op.dtype not in INTEGERS:
             return None
         if op.dtype in _SHIFTED:
-            return op.e.aten(aten, *op.operands, type=op.type)
-        known, bits = op.e.elements(op.operands[1]), np.iinfo(op.dtype).bits
+            return op.e.op(aten, *op.operands, type=op.type)
+        known, bits = op.e.known.get(op.operands[1]), np.iinfo(op.dtype).bits
         if known is None or known.size == 0 or not np.all(known < bits):
             return _shifted(op, aten, bits)
         power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
@@ -48,7 +49,7 @@ def _shift(right: bool) -> Rule:
 def _shifted(op: Operation, aten: str, bits: int) -> Value:
     """Emits a shift of unsigned numbers by a computed distance."""
     if bits == 64:
-        return op.e.aten(aten, *op.operands, type=op.type)
+        return op.e.op(aten, *op.operands, type=op.type)
     wide = op.e.like(aten, *(op.e.cast(value, "int64") for value in op.operands))
     return op.e.cast(op.e.like("bitwise_and", wide, (1 << bits) - 1), op.dtype)
 
@@ -59,7 +60,7 @@ def _bitcast(op: Operation) -> Value | None:
     plain = (FLOATS | INTEGERS) - {"bfloat16"}
     if not {source, op.dtype} <= plain or np.dtype(source).itemsize != np.dtype(op.dtype).itemsize:
         return None
-    return op.e.aten("view", op.operands[0], op.e.code(op.dtype), type=op.type)
+    return op.e.op("view", op.operands[0], CODES[op.dtype], type=op.type)
 
 
 def shift_right_logical(op: Operation) -> Value | None:
@@ -69,9 +70,9 @@ def shift_right_logical(op: Operation) -> Value | None:
     if op.dtype not in _SHIFTED:
         return None
     e, (x, by) = op.e, op.operands
-    half = e.like("bitwise_and", e.aten("__rshift__", x, 1, type=op.type), int(np.iinfo(op.dtype).max))
-    rest = e.aten("__rshift__", half, e.like("sub", by, 1, 1), type=op.type)
-    return e.aten("where", e.aten("eq", by, 0, type=op.type.with_(dtype="bool")), x, rest, type=op.type)
+    half = e.like("bitwise_and", e.op("__rshift__", x, 1, type=op.type), int(np.iinfo(op.dtype).max))
+    rest = e.op("__rshift__", half, e.like("sub", by, 1, 1), type=op.type)
+    return e.op("where", e.op("eq", by, 0, type=op.type.with_(dtype="bool")), x, rest, type=op.type)
 
 
 _BROADCASTING: Final = (

@@ -72,7 +72,7 @@ def _fft(op: Operation) -> Value | None:
     if lengths is None or not op.is_static or kind not in _FFTS or 0 in (*op.shape, *lengths):
         return None
     axes = list(range(len(op.shape) - len(lengths), len(op.shape)))
-    return op.e.aten(_FFTS[kind], op.operands[0], list(lengths), axes, None, type=op.type)
+    return op.e.op(_FFTS[kind], op.operands[0], list(lengths), axes, None, type=op.type)
 
 
 def _layout(text: str) -> dict[str, Any] | None:

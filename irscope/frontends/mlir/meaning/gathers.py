@@ -109,7 +109,7 @@ def _gather(op: Operation) -> Value | None:
     if not places:
         return spread(e, op.operands[0], op.shape)
     places[0] = spread(e, places[0], op.shape)
-    return e.aten("index", op.operands[0], places, type=op.type)
+    return e.op("index", op.operands[0], places, type=op.type)
 
 
 _REDUCES: Final = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.emit import Emitter, dtype_of
 from irscope.frontends.mlir.meaning.bodies import has_one_zero_and_nan
 from irscope.frontends.mlir.operation import Operation
@@ -45,7 +46,7 @@ def simple(aten: str, accepted: frozenset[str], *rest: Any) -> Rule:
     def rule(op: Operation) -> Value | None:
         if any(dtype_of(value) not in accepted for value in op.operands):
             return None
-        return op.e.aten(aten, *op.operands, *rest, type=op.type)
+        return op.e.op(aten, *op.operands, *rest, type=op.type)
 
     rule.becomes = aten  # type: ignore[attr-defined]  # for the coverage table
     return rule
@@ -54,44 +55,44 @@ def simple(aten: str, accepted: frozenset[str], *rest: Any) -> Rule:
 def _divide(op: Operation) -> Value | None:
     if is_integer(op.dtype):
         return divided(op, "div", "trunc")
-    return op.e.aten("div", *op.operands, type=op.type) if op.dtype in _NUMBERS else None
+    return op.e.op("div", *op.operands, type=op.type) if op.dtype in _NUMBERS else None
 
 
 def _remainder(op: Operation) -> Value | None:
     if is_integer(op.dtype):
         return divided(op, "fmod")
-    return op.e.aten("fmod", *op.operands, type=op.type) if is_float(op.dtype) else None
+    return op.e.op("fmod", *op.operands, type=op.type) if is_float(op.dtype) else None
 
 
 def divided(op: Operation, aten: str, *rest: Any) -> Value:
     """Emits an integer quotient or remainder as in XLA: by 0 the result has all bits set, or is the dividend; the
     smallest number by -1 does not trap."""
     e, (a, b) = op.e, op.operands
-    known = e.elements(b)
+    known = e.known.get(b)
     if known is not None and not np.any(known == 0) and not np.any(known == (-1 if known.dtype.kind == "i" else 0)):
-        return e.aten(aten, a, b, *rest, type=op.type)
+        return e.op(aten, a, b, *rest, type=op.type)
     one = e.scalar(1, op.dtype)
     zero = e.like("eq", b, 0, dtype="bool")
     if op.dtype.startswith("u"):
         safe = e.like("where", zero, one, b, dtype=op.dtype)
-        made = e.aten(aten, a, safe, *rest, type=op.type)
+        made = e.op(aten, a, safe, *rest, type=op.type)
     else:
         minus = e.like("eq", b, -1, dtype="bool")
         safe = e.like("where", e.like("bitwise_or", zero, minus), one, b, dtype=op.dtype)
-        made = e.aten(aten, a, safe, *rest, type=op.type)
+        made = e.op(aten, a, safe, *rest, type=op.type)
         other = e.like("neg", a) if aten == "div" else e.like("mul", a, e.scalar(0, op.dtype))
-        made = e.aten("where", minus, other, made, type=op.type)
+        made = e.op("where", minus, other, made, type=op.type)
     all_bits = np.iinfo(op.dtype).max if op.dtype.startswith("u") else -1
     by_zero = e.scalar(all_bits, op.dtype) if aten == "div" else a
-    return e.aten("where", zero, by_zero, made, type=op.type)
+    return e.op("where", zero, by_zero, made, type=op.type)
 
 
 def _abs(op: Operation) -> Value | None:
     (x,) = op.operands
     if dtype_of(x) not in _COMPLEX:
-        return op.e.aten("abs", x, type=op.type) if op.dtype in FLOATS | INTEGERS else None
+        return op.e.op("abs", x, type=op.type) if op.dtype in FLOATS | INTEGERS else None
     parts = (op.e.like("real", x, dtype=op.dtype), op.e.like("imag", x, dtype=op.dtype))
-    return op.e.aten("hypot", *parts, type=op.type)
+    return op.e.op("hypot", *parts, type=op.type)
 
 
 def _sign(op: Operation) -> Value | None:
@@ -101,7 +102,7 @@ def _sign(op: Operation) -> Value | None:
     if not is_float(op.dtype):
         return None
     nonzero = op.e.like("gt", op.e.like("abs", x), 0, dtype="bool")
-    return op.e.aten("where", nonzero, op.e.like("sign", x), x, type=op.type)
+    return op.e.op("where", nonzero, op.e.like("sign", x), x, type=op.type)
 
 
 def _round_away(op: Operation) -> Value | None:
@@ -112,7 +113,7 @@ def _round_away(op: Operation) -> Value | None:
     up = e.cast(e.like("ge", e.like("abs", e.like("sub", x, whole, 1)), 0.5, dtype="bool"), op.dtype)
     away = e.like("where", e.like("lt", x, 0, dtype="bool"), e.like("neg", up), up, dtype=op.dtype)
     rounded = e.like("add", whole, away, 1)
-    return e.aten("where", e.like("eq", x, whole, dtype="bool"), x, rounded, type=op.type)
+    return e.op("where", e.like("eq", x, whole, dtype="bool"), x, rounded, type=op.type)
 
 
 def _cube_root(op: Operation) -> Value | None:
@@ -121,16 +122,16 @@ def _cube_root(op: Operation) -> Value | None:
     e, (x,) = op.e, op.operands
     root = e.like("pow", e.like("abs", x), 1 / 3)
     signed = e.like("where", e.like("lt", x, 0, dtype="bool"), e.like("neg", root), root, dtype=op.dtype)
-    return e.aten("where", e.like("eq", x, 0, dtype="bool"), x, signed, type=op.type)
+    return e.op("where", e.like("eq", x, 0, dtype="bool"), x, signed, type=op.type)
 
 
 def _power(op: Operation) -> Value | None:
     if is_float(op.dtype):
-        return op.e.aten("pow", *op.operands, type=op.type)
-    known = op.e.elements(op.operands[1])
+        return op.e.op("pow", *op.operands, type=op.type)
+    known = op.e.known.get(op.operands[1])
     if not is_integer(op.dtype) or known is None or np.any(known < 0):
         return None  # torch raises for negative powers of integers
-    return op.e.aten("pow", *op.operands, type=op.type)
+    return op.e.op("pow", *op.operands, type=op.type)
 
 
 _DIRECTIONS: Final = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
@@ -145,15 +146,15 @@ def _compare(op: Operation) -> Value | None:
         return _compare_pairs(op, word, *op.operands)
     if "TOTALORDER" in op.text("compare_type") and dtype not in _BITS:
         return _compare_in_total_order(op, word)
-    return op.e.aten(_DIRECTIONS[word], *op.operands, type=op.type)
+    return op.e.op(_DIRECTIONS[word], *op.operands, type=op.type)
 
 
 def _compare_pairs(op: Operation, word: str, a: Value, b: Value) -> Value:
     """Compares complex numbers by their real parts, and where these are equal by their imaginary parts."""
     e, kind, part = op.e, op.of((), "bool").type, "float32" if dtype_of(a) == "complex64" else "float64"
     (x, u), (y, v) = ([e.like(name, side, dtype=part) for name in ("real", "imag")] for side in (a, b))
-    first, second = e.aten(_DIRECTIONS[word], x, y, type=kind), e.aten(_DIRECTIONS[word], u, v, type=kind)
-    return e.aten("where", e.aten("eq", x, y, type=kind), second, first, type=kind)
+    first, second = e.op(_DIRECTIONS[word], x, y, type=kind), e.op(_DIRECTIONS[word], u, v, type=kind)
+    return e.op("where", e.op("eq", x, y, type=kind), second, first, type=kind)
 
 
 def _extreme(aten: str, word: str) -> Rule:
@@ -163,7 +164,7 @@ def _extreme(aten: str, word: str) -> Rule:
     def rule(op: Operation) -> Value | None:
         if op.dtype not in _COMPLEX:
             return plain(op)
-        return op.e.aten("where", _compare_pairs(op, word, *op.operands), *op.operands, type=op.type)
+        return op.e.op("where", _compare_pairs(op, word, *op.operands), *op.operands, type=op.type)
 
     rule.becomes = aten  # type: ignore[attr-defined]  # for the coverage table
     return rule
@@ -179,14 +180,14 @@ def _compare_in_total_order(op: Operation, word: str) -> Value | None:
     plain = e.like(_DIRECTIONS[word], a, b, dtype="bool")
     a_is_nan, b_is_nan = e.like("ne", a, a, dtype="bool"), e.like("ne", b, b, dtype="bool")
     if word == "LE":
-        return e.aten("bitwise_or", plain, b_is_nan, type=op.type)
+        return e.op("bitwise_or", plain, b_is_nan, type=op.type)
     if word == "LT":
         last = e.like("bitwise_and", e.like("bitwise_not", a_is_nan), b_is_nan)
-        return e.aten("bitwise_or", plain, last, type=op.type)
+        return e.op("bitwise_or", plain, last, type=op.type)
     both = e.like("bitwise_and", a_is_nan, b_is_nan)
     if word == "EQ":
-        return e.aten("bitwise_or", plain, both, type=op.type)
-    return e.aten("bitwise_and", plain, e.like("bitwise_not", both), type=op.type)
+        return e.op("bitwise_or", plain, both, type=op.type)
+    return e.op("bitwise_and", plain, e.like("bitwise_not", both), type=op.type)
 
 
 def _compare_by_bits(op: Operation, word: str) -> Value | None:
@@ -197,10 +198,10 @@ def _compare_by_bits(op: Operation, word: str) -> Value | None:
     e, limits = op.e, np.iinfo(integers)
     keys = []
     for operand in op.operands:
-        bits = e.like("view", operand, e.code(integers), dtype=integers)
+        bits = e.like("view", operand, CODES[integers], dtype=integers)
         signs = e.like("bitwise_and", e.like("__rshift__", bits, limits.bits - 1), int(limits.max))
         keys.append(e.like("bitwise_xor", bits, signs))
-    return e.aten(_DIRECTIONS[word], *keys, type=op.type)
+    return e.op(_DIRECTIONS[word], *keys, type=op.type)
 
 
 _SAME_WIDTH: Final = {"float16": "int16", "float32": "int32", "float64": "int64"}
@@ -211,7 +212,7 @@ def _clamp(op: Operation) -> Value | None:
     low, x, high = op.operands
     if op.dtype not in FLOATS | INTEGERS:
         return None
-    made = op.e.aten("minimum", op.e.like("maximum", x, low), high, type=op.type)
+    made = op.e.op("minimum", op.e.like("maximum", x, low), high, type=op.type)
     least, most = splat(op.e, low), splat(op.e, high)
     if least is not None and most is not None:
         op.e.bounds[made] = (float(min(least, most)), float(most))
@@ -219,7 +220,7 @@ def _clamp(op: Operation) -> Value | None:
 
 
 def _select(op: Operation) -> Value | None:
-    return op.e.aten("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
+    return op.e.op("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
 
 
 def _convert(op: Operation) -> Value | None:
@@ -239,7 +240,7 @@ _DIGITS: Final = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 def _whole(op: Operation) -> Value:
     """Converts a float to an integer: out of range it is the largest or smallest of the type; NaN becomes 0."""
     e, (x,), limits = op.e, op.operands, np.iinfo(op.dtype)
-    known, (low, high) = e.elements(x), e.bounds.get(x, (-np.inf, np.inf))
+    known, (low, high) = e.known.get(x), e.bounds.get(x, (-np.inf, np.inf))
     if known is not None and known.size and known.dtype.kind == "f" and np.all(np.isfinite(known)):
         low, high = float(known.min()), float(known.max())
     else:
@@ -274,7 +275,7 @@ def _digamma(op: Operation) -> Value | None:
         return None
     e, (x,) = op.e, op.operands
     pole = e.scalar(float("nan"), op.dtype)
-    return e.aten("where", e.like("eq", x, 0, dtype="bool"), pole, e.like("digamma", x), type=op.type)
+    return e.op("where", e.like("eq", x, 0, dtype="bool"), pole, e.like("digamma", x), type=op.type)
 
 
 def _infinite(sign: int) -> Rule:
@@ -282,17 +283,17 @@ def _infinite(sign: int) -> Rule:
         (x,) = op.operands
         if not is_float(dtype_of(x)):
             return None
-        return op.e.aten("eq", x, sign * float("inf"), type=op.type)
+        return op.e.op("eq", x, sign * float("inf"), type=op.type)
 
     return rule
 
 
 def _add(op: Operation) -> Value | None:
-    return op.e.aten("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
+    return op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
 
 
 def _subtract(op: Operation) -> Value | None:
-    return op.e.aten("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None
+    return op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None
 
 
 def _functions(names: str, accepted: frozenset[str]) -> dict[str, Rule]:
@@ -340,7 +341,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "chlo.next_after": simple("nextafter", frozenset({"float32", "float64"})),
     "stablehlo.reduce_precision": _reduce_precision,
     "chlo.digamma": _digamma,
-    "chlo.square": lambda op: op.e.aten("mul", op.operands[0], op.operands[0], type=op.type) if op.dtype in _NUMBERS else None,
+    "chlo.square": lambda op: op.e.op("mul", op.operands[0], op.operands[0], type=op.type) if op.dtype in _NUMBERS else None,
     "chlo.is_pos_inf": _infinite(1),
     "chlo.is_neg_inf": _infinite(-1),
 }  # fmt: skip
@@ -349,7 +350,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 def splat(e: Emitter, value: Value) -> float | int | bool | None:
     """Returns the one number that all elements of a value are known to have, else None."""
-    known = e.elements(value)
+    known = e.known.get(value)
     if known is None or known.size == 0:
         return None
     first = known.reshape(-1)[0]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.bodies import reducer, selects_largest
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS
@@ -64,9 +65,9 @@ def reduced(e: Emitter, kind: str, value: Value, axes: Sequence[int]) -> Value:
     if kind in ("and", "or"):
         return _one_by_one(e, "all" if kind == "and" else "any", value, axes)
     if kind == "mul":
-        return _one_by_one(e, "prod", value, axes, e.code(dtype))
+        return _one_by_one(e, "prod", value, axes, CODES[dtype])
     if kind == "add":
-        return e.tensor("sum", value, list(axes), False, e.code(dtype), dtype=dtype, shape=after)
+        return e.tensor("sum", value, list(axes), False, CODES[dtype], dtype=dtype, shape=after)
     return e.tensor("amax" if kind == "max" else "amin", value, list(axes), False, dtype=dtype, shape=after)
 
 
@@ -94,7 +95,7 @@ def _reduce(op: Operation) -> Sequence[Value] | None:
     if 0 in [(shape_of(x) or ())[axis] for axis in axes]:
         return [spread(e, initial, op.shape)]
     made = reduced(e, kind, x, axes)
-    if not is_identity(kind, op.dtype, e.elements(initial)):
+    if not is_identity(kind, op.dtype, e.known.get(initial)):
         made = combined(e, kind, made, initial)
     return [made]
 
@@ -107,8 +108,8 @@ def _arg_extreme(op: Operation, axes: Sequence[int]) -> Sequence[Value] | None:
     kind = {"argmax": "max", "argmin": "min"}.get(name or "")
     if kind is None or len(axes) != 1 or e.counts.get(index) != axes[0] or dtype_of(x) not in FLOATS | INTEGERS:
         return None
-    start = e.elements(first)
-    if not is_identity(kind, dtype_of(x), e.elements(initial)) or start is None or np.any(start != 0):
+    start = e.known.get(first)
+    if not is_identity(kind, dtype_of(x), e.known.get(initial)) or start is None or np.any(start != 0):
         return None
     if 0 in (shape_of(x) or ()):
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Final
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, splat
 from irscope.frontends.mlir.operation import Operation
@@ -51,7 +52,7 @@ def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
     if shape_of(value) == tuple(shape):
         return value
     made = e.tensor("expand", value, list(shape), False, dtype=dtype_of(value), shape=shape)
-    known = e.elements(value)
+    known = e.known.get(value)
     if known is not None and known.size == 1:
         e.known[made] = known
     return made
@@ -67,7 +68,7 @@ def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
         return None
     e, x, shape = op.e, op.operands[0], op.shape
     order = sorted(range(len(dims)), key=lambda axis: dims[axis])
-    known = e.elements(x)
+    known = e.known.get(x)
     if order != list(range(len(dims))):
         x = permuted(e, x, order)
     placed = sorted(dims)
@@ -92,7 +93,7 @@ def permuted(e: Emitter, value: Value, order: Sequence[int]) -> Value:
     if list(order) == list(range(len(before))):
         return value
     shape = tuple([before[axis] for axis in order])
-    return e.aten("permute", value, list(order), type=TensorType(dtype_of(value), shape, None if shape else ()))
+    return e.op("permute", value, list(order), type=TensorType(dtype_of(value), shape, None if shape else ()))
 
 
 def reshaped(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
@@ -100,7 +101,7 @@ def reshaped(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
     if shape_of(value) == tuple(shape):
         return value
     made = e.tensor("reshape", value, list(shape), dtype=dtype_of(value), shape=shape)
-    known = e.elements(value)
+    known = e.known.get(value)
     if known is not None:
         e.known[made] = known.reshape(()) if known.size == 1 else known.reshape(shape)
     return made
@@ -151,8 +152,8 @@ def _sliced_inside(e: Emitter, value: Value, axis: int, start: int, stop: int, s
     def cut(length: int) -> TensorType:
         return TensorType(dtype_of(value), (*before[:axis], length, *before[axis + 1 :]))
 
-    part = e.aten("narrow", value, axis, start, stop - start, type=cut(stop - start))
-    return part if step == 1 else e.aten("slice", part, axis, 0, stop - start, step, type=cut(-(-(stop - start) // step)))
+    part = e.op("narrow", value, axis, start, stop - start, type=cut(stop - start))
+    return part if step == 1 else e.op("slice", part, axis, 0, stop - start, step, type=cut(-(-(stop - start) // step)))
 
 
 def _concatenate(op: Operation) -> Value | None:
@@ -160,17 +161,17 @@ def _concatenate(op: Operation) -> Value | None:
         return None
     if len(op.operands) == 1:
         return op.operands[0]
-    return op.e.aten("cat", list(op.operands), op.number("dimension"), type=op.type)
+    return op.e.op("cat", list(op.operands), op.number("dimension"), type=op.type)
 
 
 def _reverse(op: Operation) -> Value | None:
     dims = op.ints("dimensions")
-    return op.e.aten("flip", op.operands[0], list(dims), type=op.type) if dims is not None and op.is_static else None
+    return op.e.op("flip", op.operands[0], list(dims), type=op.type) if dims is not None and op.is_static else None
 
 
 def iota(e: Emitter, count: int, dtype: str = "int64") -> Value:
     """Emits the vector 0, 1, 2, …."""
-    made = e.tensor("arange", count, e.code("int64"), None, e.device, None, dtype="int64", shape=(count,))
+    made = e.tensor("arange", count, CODES["int64"], None, e.device, None, dtype="int64", shape=(count,))
     return e.cast(made, dtype)
 
 
@@ -258,7 +259,7 @@ def padded_with(
     number = splat(e, fill)
     if number is not None:
         return padded(e, x, low, high, inner, number)
-    mask = e.tensor("ones", list(shape_of(x) or ()), e.code("bool"), None, e.device, None, dtype="bool", shape=shape_of(x) or ())
+    mask = e.tensor("ones", list(shape_of(x) or ()), CODES["bool"], None, e.device, None, dtype="bool", shape=shape_of(x) or ())
     inside = padded(e, mask, low, high, inner, False)
     return e.like("where", inside, padded(e, x, low, high, inner, 0), fill, dtype=dtype_of(x))
 
@@ -279,7 +280,7 @@ def _dynamic_slice(op: Operation) -> Value | None:
         assert shape is not None  # static
         if size == shape[axis]:
             continue
-        known = e.elements(start)
+        known = e.known.get(start)
         if known is not None:
             at = min(max(int(known), 0), shape[axis] - size)
             x = sliced(e, x, axis, at, at + size)
@@ -306,16 +307,16 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
         return x
     different = [axis for axis in range(len(shape)) if sizes[axis] != shape[axis]]
     if len(different) == 1:
-        known = e.elements(starts[different[0]])
+        known = e.known.get(starts[different[0]])
         if known is not None:
             (axis,) = different
             at = min(max(int(known), 0), shape[axis] - sizes[axis])
-            return e.aten("slice_scatter", x, update, axis, at, at + sizes[axis], 1, type=op.type)
+            return e.op("slice_scatter", x, update, axis, at, at + sizes[axis], 1, type=op.type)
     places = [
         along(e, _places(e, start, shape[axis] - sizes[axis], sizes[axis]), axis, len(shape))
         for axis, start in enumerate(starts)
     ]
-    return e.aten("index_put", x, places, update, False, type=op.type)
+    return e.op("index_put", x, places, update, False, type=op.type)
 
 
 def _dynamic_reshape(op: Operation) -> Value | None:
@@ -326,7 +327,7 @@ def _dynamic_reshape(op: Operation) -> Value | None:
     shape = made.shape if isinstance(made, TensorType) else None
     if shape is None or shape.count(None) != 1 or not all(size is None or (isinstance(size, int) and size > 0) for size in shape):
         return None
-    return op.e.aten("reshape", op.operands[0], [-1 if size is None else size for size in shape], type=made)
+    return op.e.op("reshape", op.operands[0], [-1 if size is None else size for size in shape], type=made)
 
 
 def _dynamic_broadcast(op: Operation) -> Value | None:
@@ -342,7 +343,7 @@ def _dimension_size(op: Operation) -> Value | None:
     extent = shape[axis]
     if isinstance(extent, int):
         return op.e.scalar(extent, op.dtype)
-    counted = op.e.aten("size", x, axis, type=INT)
+    counted = op.e.op("size", x, axis, type=INT)
     return op.e.cast(op.e.tensor("prim::NumToTensor", counted, dtype="int64", shape=()), op.dtype)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Final
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS
 from irscope.frontends.mlir.meaning.shaping import reshaped, sliced
@@ -25,7 +26,7 @@ def _empty(op: Operation) -> Value | None:
     """A tensor with undefined elements."""
     if len(op.operands) or op.dtype not in FLOATS | INTEGERS | {"bool", "complex64", "complex128"} or not op.is_static:
         return None
-    return op.e.aten("empty", list(op.shape), op.e.code(op.dtype), None, op.e.device, None, None, type=op.type)
+    return op.e.op("empty", list(op.shape), CODES[op.dtype], None, op.e.device, None, None, type=op.type)
 
 
 def _reshape(op: Operation) -> Value | None:
@@ -92,7 +93,7 @@ def _insert_slice(op: Operation) -> Value | None:
     *wholes, _ = _cut(op, x, parts)
     for whole, (axis, start, size, step) in zip(reversed(wholes), reversed(parts), strict=True):
         span = (size - 1) * step + 1
-        stop = start + span if isinstance(start, int) else e.aten("add", start, span, type=INT)
+        stop = start + span if isinstance(start, int) else e.op("add", start, span, type=INT)
         part = e.like("slice_scatter", whole, part, axis, start, stop, step)
     return part
 
@@ -111,7 +112,7 @@ def _extract(op: Operation) -> Value | None:
     if any(dtype_of(place) != "int64" and place.type != INT for place in places):
         return None
     wide = [_inside(op.e, place, extent) for place, extent in zip(places, shape, strict=True)]
-    return op.e.aten("index", x, wide, type=op.type)
+    return op.e.op("index", x, wide, type=op.type)
 
 
 def _inside(e: Emitter, place: Value, extent: int) -> Value:

@@ -36,7 +36,7 @@ def compared(op: Operation, word: str) -> Value | None:
         sides = [_sign_flipped(op.e, value) for value in op.operands]
     else:
         return None
-    return op.e.aten(_WORDS[word], *sides, type=op.type)
+    return op.e.op(_WORDS[word], *sides, type=op.type)
 
 
 def _sign_flipped(e: Emitter, value: Value) -> Value:
@@ -47,7 +47,7 @@ def _sign_flipped(e: Emitter, value: Value) -> Value:
 def _extreme(aten: str, of_bools: str) -> Rule:
     def rule(op: Operation) -> Value | None:
         if op.dtype == "bool":
-            return op.e.aten(of_bools, *op.operands, type=op.type)
+            return op.e.op(of_bools, *op.operands, type=op.type)
         if op.dtype not in _SIGNED:
             return None
         return _sign_flipped(op.e, op.e.like(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
@@ -80,7 +80,7 @@ def index_of(op: Operation) -> Value | None:
     wide = _widened(op.e, op.operands[0])
     if wide is None or (op.types[0] != INT and op.dtype != "int64"):
         return None
-    return op.e.aten("Int", wide, type=INT) if op.types[0] == INT and shape_of(wide) == () else wide
+    return op.e.op("Int", wide, type=INT) if op.types[0] == INT and shape_of(wide) == () else wide
 
 
 def _to_unsigned(op: Operation) -> Value | None:

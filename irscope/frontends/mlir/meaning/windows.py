@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Final
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.mlir.emit import Emitter, dtype_of, shape_of
 from irscope.frontends.mlir.meaning.bodies import expressions, reducer
 from irscope.frontends.mlir.meaning.pointwise import splat
@@ -36,7 +37,7 @@ def _reduce_window(op: Operation) -> Sequence[Value] | None:
     e, (x, initial) = op.e, op.operands
     before = shape_of(x) or ()
     kind, window = reducer(op.regions()[0]), _window(op, len(before))
-    known, fill = e.elements(initial), splat(e, initial)
+    known, fill = e.known.get(initial), splat(e, initial)
     if kind is None or window is None or not is_reducible(kind, op.dtype) or prod(op.shape) == 0 or fill is None:
         return None
     sizes, steps, base, inner, low, high = window
@@ -83,7 +84,7 @@ def _cumulative(e: Emitter, kind: str, x: Value, window: tuple[tuple[int, ...], 
     backwards = low[axis] == 0
     name, dtype = {"add": "cumsum", "mul": "cumprod"}[kind], dtype_of(x)
     ordered = e.like("flip", x, [axis]) if backwards else x
-    made = e.like(name, ordered, axis, e.code(dtype))
+    made = e.like(name, ordered, axis, CODES[dtype])
     return e.like("flip", made, [axis]) if backwards else made
 
 

@@ -1,34 +1,24 @@
 """Converts MLIR's locations to a location in a source, a name, and a path of scopes.
 
 A location may be a file's line, a name around another location (JAX names each op after the functions and loops around
-it, `jit(f)/while/body/add`), a call site, or several locations fused. The location used is the innermost one in a file.
+it, `jit(f)/while/body/add`), a call site, or several locations fused. The location used is the innermost one in a file; the name of a
+place is the last part of the innermost name, such as `add`, and its scope the parts before it without the outermost function's, such as
+`while.body`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
+from irscope.frontends.emit import Place
 from irscope.frontends.mlir.read.utf8 import check_utf8
 from irscope.ir import Location
 
-__all__ = ["Place", "PlaceReader"]
+__all__ = ["PlaceReader"]
 
 _CALL = re.compile(r"^(?:p?jit|vmap|jvp|transpose|remat|checkpoint|custom_jvp|custom_vjp)\((.*)\)$")
 _MAX_STEPS = 64
-
-
-class Place(NamedTuple):
-    """The parts of a location."""
-
-    location: Location | None
-    name: str
-    """The last part of the innermost name, such as `add`; empty if there is none."""
-    scope: str
-    """The parts before it, joined by dots, without the outermost function's, such as `while.body`."""
-
-
-_NOWHERE = Place(None, "", "")
 
 
 class PlaceReader:
@@ -65,7 +55,7 @@ class PlaceReader:
             else:
                 break
         if not name and isinstance(location, ir.UnknownLoc):
-            return _NOWHERE
+            return Place()
         return Place(self._file_place(location), *_split(name))
 
     def _file_place(self, location: Any) -> Location | None:

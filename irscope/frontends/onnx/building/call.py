@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.onnx.building.emit import Emitter, Refused
+from irscope.frontends.emit import CODES, Emitter, Refused
 from irscope.frontends.onnx.building.held import Held, Item
 from irscope.frontends.onnx.building.values import Values
-from irscope.frontends.onnx.reading.types import CODES, COMPUTED
+from irscope.frontends.onnx.reading.types import COMPUTED
 from irscope.ir import INT, Dim, TensorType, Type, Value
 
 __all__ = ["Call", "Result", "extents_of"]

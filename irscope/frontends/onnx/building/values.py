@@ -9,10 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
-from irscope.frontends.onnx.building.emit import Emitter, Refused
+from irscope.frontends.emit import CODES, Emitter, Refused
 from irscope.frontends.onnx.building.held import Held, Item
 from irscope.frontends.onnx.reading.tensors import dense_of, elements_of
-from irscope.frontends.onnx.reading.types import CODES
 from irscope.ir import INT, TensorData, TensorType, Value
 from irscope.ir.payload import element_name
 

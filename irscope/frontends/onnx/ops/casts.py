@@ -6,10 +6,11 @@ from typing import Final
 
 import numpy as np
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.building.held import Held
 from irscope.frontends.onnx.building.op_table import Table, op
-from irscope.frontends.onnx.reading.types import CODES, COMPUTED, ELEMENT_TYPES
+from irscope.frontends.onnx.reading.types import COMPUTED, ELEMENT_TYPES
 from irscope.ir import ITEM_SIZE, Value
 
 __all__ = ["OPS"]

@@ -55,7 +55,7 @@ def _own_if_zero(call: Call, x: Value, axis: int, size: Value) -> Item:
         own.returns([emit.value(call.size(x, axis))])
     with emit.block() as given:
         given.returns([size])
-    return emit.build.structured("prim::If", (is_zero,), (INT,), (own, given), location=emit.location, scope=emit.scope)[0]
+    return emit.node("prim::If", (is_zero,), (INT,), blocks=(own, given))[0]
 
 
 @op(OPS, "Flatten")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.onnx.building.call import Call
 from irscope.frontends.onnx.building.op_table import Table, op
-from irscope.frontends.onnx.reading.types import CODES
 from irscope.ir import Dim, Value
 
 __all__ = ["OPS"]

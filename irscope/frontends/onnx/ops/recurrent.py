@@ -87,7 +87,7 @@ def _hidden(call: Call) -> int:
 
 def _state(call: Call, index: int, layout: int, shape: tuple[object, ...]) -> Value:
     if not call.has(index):
-        from irscope.frontends.onnx.reading.types import CODES
+        from irscope.frontends.emit import CODES
 
         return call.op("zeros", list(shape), CODES[str(call.dtype())], None, None, None)
     return call.op("transpose", call.x(index), 0, 1) if layout else call.x(index)

@@ -7,10 +7,11 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.onnx.building.call import Call, Result, extents_of
 from irscope.frontends.onnx.building.held import Item
 from irscope.frontends.onnx.building.op_table import Table, op
-from irscope.frontends.onnx.reading.types import CODES, FLOATS
+from irscope.frontends.onnx.reading.types import FLOATS
 from irscope.ir import Value
 
 __all__ = ["OPS"]

@@ -8,10 +8,11 @@ from typing import Final
 
 import numpy as np
 
+from irscope.frontends.emit import CODES
 from irscope.frontends.onnx.building.call import Call, Result
 from irscope.frontends.onnx.building.held import Held, Item
 from irscope.frontends.onnx.building.op_table import Table, op
-from irscope.frontends.onnx.reading.types import CODES, COMPUTED, ELEMENT_TYPES, FLOATS
+from irscope.frontends.onnx.reading.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import INT, TENSOR, TensorType, Value
 from irscope.ir.payload import element_name
 

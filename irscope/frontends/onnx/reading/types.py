@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from irscope.errors import LoadError
 from irscope.ir import TENSOR, DictType, Dim, ListType, OptionalType, TensorType, Type
-from irscope.ops.typing import DTYPE_CODES
 
-__all__ = ["CODES", "COMPUTED", "ELEMENT_TYPES", "FLOATS", "INTEGERS", "merged", "type_of"]
+__all__ = ["COMPUTED", "ELEMENT_TYPES", "FLOATS", "INTEGERS", "merged", "type_of"]
 
 ELEMENT_TYPES: Final[Mapping[int, str]] = dict(
     enumerate(
@@ -26,9 +25,6 @@ ELEMENT_TYPES: Final[Mapping[int, str]] = dict(
     )
 )
 """ONNX's number of each element type, and the IR's name."""
-
-CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
-"""The number that `aten::` ops use for each element type."""
 
 FLOATS: Final = frozenset({"float32", "float64", "float16", "bfloat16"})
 INTEGERS: Final = frozenset({"int64", "int32", "int16", "int8", "uint8"})

@@ -76,9 +76,7 @@ def _number(call: Call, index: int, op: str, type: Type) -> Any:
 def _structured(
     call: Call, op: str, inputs: Sequence[Value], types: Sequence[Type], blocks: Sequence[BlockBuilder], names: Sequence[str]
 ) -> Sequence[Value]:
-    emit = call.emit
-    padded = [*names, *[""] * len(types)][: len(types)]
-    return emit.build.structured(op, inputs, types, blocks, names=padded, location=emit.location, scope=emit.scope)
+    return call.emit.node(op, inputs, types, blocks=blocks, names=[*names, *[""] * len(types)][: len(types)])
 
 
 def _joined(a: Type, b: Type) -> Type:
@@ -146,7 +144,7 @@ def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool)
     type = _stacked_type(element, axis)
     if shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
         return _flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)
-    from irscope.frontends.onnx.reading.types import CODES
+    from irscope.frontends.emit import CODES
 
     some = emit.op("ne", emit.op("len", held, type=INT), 0, type=BOOL)
     with emit.block() as full:

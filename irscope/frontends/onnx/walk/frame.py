@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from irscope.errors import LoadError
+from irscope.frontends.emit import Emitter
 from irscope.frontends.onnx.building.call import Call
-from irscope.frontends.onnx.building.emit import Emitter
 from irscope.frontends.onnx.building.held import Held
 from irscope.frontends.onnx.building.values import Values
 from irscope.ir import Type

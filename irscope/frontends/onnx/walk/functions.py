@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any, Final
 
 from irscope.errors import LoadError
+from irscope.frontends.emit import Refused
 from irscope.frontends.onnx.building.call import Call, Result
-from irscope.frontends.onnx.building.emit import Refused
 from irscope.frontends.onnx.reading.inference import proto_of, schema_of_op
 from irscope.frontends.onnx.walk.frame import Frame, Walk
 
@@ -161,7 +161,7 @@ def _type_bytes(site: Call, index: int) -> bytes | None:
 
 def _inlined(walk: Walk, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
     names = {name: held for name, held in zip(function.input, site.inputs, strict=False) if held is not None}
-    scope = walk.emit.scope
+    scope = walk.emit.place.scope
     title = site.node.name.rpartition("/")[2] or site.node.op_type
     inner = replace(
         frame, names=names, outer=(), told={}, scope=f"{scope}.{title}" if scope else title, depth=frame.depth + 1

@@ -22,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import LoadError
+from irscope.frontends.emit import Emitter, Place, Refused
 from irscope.frontends.onnx.building.call import Call, Result
-from irscope.frontends.onnx.building.emit import Emitter, Refused
 from irscope.frontends.onnx.building.held import Held
 from irscope.frontends.onnx.building.op_table import rule_for
 from irscope.frontends.onnx.building.values import Values
@@ -145,13 +145,12 @@ class Importer:
         node = functions.with_attributes(node, frame.attributes)
         domain = node.domain or "ai.onnx"
         inputs = [self.found(frame, name) if name else None for name in node.input]
-        before = self.emit.location, self.emit.scope
-        self.emit.location = location_of(node) or before[0]
-        self.emit.scope = scope_of(node, frame.scope)
+        before = self.emit.place
+        self.emit.place = Place(location_of(node) or before.location, "", scope_of(node, frame.scope))
         opset = frame.opsets.get(domain, 0)
         call = Call(self.values, node, inputs, opset)
         results = self.meaning(call, domain, frame)
-        self.emit.location, self.emit.scope = before
+        self.emit.place = before
         for name, result in zip(node.output, results, strict=False):
             self.define(frame, name, result if isinstance(result, Held) else Held(result))
 
@@ -168,7 +167,7 @@ class Importer:
                 return structured(self, call, frame)
             return self.named(call, mark, self.built(call, domain, frame), domain)
         except Refused as why:
-            self.emit.back_to(mark)
+            self.emit.take_back(mark)
             self.refusals.append((node.name, f"{domain}.{node.op_type}", str(why)))
             return opaque.append(self, call, domain, frame)
 
@@ -189,7 +188,7 @@ class Importer:
                 why = str(refused)
             except MALFORMED as error:
                 why = f"it violates the ONNX specification ({type(error).__name__}: {error})"
-            self.emit.back_to(mark)
+            self.emit.take_back(mark)
         found = functions.expanded(self, call, domain, frame)
         if found is None:
             raise Refused(why)

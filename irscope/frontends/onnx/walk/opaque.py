@@ -45,10 +45,8 @@ def append(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Result
         attrs["overload"] = node.overload
     attrs["opset"] = site.opset
     inputs = [walk.emit.constant(None) if held is None else walk.values.value_of(held) for held in site.inputs]
-    return walk.emit.build.structured(
-        f"onnx::{name}", inputs, _types(walk, site, domain, frame), blocks, names=list(node.output), attrs=attrs,
-        location=walk.emit.location, scope=walk.emit.scope,
-    )  # fmt: skip
+    types = _types(walk, site, domain, frame)
+    return walk.emit.node(f"onnx::{name}", inputs, types, attrs, blocks, names=list(node.output))
 
 
 def _types(walk: Walk, site: Call, domain: str, frame: Frame) -> Sequence[Type]:

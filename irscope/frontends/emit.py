@@ -1,16 +1,21 @@
-"""Appends typed `aten::` nodes: each result has the type that the op's type rule returns for its operands.
+"""The emitter of graphs behind the frontends: typed nodes, one constant per open block, and a journal that can be taken back.
 
-A builder may find half-way that its ONNX op has no faithful `aten::` meaning. It then raises `Refused`, and everything
-that it appended is removed, back to the mark that was set before.
+A result has the type that the importer states, or the one that the op's type rule returns for its operands. A rule of a
+frontend may find half-way that an op of its source has no faithful meaning here. It then raises `Refused`, or returns
+nothing, and what it appended is taken back to the mark that was set before, constants included: a constant whose node
+is gone must not be found again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from irscope._base.frozen import EMPTY
 from irscope.errors import ArgumentError
 from irscope.ir import (
     ANY,
@@ -31,12 +36,16 @@ from irscope.ir import (
 )
 from irscope.ir.builder import BlockBuilder
 from irscope.ops.registry import op_of, schema_of
-from irscope.ops.typing import SLIPS, Unknown
+from irscope.ops.typing import DTYPE_CODES, SLIPS, Unknown
 
-__all__ = ["Emitter", "Refused"]
+__all__ = ["CODES", "Emitter", "Place", "Refused"]
 
+CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
+"""The number that ops use for each element type."""
 
-
+_EXACT: Final = frozenset({TensorData, int, bool, str, type(None)})
+"""Payload types whose equal values are interchangeable; for floats and containers only the text distinguishes zeros and
+NaNs."""
 _SIZES: Final = {"aten::reshape": 1, "aten::expand": 1, "aten::full": 0, "aten::zeros": 0, "aten::ones": 0}
 """Ops with an operand that holds the extents of their result, and that operand's index."""
 
@@ -45,8 +54,16 @@ class Refused(Exception):
     """Raised if an op, as it is used, has no faithful `aten::` meaning; the text says why."""
 
 
+class Place(NamedTuple):
+    """Where nodes come from: a line of the source, the name of their results, and the path of the scopes around them."""
+
+    location: Location | None = None
+    name: str = ""
+    scope: str = ""
+
+
 class Emitter:
-    """The graph so far, the facts known about its values, and the source location of the next nodes.
+    """The graph so far, the facts known about its values, and the place of the next nodes.
 
     >>> emit = Emitter("g")
     >>> x = emit.input("x", TensorType("float32", (2, 3)))
@@ -54,12 +71,15 @@ class Emitter:
     'Float(2, 1)'
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, constants_from: Callable[[], Place] = Place) -> None:
         self.build = GraphBuilder(name)
-        self.location: Location | None = None
-        self.scope = ""
+        self.place = Place()
+        self.constants_from = constants_from
+        """Returns the place of a new constant: none, unless the frontend has a line for it."""
         self.facts: dict[Value, Any] = {}
         """Known numbers and lists, which type rules receive."""
+        self.known: dict[Value, np.ndarray[Any, Any]] = {}
+        """The elements of constant tensors, as arrays that broadcast to them."""
         self.symbols: dict[Value, str] = {}
         """The symbols of extents that are integers of the graph."""
         self._constants: list[dict[object, Value]] = [{}]
@@ -67,9 +87,20 @@ class Emitter:
         self._journal: list[object] = []
         """Keys of the constants of the innermost block, in the order of their creation."""
 
+    # Appending
+
     def input(self, name: str, type: Type) -> Value:
         """Add an input to the graph."""
         return self.build.input(name, type)
+
+    def node(
+        self, op: str, inputs: Sequence[Value], types: Sequence[Type], attrs: Mapping[str, Any] = EMPTY,
+        blocks: Sequence[BlockBuilder] = (), *, names: Sequence[str] | None = None,
+    ) -> tuple[Value, ...]:  # fmt: skip
+        """Append a node of any op, whose results have these types, and these names or that of the place."""
+        location, name, scope = self.place
+        names = [name] * len(types) if names is None else names
+        return self.build.structured(op, inputs, types, blocks, names=names, attrs=attrs, location=location, scope=scope)
 
     def op(self, op: str, *operands: Any, type: Type | None = None) -> Value:
         """Append `aten::op` with one result. Operands are values and plain Python values; `type` overrides the rule."""
@@ -78,28 +109,28 @@ class Emitter:
     def ops(self, op: str, count: int, *operands: Any, types: Sequence[Type] | None = None) -> tuple[Value, ...]:
         """Append a node with this many results."""
         name = op if "::" in op else f"aten::{op}"
-        inputs = tuple(self.value(operand) for operand in operands)
-        facts: Sequence[Any] = (None,) * count
-        if types is None:
-            inputs = self._with_defaults(name, inputs)
-            types, facts = self._results(name, inputs, count)
-            types = self._with_symbols(name, operands, types)
-        made = self.build.node(name, inputs, types, location=self.location, scope=self.scope)
+        inputs = tuple([self.value(operand) for operand in operands])
+        if types is not None:
+            return self.node(name, inputs, types)
+        inputs = self._with_defaults(name, inputs)
+        types, facts = self._results(name, inputs, count)
+        made = self.node(name, inputs, self._with_symbols(name, operands, types))
         for value, fact in zip(made, facts, strict=True):
             if isinstance(fact, bool | int | float | list | tuple):
                 self.facts[value] = fact
         return made
 
-    def _with_symbols(self, name: str, operands: Sequence[Any], types: Sequence[Type]) -> Sequence[Type]:
-        """Fill in the symbols of extents that an operand holds, since type rules know only numbers."""
-        place = _SIZES.get(name)
-        sizes = operands[place] if place is not None else None
-        made = types[0] if types else None
-        if not isinstance(sizes, list | tuple) or not isinstance(made, TensorType) or made.rank != len(sizes):
-            return types
-        pairs = zip(made.shape or (), sizes, strict=True)
-        shape = tuple(self.symbols.get(size) if dim is None and isinstance(size, Value) else dim for dim, size in pairs)
-        return (made.with_(shape=shape),)
+    def tensor(self, op: str, *operands: Any, dtype: str, shape: Sequence[int]) -> Value:
+        """Append as `op` does, with a result of this element type and these extents."""
+        return self.op(op, *operands, type=TensorType(dtype, tuple(shape), None if shape else ()))
+
+    def like(self, op: str, value: Value, *operands: Any, dtype: str = "") -> Value:
+        """Append as `op` does, on `value` and more, with the extents of `value` and its element type or another."""
+        assert isinstance(value.type, TensorType)
+        kind = TensorType(dtype or value.type.dtype, value.type.shape, () if value.type.shape == () else None)
+        return self.op(op, value, *operands, type=kind)
+
+    # Operands
 
     def value(self, operand: Any) -> Value:
         """Return an operand as a value; a plain Python value becomes a constant or a constructed list."""
@@ -118,21 +149,25 @@ class Emitter:
             return made
         values = [self.value(item) for item in items]
         inside = element or (TENSOR if isinstance(values[0].type, TensorType) else values[0].type)
-        (made,) = self.ops("prim::ListConstruct", 1, *values, types=(ListType(inside),))
+        (made,) = self.node("prim::ListConstruct", values, (ListType(inside),))
         self.facts[made] = [self.fact(value) for value in values]
         return made
 
     def constant(self, payload: Any, type: Type | None = None) -> Value:
         """Return a constant, one per block."""
-        kind = type or (TensorType(payload.dtype, payload.shape) if isinstance(payload, TensorData) else payload_type(payload))
-        key = (kind, payload if isinstance(payload, TensorData) else repr(payload))
+        kind = payload_type(payload) if type is None else type
+        key = (kind, payload.__class__, payload if payload.__class__ in _EXACT else repr(payload))
         for table in reversed(self._constants):
-            if key in table:
-                return table[key]
-        made = self._constants[-1][key] = self.build.constant(payload, kind)
+            found = table.get(key)
+            if found is not None:
+                return found
+        location, name, scope = self.constants_from()
+        made = self._constants[-1][key] = self.build.constant(payload, kind, name, location=location, scope=scope)
         self._journal.append(key)
         if not isinstance(payload, TensorData):
             self.facts[made] = payload
+        elif payload.array is not None and payload.dtype != "bfloat16":
+            self.known[made] = payload.array
         return made
 
     def fact(self, value: Value) -> Any:
@@ -143,14 +178,26 @@ class Emitter:
             return None
         return self.facts.get(value, Unknown(value.type))
 
-    # Undoing
+    # Blocks, and what is taken back
+
+    @contextmanager
+    def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
+        """Open a block with constants of its own; nodes are appended to it until the `with` ends."""
+        journal, self._journal = self._journal, []
+        self._constants.append({})
+        try:
+            with self.build.block(params) as made:
+                yield made
+        finally:
+            self._constants.pop()
+            self._journal = journal
 
     def mark(self) -> tuple[int, int]:
-        """Return a position in the innermost block, for `back_to`."""
+        """Return a position in the innermost block, for `take_back`."""
         return self.build.mark(), len(self._journal)
 
-    def back_to(self, mark: tuple[int, int]) -> None:
-        """Remove everything appended to the innermost block since the mark."""
+    def take_back(self, mark: tuple[int, int]) -> None:
+        """Remove everything appended to the innermost block since the mark; it must not have users."""
         self.build.take_back(mark[0])
         for key in self._journal[mark[1] :]:
             del self._constants[-1][key]
@@ -168,18 +215,6 @@ class Emitter:
         for table in self._constants:
             table.update({key: new[value] for key, value in table.items() if value in new})
         return new
-
-    @contextmanager
-    def block(self, params: Sequence[tuple[str, Type]] = ()) -> Iterator[BlockBuilder]:
-        """Open a block; nodes are appended to it until the `with` ends."""
-        journal, self._journal = self._journal, []
-        self._constants.append({})
-        try:
-            with self.build.block(params) as made:
-                yield made
-        finally:
-            self._constants.pop()
-            self._journal = journal
 
     # Types
 
@@ -215,9 +250,20 @@ class Emitter:
             return declared, (None,) * count
         return [_type(fact, type) for fact, type in zip(facts, declared, strict=True)], facts
 
+    def _with_symbols(self, name: str, operands: Sequence[Any], types: Sequence[Type]) -> Sequence[Type]:
+        """Fill in the symbols of extents that an operand holds, since type rules know only numbers."""
+        place = _SIZES.get(name)
+        sizes = operands[place] if place is not None else None
+        made = types[0] if types else None
+        if not isinstance(sizes, list | tuple) or not isinstance(made, TensorType) or made.rank != len(sizes):
+            return types
+        pairs = zip(made.shape or (), sizes, strict=True)
+        shape = tuple(self.symbols.get(size) if dim is None and isinstance(size, Value) else dim for dim, size in pairs)
+        return (made.with_(shape=shape),)
+
 
 def _renamed(node: Node, new: Mapping[Value, Value]) -> Node:
-    """Return the node over the new values; recursive over nested blocks, whose depth the walk limits."""
+    """Return the node over the new values; recursive over nested blocks, whose depth the importer limits."""
     inputs = tuple(new.get(value, value) for value in node.inputs)
     outputs = tuple(new.get(value, value) for value in node.outputs)
     blocks = tuple(

@@ -89,10 +89,6 @@ class CpuCompiler:
         host = self.host
         return with_llvm(lambda: _assembly(text, host))
 
-    def add_symbols(self, places: dict[str, int]) -> None:
-        """Registers the addresses of functions that later texts declare."""
-        with_llvm(lambda: [_llvm().add_symbol(name, place) for name, place in places.items()])
-
     def _code(self, text: str, symbol: str, kernel: bool) -> MachineCode:
         host = self.host
         key = "\n".join((host.versions, host.triple, host.cpu, host.features, text))

@@ -10,7 +10,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,6 @@ from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, w
 from irscope.codegen.kernel.split_reduction import split_reduction
 from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
 from irscope.errors import DeviceUnavailable, MissingExtra
-from irscope.runtime.cpu.builtin_entry import ENTRY, SYMBOL, Jump, entry, python_symbols
 from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode
 from irscope.runtime.cpu.cost_model import estimated_seconds, stores_should_stream
 from irscope.runtime.cpu.launch import (
@@ -31,11 +30,8 @@ from irscope.runtime.cpu.launch import (
     Range,
     SplitCall,
     TeamCall,
-    floats_of,
     gather_cuts,
     gather_ranges,
-    nulls_of,
-    packing_jump,
     split_kept,
 )
 from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
@@ -71,14 +67,17 @@ class CpuKernel(HostKernel):
     @cached_property
     def call(self) -> Function:
         """`kernel(data, dims)`, while other Python threads run."""
-        made: Function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
-        return made
+        return self._function(ctypes.CFUNCTYPE)
 
     @cached_property
     def call_holding(self) -> Function:
         """`kernel(data, dims)`, while other Python threads wait: cheaper for short kernels."""
-        made: Function = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
-        return made
+        return self._function(ctypes.PYFUNCTYPE)
+
+    def _function(self, kind: Any) -> Function:
+        made = kind(None, ctypes.c_char_p, ctypes.c_void_p)(self.code.address)
+        made.owner = self.code.machine
+        return made  # type: ignore[no-any-return]
 
 
 class CpuDevice:
@@ -102,7 +101,6 @@ class CpuDevice:
         self._turn = Turn(Rank.ENTRY)
         self._workers: Workers | None = None
         self._loop: tuple[int, Any] | None = None
-        self._entries: Callable[..., Jump] | None = None
 
     @property
     def threads(self) -> int:
@@ -239,35 +237,15 @@ class CpuDevice:
         ranges = tuple(split_kept(launch, self._parts(seconds), vector_width(launch.spec, self.host.target)))
         if len(ranges) > 1:
             return self._shared(kernel, launch, ranges)
-        return LaunchCall(self._jump(kernel, launch, ranges[0], lets=seconds >= _HOLD_GIL), launch, ranges)
+        return LaunchCall(kernel.call if seconds >= _HOLD_GIL else kernel.call_holding, launch, ranges)
 
     def _shared(self, kernel: CpuKernel, launch: Launch, ranges: tuple[Range, ...]) -> LaunchCall:
         """Returns a launch whose parts run at the same time."""
-        jump, openmp = self._jump(kernel, launch, ranges[0], lets=True), loaded_openmp()
+        openmp = loaded_openmp()
         if openmp is None:
-            return PoolCall(jump, launch, ranges, kernel.call, self._helpers())
+            return PoolCall(kernel.call, launch, ranges, self._helpers())
         patience = StallBackoff(estimated_seconds(launch, self.host.target.vector_bytes))
-        return TeamCall(jump, launch, ranges, kernel.call, kernel.code.address, openmp, self._team_loop(), patience)
-
-    def _jump(self, kernel: CpuKernel, launch: Launch, part: Range, *, lets: bool) -> Jump:
-        """Returns the function that runs a part of a launch; `lets`: whether other Python threads may run meanwhile."""
-        make = self._entry()
-        if make is not None:
-            floats, nulls = floats_of(launch), nulls_of(launch, part)
-            return make(kernel.code.address, part.dims_address, floats, nulls, lets, kernel, part)
-        return packing_jump(kernel.call if lets else kernel.call_holding, launch, part)
-
-    def _entry(self) -> Callable[..., Jump] | None:
-        """Returns the factory that turns a kernel into a built-in function; None where Python is not CPython."""
-        if self._entries is None:
-            self._turn.run(self._make_entries)
-        return self._entries
-
-    def _make_entries(self) -> None:
-        if self._entries is None and (symbols := python_symbols()):
-            self._compiler.add_symbols(symbols)
-            code = self._compiler.code(ENTRY, SYMBOL, kernel=False)
-            self._entries = entry(code.address, code.machine)
+        return TeamCall(kernel.call, launch, ranges, kernel.code.address, openmp, self._team_loop(), patience)
 
     def _team_loop(self) -> tuple[int, Any]:
         """Returns the address of the loop that each of torch's threads runs, and the owner of its code."""

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from irscope._base.concurrency.waiting import Errand, Workers, join
 from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, Launch, Operand, SplitReduction, is_float
-from irscope.runtime.cpu.builtin_entry import Jump
 from irscope.runtime.cpu.openmp import OpenMP, StallBackoff
 from irscope.runtime.device import NO_MEMORY
 
@@ -30,12 +29,8 @@ __all__ = [
     "Range",
     "SplitCall",
     "TeamCall",
-    "data_block",
-    "floats_of",
     "gather_cuts",
     "gather_ranges",
-    "nulls_of",
-    "packing_jump",
     "split_kept",
 ]
 
@@ -43,40 +38,34 @@ _LINE: Final = 64
 """Bytes to which memory between launches is aligned."""
 
 Function = Callable[[bytes, int], None]
-"""A compiled kernel, called with the data block and the address of extents and strides."""
+"""A compiled kernel, called with the data block and the address of extents and strides; it keeps its machine code alive."""
 
 
 class LaunchCall:
     """One launch with everything laid out except the pointers."""
 
-    def __init__(self, jump: Jump, launch: Launch, ranges: tuple[Range, ...]) -> None:
-        """`jump` runs the first of the ranges."""
-        self.jump = jump
+    def __init__(self, function: Function, launch: Launch, ranges: tuple[Range, ...]) -> None:
+        self.function = function
         self.launch = launch
         self.ranges = ranges
         self.threads = len(ranges)
         self.moved = ranges[0].offsets
-        self.still = not any(self.moved)
-        self.nulls = nulls_of(launch, ranges[0])
-        self.plain = launch.writes == (0,) and launch.reads == tuple(range(len(launch.reads))) and not launch.offsets
-        """Whether the kernel's arguments are the output, then the inputs in order."""
+        self.dims_address = ranges[0].dims_address
+        self.pack = _data_block(launch)
+        """Packs the kernel's arguments, with offsets added, into the block that it reads."""
+        self.addresses = _addresses(launch)
+        """The arguments, by position, that must not be 0: a kernel would crash the process by reading there."""
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        if self.plain and len(inputs) == len(self.launch.reads):
-            self.jump(outputs[0], *inputs)
-        elif self.still:
-            self.jump(*self._words(outputs, inputs))
-        else:
-            self.jump(*map(add, self._words(outputs, inputs), self.moved))
+        words = self._words(outputs, inputs)
+        self.function(self.pack(*map(add, words, self.moved)), self.dims_address)
 
     def _words(self, outputs: Sequence[int], inputs: Sequence[float]) -> list[float]:
-        """Returns the kernel's arguments before offsets are added: addresses and numbers; 0 for an index."""
+        """Returns the kernel's arguments before offsets are added: addresses and numbers; 0 for an index. Raises ValueError
+        where a tensor has no memory."""
         launch = self.launch
-        return [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
-
-    def _checked(self, words: list[float]) -> list[float]:
-        """Returns the arguments, which other threads will read. Raises ValueError where a tensor has no memory."""
-        if any(null is not None and not word for word, null in zip(words, self.nulls, strict=True)):
+        words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else 0 for i in launch.reads]]
+        if not all(words[place] for place in self.addresses):
             raise ValueError(NO_MEMORY)
         return words
 
@@ -84,28 +73,22 @@ class LaunchCall:
 class PoolCall(LaunchCall):
     """A launch on Python threads."""
 
-    def __init__(
-        self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function,
-        workers: Workers,
-    ) -> None:  # fmt: skip
-        super().__init__(jump, launch, ranges)
-        self.function = function
+    def __init__(self, function: Function, launch: Launch, ranges: tuple[Range, ...], workers: Workers) -> None:
+        super().__init__(function, launch, ranges)
         self.workers = workers
-        self.pack = data_block(launch)
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        words, function = self._checked(self._words(outputs, inputs)), self.function
-        left = deque([(self.pack(*map(add, words, part.offsets)), part.dims_address) for part in self.ranges[1:]])
+        words, function = self._words(outputs, inputs), self.function
+        left = deque([(self.pack(*map(add, words, part.offsets)), part.dims_address) for part in self.ranges])
 
         def help() -> None:
             with suppress(IndexError):  # when no part is left
                 while True:
                     function(*left.popleft())
 
-        errands = [Errand(help) for _ in left]
+        errands = [Errand(help) for _ in self.ranges[1:]]
         try:
             self.workers.ask(errands)
-            self.jump(*map(add, words, self.moved))
             help()
             join(errands)
         except BaseException:
@@ -118,12 +101,10 @@ class TeamCall(LaunchCall):
     """A launch on torch's threads; see `irscope.runtime.cpu.openmp` for the block that they read."""
 
     def __init__(
-        self, jump: Jump, launch: Launch, ranges: tuple[Range, ...], function: Function, kernel: int, openmp: OpenMP,
+        self, function: Function, launch: Launch, ranges: tuple[Range, ...], kernel: int, openmp: OpenMP,
         loop: tuple[int, Any], patience: StallBackoff,
     ) -> None:  # fmt: skip
-        super().__init__(jump, launch, ranges)
-        self.function = function
-        self.pack = data_block(launch)
+        super().__init__(function, launch, ranges)
         words = len(launch.writes) + len(launch.reads)
         header = (openmp.thread_number, openmp.thread_count, kernel, len(ranges), words)
         self.head = struct.pack(f"{len(header) + len(ranges)}q", *header, *(part.dims_address for part in ranges))
@@ -132,7 +113,7 @@ class TeamCall(LaunchCall):
         self.patience = patience
 
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
-        pack, words = self.pack, self._checked(self._words(outputs, inputs))
+        pack, words = self.pack, self._words(outputs, inputs)
         data = [pack(*map(add, words, part.offsets)) for part in self.ranges]
         if self.patience.is_over():
             for datum, part in zip(data, self.ranges, strict=True):
@@ -162,39 +143,17 @@ class SplitCall:
             call([*outputs, *own], [*inputs, *own])
 
 
-def data_block(launch: Launch) -> Callable[..., bytes]:
-    """Returns the function that packs the arguments of a launch's kernel into the block that it reads."""
-    return struct.Struct("".join("d" if is_number else "q" for is_number in floats_of(launch))).pack
-
-
-def floats_of(launch: Launch) -> list[bool]:
-    """Returns which arguments of a launch's kernel are floats rather than addresses or whole numbers."""
+def _data_block(launch: Launch) -> Callable[..., bytes]:
+    """Returns the function that packs the arguments of a launch's kernel, floats as float64 and all else as int64."""
     operands = [operand.kind == "scalar" and is_float(operand.dtype) for operand in launch.spec.inputs]
-    return [False] * len(launch.writes) + operands
+    return struct.Struct("q" * len(launch.writes) + "".join("d" if is_number else "q" for is_number in operands)).pack
 
 
-def nulls_of(launch: Launch, part: Range) -> list[int | None]:
-    """Returns each argument of a part's kernel for a tensor without memory, whose address is zero.
-
-    None for numbers, and for all where no element is read: empty tensors have no memory either."""
-    operands = [operand.kind == "tensor" for operand in launch.spec.inputs]
-    places = [True] * len(launch.writes) + operands
-    return [
-        offset if place and launch.elements else None for place, offset in zip(places, part.offsets, strict=True)
-    ]  # fmt: skip
-
-
-def packing_jump(function: Function, launch: Launch, part: Range) -> Jump:
-    """Returns a substitute for `irscope.runtime.cpu.builtin_entry` where Python lacks it, which packs a block at each call."""
-    pack, nulls = data_block(launch), nulls_of(launch, part)
-
-    def jump(*words: float) -> None:
-        data = pack(*words)
-        if any(null is not None and word == null for word, null in zip(words, nulls, strict=True)):
-            raise ValueError(NO_MEMORY)
-        function(data, part.dims_address)
-
-    return jump
+def _addresses(launch: Launch) -> tuple[int, ...]:
+    """Returns the positions of tensors among a kernel's arguments; none where no element is read, since empty tensors have no
+    memory either."""
+    places = [True] * len(launch.writes) + [operand.kind == "tensor" for operand in launch.spec.inputs]
+    return tuple([place for place, is_tensor in enumerate(places) if is_tensor]) if launch.elements else ()
 
 
 @dataclass(frozen=True, eq=False)

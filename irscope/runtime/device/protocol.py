@@ -96,10 +96,21 @@ class HostKernel:
 
 
 class OnlyLaunch(Protocol):
-    """The only launch of a plan, into which a caller may jump with the addresses in the kernel's own order."""
+    """The only launch of a plan, for callers that call its kernel themselves: `function(pack(*words), dims_address)`, where
+    words are addresses and numbers in the kernel's own order."""
 
     @property
-    def jump(self) -> Any: ...
+    def function(self) -> Any: ...
+
+    @property
+    def pack(self) -> Any: ...
+
+    @property
+    def dims_address(self) -> int: ...
+
+    @property
+    def addresses(self) -> Sequence[int]:
+        """The words, by position, that are addresses and must not be 0."""
 
     @property
     def launch(self) -> Launch: ...

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from irscope.ir import Graph, Node
 from irscope.runtime.arrays import Memory
-from irscope.runtime.device import PreparedPlan
+from irscope.runtime.device import NO_MEMORY, PreparedPlan
 from irscope.runtime.executor.kernel_calls import BoundPlan, GroupKernels
 
 __all__ = ["MISSED", "Call", "KnownCalls", "OnlyGroup", "kernel_call", "launch_text", "only_group", "program_call"]
@@ -119,7 +119,7 @@ def _launch(ready: BoundPlan, only: OnlyGroup, memory: Memory, names: dict[str, 
     inputs = [memory.address_text.format(f"x{place}") for place in only.reads]
     results = [f"y{place}" for place in only.gives]
     given = results[0] if len(results) == 1 else f"({', '.join(results)})"
-    return [launch_text(ready.plan, outputs, inputs, names), f"return {given}"]
+    return [*launch_text(ready.plan, outputs, inputs, names), f"return {given}"]
 
 
 def program_call(
@@ -211,17 +211,25 @@ def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names
 
 def launch_text(
     plan: PreparedPlan, outputs: Sequence[str], inputs: Sequence[str], names: dict[str, Any], mark: str = ""
-) -> str:
-    """Returns the statement that runs a plan on these addresses: a jump into its only kernel, or a call of the plan itself.
+) -> list[str]:
+    """Returns the statements that run a plan on these addresses: a call of its only kernel, or of the plan itself.
 
-    Adds what the statement needs to `names`, suffixed with `mark`.
+    Adds what they need to `names`, suffixed with `mark`; the plan is among it, and keeps what the kernel reads alive.
     """
+    names[f"plan{mark}"] = plan
     single = plan.single
     if single is None:
-        names[f"plan{mark}"] = plan
-        return f"plan{mark}(({''.join(f'{text}, ' for text in outputs)}), ({''.join(f'{text}, ' for text in inputs)}))"
+        return [
+            f"plan{mark}(({''.join(f'{text}, ' for text in outputs)}), ({''.join(f'{text}, ' for text in inputs)}))"
+        ]
     launch = single.launch
+    names |= {f"kernel{mark}": single.function, f"pack{mark}": single.pack, "no_memory": NO_MEMORY}
     words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
-    moved = [f"{word} + {offset}" if offset else word for word, offset in zip(words, single.moved, strict=True)]
-    names[f"kernel{mark}"] = single.jump
-    return f"kernel{mark}({', '.join(moved)})"
+    taken = {word: f"p{place}" for place, word in enumerate(words) if place in single.addresses}
+    first = [f"{', '.join(taken.values())} = {', '.join(taken)}"] if taken else []
+    check = [f"if not ({' and '.join(taken.values())}): raise ValueError(no_memory)"] if taken else []
+    moved = [
+        f"{taken.get(word, word)} + {offset}" if offset else taken.get(word, word)
+        for word, offset in zip(words, single.moved, strict=True)
+    ]
+    return [*first, *check, f"kernel{mark}(pack{mark}({', '.join(moved)}), {single.dims_address})"]

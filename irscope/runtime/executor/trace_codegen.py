@@ -202,7 +202,8 @@ class _Writer:
             memory.address_text.format(name) if isinstance(kind, tuple) else name
             for name, kind in zip(reads, key, strict=True)
         ]
-        self.line(position, launch_text(layout.ready.plan, outputs, inputs, names, mark))
+        for text in launch_text(layout.ready.plan, outputs, inputs, names, mark):
+            self.line(position, text)
 
     def clear_dead(self, position: int, dead: tuple[int, ...]) -> None:
         held = [slot for slot in dead if slot in self.local]
@@ -218,6 +219,6 @@ class _Writer:
 def _spill(slots: Slots, variables: Mapping[str, Any], position: int) -> int:
     """Puts a function's variables back into their slots; returns the position to continue at."""
     for name, value in variables.items():
-        if name != "slots":
+        if name[0] == "v":
             slots[int(name[1:])] = value
     return position

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import subprocess
 import sys
 import threading
@@ -98,7 +97,7 @@ def test_damaged_code_is_rebuilt(store: ObjectStore, damage: str) -> None:
     plan = plan_of([call("tanh", X)], [values], ["float32"], values.shape)
     want = run(CpuDevice(store=store).prepare(plan), plan, [values])[0]
     files = {path: path.read_bytes() for path in store.directory.iterdir() if path.suffix in (".o", ".aux")}
-    assert len(files) == 2, "the kernel, and what Python calls kernels through"
+    assert len(files) == 1
     for path, data in files.items():
         path.write_bytes(data[:-100] if damage == "truncated" else data[:200] + bytes(8) + data[208:])
     rebuilt = CpuDevice(store=store).prepare(plan)
@@ -151,7 +150,6 @@ def test_threads_and_processes_share_one_directory(tmp_path: Path) -> None:
         assert output.strip() == "6", "each kernel is made once in a process"
     names = [path.name for path in (tmp_path / "cpu").iterdir()]
     assert len([name for name in names if name.endswith(".o")]) == 6
-    assert len([name for name in names if name.endswith(".aux")]) == 1  # what Python calls kernels through
     assert not [name for name in names if name.startswith(".new-")]
 
 
@@ -200,11 +198,11 @@ def test_the_compiler_is_only_called_where_no_interrupt_comes(
         threads.append(threading.current_thread())
         return own(*args, **named)
 
-    for name in ("add_symbol", "parse_assembly", "create_mcjit_compiler", "initialize_native_target"):
+    for name in ("parse_assembly", "create_mcjit_compiler", "initialize_native_target"):
         monkeypatch.setattr(binding, name, partial(noted, getattr(binding, name)))
     values = np.zeros((2, 9), np.float32)
     CpuDevice(store=store).prepare(plan_of([call("tanh", X)], [values], ["float32"], values.shape))
-    assert len(threads) > 10
+    assert len(threads) >= 5
     assert threading.main_thread() not in threads
 
 
@@ -215,4 +213,5 @@ def test_long_kernels_let_other_threads_run_and_short_ones_save_the_switch(store
         plan = plan_of([call("tan", X)], [values], ["float32"], values.shape)
         prepared = device.prepare(plan)
         (launch,) = prepared._calls
-        assert struct.unpack_from("4q", launch.jump.__self__)[3] == lets
+        (kernel,) = prepared.kernels
+        assert launch.function is (kernel.call if lets else kernel.call_holding)

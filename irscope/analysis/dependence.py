@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.query import AliasDb

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import byte_count, plural
 from irscope.corpus.sources import Settings, Source
 from irscope.corpus.tables import read_rows

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from irscope._base.concurrency.temporary import remove_folder
 from irscope._base.progress import progress
 from irscope.corpus.findings import MANIFEST, TABLES, Survey
 from irscope.corpus.grouping import grouped
@@ -102,14 +102,14 @@ def _put_together(sources: Sequence[Source], out: Path, workers: Workers) -> Non
                 step()
             for _ in workers.each(grouped, [(str(ours), partition) for partition in range(partitions)]):
                 step()
-        remove_folder(ours / "bodies")
+        shutil.rmtree(ours / "bodies", ignore_errors=True)
         ours.mkdir(exist_ok=True)
         if (out / TABLES).exists():
             (out / TABLES).replace(ours.with_suffix(".old"))
         ours.replace(out / TABLES)
     finally:
-        remove_folder(ours)
-        remove_folder(ours.with_suffix(".old"))
+        shutil.rmtree(ours, ignore_errors=True)
+        shutil.rmtree(ours.with_suffix(".old"), ignore_errors=True)
 
 
 def _resolved(folder: Path) -> Path:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from importlib import resources
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.errors import LoadError
 
 __all__ = ["FrontEnd", "front_end"]

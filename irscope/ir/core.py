@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import ref
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.figures import Drawn
 from irscope._base.frozen import EMPTY, fast_constructor
 from irscope._base.words import listed, plural

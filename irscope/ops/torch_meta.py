@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from irscope._base.concurrency.restored import without_gradients
 from irscope.ir import DEVICE, Argument, Node, OptionalType, TensorType
 from irscope.ops.registry import effect_of, known_names, schema_of
 from irscope.ops.typing import DTYPE_CODES, Abstract, Unknown, contiguous_strides, refined, static_shape
@@ -83,7 +82,8 @@ def _run(
             if argument.keyword_only and argument.name in given
         }
         packet = getattr(torch.ops.aten, name)
-        result = without_gradients(torch, getattr(packet, overload or "default"), *given.values(), **keyword)
+        with torch.no_grad():
+            result = getattr(packet, overload or "default")(*given.values(), **keyword)
     except _NotStatic:
         return f"{name} has no type rule, and its operands are not known in full"
     except _NoMeta as error:

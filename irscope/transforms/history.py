@@ -11,10 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from weakref import WeakValueDictionary
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Created, Erased, Graph, Merged, Moved, Node, Replaced, Value

@@ -115,7 +115,7 @@ _NEAR: Final = 0.6
 def _forked() -> int:
     """Fork without warnings: JAX and Python warn that forked processes with threads may deadlock, but this copy ends in time in any
     case. Call it only where no signal arrives: it changes the warning filters temporarily."""
-    with warnings.catch_warnings():  # noqa: TID251  # no signal comes
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return os.fork()
 
@@ -158,7 +158,7 @@ def _in_copy(there: int, work: Callable[[], object], seconds: int, memory: int, 
     message = _WELL
     try:
         # the collector would find objects of the other process, and this one ends without cleaning up
-        gc.disable()  # noqa: TID251
+        gc.disable()
         faulthandler.disable()
         _limit(seconds, memory)
         nowhere = Path(os.devnull).open("r+", encoding="utf-8")  # noqa: SIM115

@@ -32,9 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.views import ViewAliases

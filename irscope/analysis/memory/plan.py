@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import listed, plural

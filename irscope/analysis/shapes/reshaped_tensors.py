@@ -10,9 +10,9 @@ parameter is not one of them: `Graph.storages` says so, and calls that write che
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.ir import ANY, Graph, Node, PrimitiveType, Value
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.traits import ANOTHER_OBJECT, MAYBE_ANOTHER_OBJECT, PACKS, SHAPE_WRITERS

@@ -18,12 +18,12 @@ open, and answers "maybe". A view is claimed only if each step is one for all si
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from html import escape
 from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.shapes import Shapes, infer
 from irscope.analysis.views.assumed import Layouts, demands_of, with_strides_of

@@ -23,9 +23,9 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Final, Literal
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
 from irscope.errors import CodegenError
 from irscope.ir import ITEM_SIZE, TensorType

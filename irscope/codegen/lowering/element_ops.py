@@ -8,8 +8,8 @@ windows (`Pooled`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Value
 from irscope.ops.expr import REDUCTIONS, Expr
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.codegen.profile.control_flow import dearest_path, innermost_loops
 
 __all__ = ["Core", "MachineLoop", "Step", "machine_loops"]

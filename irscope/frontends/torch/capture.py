@@ -83,6 +83,6 @@ def _decomposed(torch: Any, program: Any) -> Any:
         args = tuple(torch.fx.Interpreter(arg).run if isinstance(arg, torch.fx.GraphModule) else arg for arg in args)
         return own[type(region)](region, *args, **kwargs)
 
-    with warnings.catch_warnings():  # noqa: TID251  # no signal comes; torch warns of its own deprecations
+    with warnings.catch_warnings():  # torch warns of its own deprecations
         warnings.simplefilter("ignore")
         return with_attributes(regions, "__call__", call, program.run_decompositions, {})

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.frontends.tracing.differences import complex_of
 from irscope.frontends.tracing.record import Recorder, Traced, refused
 from irscope.frontends.tracing.reductions import as_bool, axes_of, axis_of
@@ -218,7 +217,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     condition = as_bool(as_traced(record, condition))
     values = [value if is_plain_number(value) else as_traced(record, value) for value in (x, y)]
     result = np.result_type(*(value.dtype if isinstance(value, Traced) else value for value in values))
-    numbers = [v if isinstance(v, Traced) else quietly(np.asarray(v).astype, result) for v in values]  # may wrap around
+    with np.errstate(all="ignore"):  # may wrap around
+        numbers = [v if isinstance(v, Traced) else np.asarray(v).astype(result) for v in values]
     given = [cast(as_traced(record, v), result) for v in numbers]
     shape = broadcast(condition.shape, *(array.shape for array in given))
     return record.op("aten::where", condition, *given, dtype=result, shape=shape)

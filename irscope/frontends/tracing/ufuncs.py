@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.frontends.tracing.differences import DIFFERENT, half_of
 from irscope.frontends.tracing.record import Recorder, Traced, code_of, refused
 
@@ -159,7 +158,8 @@ def number_of(given: Any, dtype: np.dtype[Any]) -> Number:
     A float is rounded where the op would not do so: torch computes halves with numbers as they are.
     """
     try:
-        rounded = quietly(dtype.type, given)
+        with np.errstate(all="ignore"):
+            rounded = dtype.type(given)
     except (OverflowError, TypeError, ValueError) as error:
         raise refused(str(error), "choose another element type with .astype", wrong_arguments=True) from None
     if dtype.kind == "c":

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.text.lexer import Cursor
 from irscope.ir.text.packed_tensor import MAX_PACKED, PACKED, packed, unpacked
@@ -114,12 +113,14 @@ def _tensor(cursor: Cursor, elements: list[Any], dtype: str, shape: tuple[int, .
         cursor.wrong(f"a tensor of shape {list(shape)} has {count} elements, and {len(elements)} are written")
     try:
         if dtype in _BIT_PATTERNS:
-            array = _to_bfloat16(quietly(np.array, elements, np.float32).reshape(shape))
+            with np.errstate(all="ignore"):
+                array = _to_bfloat16(np.array(elements, np.float32).reshape(shape))
         else:  # a number that is too large becomes infinite, as in torch
             own = _own_type(dtype)
             if own.kind in "iu" and not all(np.iinfo(own).min <= each <= np.iinfo(own).max for each in elements):
                 return None  # NumPy 1 would wrap it around
-            array = quietly(np.array, elements, own).reshape(shape)
+            with np.errstate(all="ignore"):
+                array = np.array(elements, own).reshape(shape)
     except (TypeError, ValueError, OverflowError):
         return None
     return TensorData(dtype, shape, array, device)

@@ -16,9 +16,9 @@ Legal stays what nobody can contradict, or what other tools write by habit:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.frozen import EMPTY
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, ListType, Node, OpSchema, TensorData, TensorType, Value, constant_value, contradiction

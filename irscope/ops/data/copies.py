@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.ir import TensorType
 from irscope.ops.expr import conversion
 from irscope.ops.schema.define import define
@@ -103,11 +102,13 @@ def _to_array(
 
 def cast(array: Array, dtype: np.dtype[Any]) -> Array:
     """Return the elements in another type; a float out of range of an integer type wraps silently, as it does in torch."""
-    return quietly(array.astype, dtype, copy=False)
+    with np.errstate(all="ignore"):
+        return array.astype(dtype, copy=False)
 
 
 def _store(self: Array, value: Any) -> Array:
-    quietly(self.__setitem__, ..., value)
+    with np.errstate(all="ignore"):
+        self[...] = value
     return self
 
 

@@ -23,7 +23,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope._base.frozen import EMPTY
 from irscope.ir import TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
@@ -127,7 +126,8 @@ class Elementwise:
             self._converted(mark, value, common, compute, not place)
             for place, (mark, value) in enumerate(zip(self.operands, self._laid(values), strict=True))
         ]
-        result = quietly(lambda: np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False))
+        with np.errstate(all="ignore"):
+            result = np.asarray(self.numpy(*arrays, **rest)).astype(np.dtype(dtype), copy=False)
         if not self.in_place:
             return result
         target = values[0]
@@ -174,7 +174,8 @@ class Elementwise:
         """Return a known number, rounded as an operand of the promoted type; anything else unchanged."""
         if not self.rounds or common not in _HALVES or type(value) not in (int, float):
             return value
-        return float(quietly(lambda: round_to(np.asarray(value, np.float32), str(common))))
+        with np.errstate(all="ignore"):
+            return float(round_to(np.asarray(value, np.float32), str(common)))
 
     def _values(self, args: Mapping[str, Any]) -> list[Any]:
         return [args.get(mark.lstrip("?=")) for mark in self.operands]
@@ -214,7 +215,8 @@ class Elementwise:
         array = np.asarray(value)
         rounded = self.rounds or array.ndim or (first and isinstance(value, np.ndarray))
         if mark[0] != "?" and common == "float16" != compute != "bool" and rounded:
-            array = quietly(array.astype, np.float16)
+            with np.errstate(all="ignore"):
+                array = array.astype(np.float16)
         return array.astype(np.dtype("bool" if mark[0] == "?" else compute), copy=False)
 
 

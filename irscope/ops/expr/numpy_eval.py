@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.ops.expr.expression import POSITIONS, REDUCTIONS, Expr
 from irscope.ops.expr.primitives import PRIMITIVES
 from irscope.ops.expr.special import erf, sigmoid
@@ -30,20 +29,17 @@ def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
     >>> evaluate(input_element(0, "float32") * 2.0, [np.array([1.0, 2.0], np.float32)])
     array([2., 4.], dtype=float32)
     """
-    return quietly(_evaluate, expr, inputs)
-
-
-def _evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
     done: dict[int, Array] = {}
     stack = [expr]
-    while stack:
-        here = stack[-1]
-        waiting = [arg for arg in here.args if id(arg) not in done]
-        if waiting:
-            stack.extend(waiting)
-            continue
-        stack.pop()
-        done.setdefault(id(here), _evaluated(here, [done[id(arg)] for arg in here.args], inputs))
+    with np.errstate(all="ignore"):
+        while stack:
+            here = stack[-1]
+            waiting = [arg for arg in here.args if id(arg) not in done]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            done.setdefault(id(here), _evaluated(here, [done[id(arg)] for arg in here.args], inputs))
     return done[id(expr)]
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.ir import Dim, TensorType
 from irscope.ops.expr import Expr, NoExpression
 from irscope.ops.expr import reductions as kernel
@@ -130,28 +129,20 @@ def _softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool
     target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
     data = wide(self.astype(target, copy=False))
     axes = axes_of(data, dim)
-    found = quietly(_weights_along, data, axes)
+    with np.errstate(all="ignore"):
+        powers = np.exp(data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf))
+        found = powers / powers.sum(axis=tuple(axes), keepdims=True)
     return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
-
-
-def _weights_along(data: Array, axes: Sequence[int]) -> Array:
-    powers = np.exp(data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf))
-    found: Array = powers / powers.sum(axis=tuple(axes), keepdims=True)
-    return found
 
 
 def _log_softmax_array(self: Array, dim: int, dtype: Any = None, half_to_float: bool = False) -> Array:
     target = np.dtype(np.float32) if half_to_float else numpy_dtype(dtype, self.dtype)
     data = wide(self.astype(target, copy=False))
     axes = axes_of(data, dim)
-    found = quietly(_log_weights_along, data, axes)
+    with np.errstate(all="ignore"):
+        shifted = data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf)
+        found = shifted - np.log(np.exp(shifted).sum(axis=tuple(axes), keepdims=True))
     return np.ascontiguousarray(found).reshape(self.shape).astype(target, copy=False)
-
-
-def _log_weights_along(data: Array, axes: Sequence[int]) -> Array:
-    shifted = data - data.max(axis=tuple(axes), keepdims=True, initial=-np.inf)
-    found: Array = shifted - np.log(np.exp(shifted).sum(axis=tuple(axes), keepdims=True))
-    return found
 
 
 def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.ir import Dim, TensorType
 from irscope.ops.expr import reductions as kernel
 from irscope.ops.nn.matmul import wide
@@ -212,9 +211,10 @@ def _var_array(
     axes = axes_of(self, dim)
     data = wide(self)
     count = int(np.prod([self.shape[axis] for axis in axes]))
-    squares = quietly(lambda: np.square(np.abs(data - mean_of(data, axes, keepdims=True))))
-    summed = squares.sum(axis=axes, keepdims=keepdim)
-    mean = quietly(np.divide, summed, np.asarray(max(count - lost, 0), summed.dtype))
+    with np.errstate(all="ignore"):
+        squares = np.square(np.abs(data - mean_of(data, axes, keepdims=True)))
+        summed = squares.sum(axis=axes, keepdims=keepdim)
+        mean = np.divide(summed, np.asarray(max(count - lost, 0), summed.dtype))
     return _array(mean, np.abs(np.zeros((), self.dtype)).dtype)
 
 
@@ -235,7 +235,8 @@ def _logsumexp_array(self: Array, dim: Any, keepdim: bool = False) -> Array:
     data = wide(self) if self.dtype.kind == "f" else self.astype(np.float32)
     peak = data.max(axis=axes, keepdims=True)
     peak = np.where(np.isfinite(peak), peak, 0)
-    found = quietly(np.log, np.exp(data - peak).sum(axis=axes, keepdims=True)) + peak
+    with np.errstate(all="ignore"):
+        found = np.log(np.exp(data - peak).sum(axis=axes, keepdims=True)) + peak
     return _array(found if keepdim else found.squeeze(axes), self.dtype if self.dtype.kind == "f" else np.float32)
 
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.ir import TensorType
 from irscope.ops.expr import conversion, result_type, round_to
 from irscope.ops.schema import Op
@@ -21,7 +20,8 @@ def _converted_type(a: TensorType, dtype: Any) -> TensorType:
 
 
 def _converted(a: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
-    return quietly(round_to, a, dtype_name(dtype, str(a.dtype)) or str(a.dtype))
+    with np.errstate(all="ignore"):
+        return round_to(a, dtype_name(dtype, str(a.dtype)) or str(a.dtype))
 
 
 OPS: Final[tuple[Op, ...]] = (

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
-
 __all__ = ["divided", "floor_divided", "modulo", "of_64_bits", "power", "real_function", "shifted", "whole", "wrapped"]
 
 _LEAST: Final = -(2**63)
@@ -135,4 +133,5 @@ def _beyond(name: str, *operands: float) -> float:
 
 
 def _float(name: str, *operands: Any) -> float:
-    return float(quietly(getattr(np, name), *(np.float64(operand) for operand in operands)))
+    with np.errstate(all="ignore"):
+        return float(getattr(np, name)(*(np.float64(operand) for operand in operands)))

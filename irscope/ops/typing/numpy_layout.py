@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.errors import RunError
 from irscope.ir import TensorType
 from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, like_strides, suggests_channels_last
@@ -103,5 +102,6 @@ def type_suggests_channels_last(type: TensorType) -> bool | None:
 def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> Array:
     """Return the mean along some axes; NaN for no elements, as in torch, and without NumPy's warning."""
     count = prod(array.shape[axis] for axis in axes)
-    total = quietly(array.sum, axis=axes, keepdims=keepdims)
-    return np.asarray(quietly(np.divide, total, np.asarray(count, array.dtype)))
+    with np.errstate(all="ignore"):
+        total = array.sum(axis=axes, keepdims=keepdims)
+        return np.asarray(np.divide(total, np.asarray(count, array.dtype)))

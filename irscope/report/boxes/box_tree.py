@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of

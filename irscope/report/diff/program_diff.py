@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.analysis.dependence import Dependences, dependences
 from irscope.ir import Graph, Node, Value, graph_of

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Value

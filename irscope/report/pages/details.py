@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope._base.verdict import Verdict
 from irscope._base.words import listed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value

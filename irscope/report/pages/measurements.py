@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, TypedDict
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.program_index import ProgramIndex
 from irscope.report.panes import Heat, profile_view

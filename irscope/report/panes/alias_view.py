@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Value
 from irscope.report.view_models import AliasDetail, PointsToView

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.report.view_models import ProfileView
 from irscope.runtime.profile import shares
 

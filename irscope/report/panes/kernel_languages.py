@@ -5,9 +5,9 @@ Each text comes with the facts of the device that runs it. What cannot be genera
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.codegen.kernel import NO_NODE, KernelSpec, SourceText
 from irscope.codegen.profile import KernelFacts, hot_loops
 from irscope.errors import IrscopeError, UnknownName

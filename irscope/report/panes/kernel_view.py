@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.codegen.kernel import NO_NODE, KernelSpec, Launch, LaunchPlan, SourceText
 from irscope.codegen.llvm import GENERIC
 from irscope.codegen.lowering import spec_of_group

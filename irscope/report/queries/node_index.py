@@ -6,8 +6,8 @@ Built lazily, in time linear in the program.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Graph, Node, Type, Value
 from irscope.ir.text import print_graph
 from irscope.report.boxes import node_lines

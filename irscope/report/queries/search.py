@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Value

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.leaves import leaves
 from irscope.errors import RunError
 from irscope.ir import Graph, Node

@@ -12,9 +12,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.forking import Library
 from irscope._base.concurrency.waiting import run_uninterruptible
 from irscope.codegen.llvm import Target

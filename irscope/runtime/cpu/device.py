@@ -12,9 +12,9 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.concurrency.waiting import Workers
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_tiled_reads

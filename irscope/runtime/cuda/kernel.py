@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.codegen.cuda import Schedule, emit_cuda, entry_names, kernel_name
 from irscope.codegen.kernel import KernelSpec, Launch, SourceText
 from irscope.codegen.profile import Pace, pace_of

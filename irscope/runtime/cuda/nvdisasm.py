@@ -12,9 +12,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
-from irscope._base.concurrency.temporary import temporary_folder
 from irscope.errors import DeviceUnavailable
 
 __all__ = ["disassembled", "disassembler"]
@@ -39,8 +39,8 @@ def disassembled(cubin: bytes) -> str:
     command = disassembler()
     if command is None:
         raise DeviceUnavailable("no disassembler for GPU code was found", hint=INSTALL)
-    with temporary_folder() as folder:
-        path = folder / "kernel.cubin"
+    with TemporaryDirectory(prefix="irscope-") as folder:
+        path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin + b"\0")  # CuPy leaves out the last byte
         try:
             done = subprocess.run(

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, LaunchPlan, SourceText, constant_value
 from irscope.codegen.llvm import GENERIC, emit_llvm
 from irscope.ops.expr import POSITIONS, REDUCTIONS, Expr, apply, const, evaluate, reduce_array
@@ -53,7 +52,8 @@ class NumpyKernel(HostKernel):
                     _array(int(given), operand.dtype, launch.sizes, launch.strides[slot], offsets[slot]), operand.dtype
                 )
             )
-        values = quietly(self._values, launch, operands)
+        with np.errstate(all="ignore"):
+            values = self._values(launch, operands)
         for slot, result in enumerate(spec.outputs):
             sizes = [
                 1 if loop in spec.reduced and spec.is_reduced(result) else size

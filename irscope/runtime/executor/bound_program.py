@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import without_gradients
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node
 from irscope.ops.traits import STORAGE_WRITERS
@@ -132,15 +131,12 @@ class BoundProgram:
             if torch.is_grad_enabled():
                 given = [slots[slot] for slot in self.slots]
                 wanting = self.gradients.wanted(given)
-            if torch._C._is_torch_function_mode_enabled():  # such a mode may run Python when gradients are switched
-                without_gradients(torch, self.code.run, slots, visit, after)
-            else:
-                before = torch.is_grad_enabled()
-                try:  # as `without_gradients` does, but faster
-                    torch._C._set_grad_enabled(False)
-                    self.code.run(slots, visit, after)
-                finally:
-                    torch._C._set_grad_enabled(before)
+            before = torch.is_grad_enabled()
+            torch._C._set_grad_enabled(False)  # as `torch.no_grad` does, but faster
+            try:
+                self.code.run(slots, visit, after)
+            finally:
+                torch._C._set_grad_enabled(before)
         else:
             self.code.run(slots, visit, after)
         if visit is None and after is None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec, SourceText, spec_attributes, spec_graph
 from irscope.errors import IrscopeError, UnknownName

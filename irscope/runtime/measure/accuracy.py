@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly, without_gradients
 from irscope._base.leaves import leaves
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of
@@ -73,7 +72,8 @@ def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
         slots[slot] = bound[value] if value in bound else _doubled(next(given))
-    without_gradients(library.torch, code.run, slots)
+    with library.torch.no_grad():
+        code.run(slots)
     return arrays([_doubled(slots[slot]) for slot in code.outputs])
 
 
@@ -143,16 +143,19 @@ def _of_one(result: np.ndarray[Any, Any], true: np.ndarray[Any, Any]) -> Distanc
     if true.size == 0:
         return Distance(0.0, 0.0)
     wide = np.complex128 if "c" in (result.dtype.kind, true.dtype.kind) else np.float64
-    a, b = (quietly(x.astype, wide) for x in (result, true))
     exact = result.dtype.kind in "biu" and true.dtype.kind in "biu"
-    same = result == true if exact else (a == b) | (np.isnan(a) & np.isnan(b))
-    apart = np.where(same, 0.0, np.abs(quietly(np.subtract, a, b)))
+    with np.errstate(all="ignore"):
+        a, b = result.astype(wide), true.astype(wide)
+        same = result == true if exact else (a == b) | (np.isnan(a) & np.isnan(b))
+        apart = np.where(same, 0.0, np.abs(a - b))
     apart = np.where(np.isnan(apart), np.inf, apart)
     if exact:  # neighbours among large whole numbers are one in float64
         apart = np.where(same, 0.0, np.maximum(apart, 1.0))
     largest, size = float(apart.max()), np.abs(b[np.isfinite(b)])
     scale = max(float(size.max()) if size.size else 0.0, np.finfo(np.float64).tiny)
-    return Distance(float(quietly(np.divide, largest, scale)), largest, ", ".join(_counts(a, b, same, exact)))
+    with np.errstate(all="ignore"):
+        relative = float(np.divide(largest, scale))
+    return Distance(relative, largest, ", ".join(_counts(a, b, same, exact)))
 
 
 def _counts(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], same: np.ndarray[Any, Any], exact: bool) -> Iterator[str]:

@@ -23,12 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from irscope._base.concurrency.restored import without_gradients
-from irscope._base.concurrency.temporary import temporary_folder
 from irscope._base.leaves import leaves
 from irscope._base.progress import progress
 from irscope._base.words import plural
@@ -182,8 +182,8 @@ def _our_entry(
 ) -> _Entry:  # fmt: skip
     """Compiles one way twice with its own cache directory: empty at first, then full."""
     label = f"{name or way}, {device}" if says_device else name or way
-    with temporary_folder() as folder:
-        store = ObjectStore(folder / "kernels")
+    with TemporaryDirectory(prefix="irscope-") as folder:
+        store = ObjectStore(Path(folder) / "kernels")
         made = compile_graph(program, device, store=store, pooled=False, exact=exact, threads=threads, **_WAYS[way])
         if way == "op by op":
             return _Entry(label, made, made)
@@ -410,7 +410,8 @@ def _without_gradients(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "no_grad"):
         return work(*args, **kwargs)
-    return without_gradients(torch, work, *args, **kwargs)
+    with torch.no_grad():
+        return work(*args, **kwargs)
 
 
 def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:

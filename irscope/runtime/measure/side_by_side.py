@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from irscope._base.concurrency.restored import without_gradients
 from irscope.ir import flatten_arguments, graph_of
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.program import compile_graph
@@ -50,6 +50,7 @@ def side_by_side(
 
     torch, state = sys.modules.get("torch"), ArgumentSnapshot(*given)
     try:
-        return with_threads(threads.count, *((timed,) if torch is None else (without_gradients, torch, timed)))
+        with nullcontext() if torch is None else torch.no_grad():
+            return with_threads(threads.count, timed)
     finally:
         state.restore()

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import without_gradients
 from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import Graph, GraphBuilder, Node, Value
 from irscope.ir.types import BOOL, INT, TENSOR, ListType, TensorType, Type
@@ -61,8 +60,8 @@ def call_shares(readings: Readings) -> dict[int, float]:
     operands = _operands(readings, set(first.values()))
     found: dict[int, float] = {}
     for number, node in first.items():
-        with suppress(IrscopeError, RuntimeError):  # ops that torch's interpreter rejects are left out
-            found[number] = without_gradients(_torch(), _call_share, readings.graph("op by op"), node, operands[node])
+        with suppress(IrscopeError, RuntimeError), _torch().no_grad():  # ops that torch's interpreter rejects are left out
+            found[number] = _call_share(readings.graph("op by op"), node, operands[node])
     return found
 
 

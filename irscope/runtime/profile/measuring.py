@@ -12,12 +12,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar
 
-from irscope._base.concurrency.restored import without_gradients
 from irscope._base.progress import progress
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, flatten_arguments, graph_of
@@ -280,7 +280,8 @@ def _calls(way: Way) -> int:
 
 def _without_gradients(work: Callable[[], Measured]) -> Measured:
     torch = sys.modules.get("torch")
-    return work() if torch is None or not hasattr(torch, "no_grad") else without_gradients(torch, work)
+    with nullcontext() if torch is None or not hasattr(torch, "no_grad") else torch.no_grad():
+        return work()
 
 
 def _forced_switches() -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, loading
 from irscope.files import write_file

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node
 from irscope.runtime.profile.counting import NodeCost

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Graph, Node
 from irscope.runtime.executor import StampedCode
 from irscope.runtime.executor.bytecode import FlatCode, Slots

@@ -9,11 +9,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.leaves import leaves
 from irscope._base.warned import warn_caller

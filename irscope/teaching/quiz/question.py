@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import printable
 from irscope._base.verdict import Verdict
 from irscope._base.words import listed

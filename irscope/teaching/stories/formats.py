@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_markup
 from irscope.display.embedded import embedded_svg

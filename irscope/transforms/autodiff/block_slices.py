@@ -18,9 +18,9 @@ the nodes still to be merged come after all that are merged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
 from irscope.ops.registry import effect_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural

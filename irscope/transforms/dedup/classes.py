@@ -9,8 +9,8 @@ for `symbols`, pieces with such a tuple have no names that could be exchanged.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.progress import counted
 from irscope.ir import Node

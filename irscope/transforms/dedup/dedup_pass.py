@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Block, Node, Value
 from irscope.transforms.dedup.canonical import Colors, colors_of, may_permute
 from irscope.transforms.dedup.encoding import Slot

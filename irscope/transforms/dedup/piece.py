@@ -14,12 +14,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from itertools import count
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 from weakref import ref
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.ir import (
     ANY,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural

@@ -20,9 +20,9 @@ inferred, or if shapes may be written, the db is rebuilt.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, TensorType, Value, constant_of
 from irscope.ops.registry import bind, schema_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.points_to import Called, PointsTo, Reachability, class_name
 from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
 from irscope.ir import (

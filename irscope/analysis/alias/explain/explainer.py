@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, OrderConflict
 from irscope.analysis.alias.explain.derivation import Derivation, Step

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import listed
 from irscope.analysis.alias.points_to import Label, PointsTo
 from irscope.ir import Graph, Node, Value

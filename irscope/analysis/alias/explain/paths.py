@@ -8,9 +8,9 @@ graph, with the node that added it.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from functools import cached_property
 from itertools import pairwise
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.explain.derivation import Derivation, Step
 from irscope.analysis.alias.explain.names import Words
 from irscope.analysis.alias.points_to import Label, Place, Reachability

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, overload
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.incremental.persistent_map import Layers
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Reasons, Write
 from irscope.ir import Graph, Node

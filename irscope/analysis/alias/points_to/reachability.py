@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias.points_to.records import PointsTo
 from irscope.analysis.alias.points_to.solver import partition
 

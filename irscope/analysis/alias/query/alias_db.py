@@ -7,9 +7,9 @@ writes are answered in `questions`. The soundness argument is in `irscope.analys
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural

@@ -7,9 +7,9 @@ Values of different regions cannot alias, which is known at once; others need a 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import itemgetter
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Accesses, ModRef
 from irscope.analysis.alias.explain import Explainer, lazy

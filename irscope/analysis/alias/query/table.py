@@ -9,10 +9,10 @@ Rows are exact as long as the work is within a fixed multiple of the program; la
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from heapq import nsmallest
 from typing import Final, NamedTuple, TypeVar
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import plural
 from irscope.analysis.alias.points_to import Label
 from irscope.analysis.alias.query.answers import Answers

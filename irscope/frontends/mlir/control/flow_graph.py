@@ -7,8 +7,7 @@ of blocks from which a back edge to its header is reached without passing the he
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from irscope._base.concurrency.cached import cached_property
+from functools import cached_property
 
 __all__ = ["FlowGraph"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.errors import LoadError
 from irscope.frontends.mlir.read.utf8 import unescaped
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.analysis.memory import memory_plan
 from irscope.analysis.views import ByteSet, ViewAliases, as_demand

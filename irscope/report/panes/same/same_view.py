@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.escaping import shortened
 from irscope.errors import UnknownNumber
 from irscope.ir import Node

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import NOT_CONSTANT, Graph, Node, Value, constant_of

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope.transforms.dedup.constants.stored import Array, Stored
 
 __all__ = ["converted", "is_castable"]
@@ -26,18 +25,16 @@ def converted(one: Stored, dtype: str) -> Array:
     Floats are rounded to the nearest, ties to even; integers wrap around, as in C. For a NaN, or a float outside the range of
     the integer type, the result is arbitrary: two constants then differ, or agree by chance and are compared.
     """
-    return quietly(_converted, one, dtype)
-
-
-def _converted(one: Stored, dtype: str) -> Array:
     array = one.data.array
     assert array is not None
     flat = np.ascontiguousarray(array).reshape(-1)
     if one.data.dtype == "bfloat16":
         flat = (flat.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     if dtype == "bfloat16":
-        return _rounded(flat.astype(np.float32))
-    made = flat.astype(dtype)
+        with np.errstate(all="ignore"):
+            return _rounded(flat.astype(np.float32))
+    with np.errstate(all="ignore"):
+        made = flat.astype(dtype)
     return made.view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[made.dtype.itemsize])
 
 

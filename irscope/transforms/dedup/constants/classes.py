@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import each, plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading

@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irscope._base.concurrency.restored import quietly
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.ir import BOOL, INT, NONE, Graph, ListType, Node, Type, Value, make_node, make_value, new_id
 from irscope.ops.registry import category_of
@@ -118,7 +117,7 @@ def _has_nans(one: Stored) -> bool:
     assert array is not None
     if one.data.dtype == "bfloat16":
         return bool(((one.rows & np.uint16(0x7FFF)) > np.uint16(0x7F80)).any())
-    return array.dtype.kind == "f" and bool(quietly(np.isnan, array).any())
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
 
 
 def _transposed(one: Stored, other: Stored) -> Following:

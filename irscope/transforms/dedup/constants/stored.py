@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.ir import Graph, Module, Node, TensorData, Value
 from irscope.ir.module import graphs_of
 

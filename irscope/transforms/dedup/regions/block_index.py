@@ -14,9 +14,9 @@ without constants and extents. Candidates found this way are finally matched pay
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.dependence import dependences
 from irscope.ir import NONE, Block, Graph, Node, TensorType, Type, Value, make_block
 from irscope.transforms.dedup.canonical import Piece, canonical_form, inner_blocks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.progress import counted
 from irscope._base.words import each, plural
 from irscope.ir import Graph, Node

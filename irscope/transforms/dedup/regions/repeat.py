@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import loading
 from irscope.ir import ANY, Block, Dim, Graph, Node, TensorType, Type, Value, constant_value, erase_refinements

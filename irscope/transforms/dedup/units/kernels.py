@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
-from irscope._base.concurrency.cached import cached_property
 from irscope._base.words import each
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Module, Node

@@ -11,9 +11,9 @@ Nodes are identified by their position in the block, groups by the position of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
-from irscope._base.concurrency.cached import cached_property
 from irscope.analysis.dependence import Dependences
 from irscope.ir import Node, Value
 from irscope.ops.view_steps import Num

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from irscope.codegen.facts.machine_code import tied_assembly, with_locations
 from irscope.codegen.kernel.source_text import SourceText
 from irscope.codegen.kernel.spec import KernelSpec
 from irscope.codegen.llvm.emit import Target, emit_llvm
 from irscope.codegen.lowering.lower import spec_of_group
-from irscope.codegen.profile.line_mapping import tied_assembly, with_locations
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
 from irscope.ops.typing.strides import contiguous_strides

@@ -13,7 +13,6 @@ from .loop_nest import (
     arrange_loops,
 )
 from .memory_traffic import (
-    Traffic,
     bytes_per_point,
     operations_per_point,
     traffic_of,
@@ -83,7 +82,6 @@ __all__ = [
     "SourceText",
     "SplitReduction",
     "TILE_ROWS",
-    "Traffic",
     "UNIT",
     "accumulated_dtype",
     "arrange_loops",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from irscope.codegen.facts import KernelFacts, hot_loops
 from irscope.codegen.kernel import NO_NODE, KernelSpec, SourceText
-from irscope.codegen.profile import KernelFacts, hot_loops
 from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Node
 from irscope.report.panes.kernel_view import KernelViews
@@ -56,11 +56,8 @@ class KernelTexts:
         if language == "llvm":
             return _kernel_text(language, "", facts)
         found = _kernel_text(language, assembly.text, facts)
-        loops = hot_loops(spec, source, assembly)
-        return KernelText(
-            **found
-            | {"origins": list(assembly.origins), "hot": sorted(step.line for loop in loops for step in loop.code.steps)}
-        )  # fmt: skip
+        hot = sorted(line for loop in hot_loops(source, assembly) for line in loop)
+        return KernelText(**found | {"origins": list(assembly.origins), "hot": hot})
 
     def _of_gpu(self, group: Node, language: str) -> KernelText:
         spec, nodes = self._views.specs(group)[0], group.blocks[0].nodes

@@ -39,7 +39,7 @@ from irscope.runtime.device import Availability, CacheCounts, HostKernel, HostPl
 from irscope.runtime.device.kernel_cache import user_store
 
 if TYPE_CHECKING:
-    from irscope.codegen.profile import KernelFacts
+    from irscope.codegen.facts import KernelFacts
 
 __all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
 
@@ -143,7 +143,7 @@ class CpuDevice:
 
     def assembly(self, spec: KernelSpec) -> SourceText:
         """Returns the processor's assembly, each line with the node that it serves. Raises MissingExtra without llvmlite."""
-        from irscope.codegen.profile import tied_assembly, with_locations
+        from irscope.codegen.facts import tied_assembly, with_locations
 
         source = self.source(spec)
         return tied_assembly(self._compiler.assembly(with_locations(source)), source)
@@ -160,7 +160,7 @@ class CpuDevice:
 
         `copy`: the bytes per second that a core copies, by default a reference figure.
         """
-        from irscope.codegen.profile import COPY, cpu_facts
+        from irscope.codegen.facts import COPY, cpu_facts
 
         source = self.source(spec) if source is None else source
         assembly = self.assembly(spec) if assembly is None else assembly

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from irscope.codegen.cuda import Schedule, emit_cuda, entry_names, kernel_name
+from irscope.codegen.facts import Pace, pace_of
 from irscope.codegen.kernel import KernelSpec, Launch, SourceText
-from irscope.codegen.profile import Pace, pace_of
 from irscope.runtime.cuda.nvrtc import Compiled, Compiler, Nvrtc, Resources
 
 if TYPE_CHECKING:
-    from irscope.codegen.profile import KernelFacts
+    from irscope.codegen.facts import KernelFacts
 
 __all__ = ["CudaKernel"]
 
@@ -74,14 +74,14 @@ class CudaKernel:
     @property
     def ptx(self) -> SourceText:
         """The text for a virtual GPU."""
-        from irscope.codegen.profile import ptx_lines
+        from irscope.codegen.facts import ptx_lines
 
         return ptx_lines(self.compiled.ptx, self.source)
 
     @property
     def sass(self) -> SourceText:
         """The text of the machine code. Raises DeviceUnavailable without a disassembler."""
-        from irscope.codegen.profile import tied_sass
+        from irscope.codegen.facts import tied_sass
         from irscope.runtime.cuda.nvdisasm import disassembled
 
         return tied_sass(disassembled(self.compiled.code), self.source)
@@ -89,7 +89,7 @@ class CudaKernel:
     @property
     def facts(self) -> KernelFacts:
         """The facts by counting; without NVRTC only those in its text."""
-        from irscope.codegen.profile import cuda_facts
+        from irscope.codegen.facts import cuda_facts
 
         found = self.resources.get(self.widest)
         taken = (found.registers, found.spill_bytes, found.stack_bytes) if found is not None else None

@@ -22,7 +22,7 @@ from irscope.ir import Graph, Node
 from irscope.runtime.device import Device, HostKernel
 
 if TYPE_CHECKING:
-    from irscope.codegen.profile import KernelFacts
+    from irscope.codegen.facts import KernelFacts
 
 __all__ = ["CompiledKernel"]
 
@@ -100,10 +100,9 @@ class CompiledKernel:
     @property
     def hot_loops(self) -> tuple[SourceText, ...]:
         """The stretches of the assembly that run for every point, one for each pass. Raises UnknownName as `assembly` does."""
-        from irscope.codegen.profile import hot_loops  # code that only inspects kernels is loaded on demand
+        from irscope.codegen.facts import hot_loops  # code that only inspects kernels is loaded on demand
 
-        found = hot_loops(self.spec, self.source, self.assembly)
-        return tuple(self.assembly.only(step.line for step in loop.code.steps) for loop in found)
+        return tuple(self.assembly.only(loop) for loop in hot_loops(self.source, self.assembly))
 
     @property
     def ptx(self) -> SourceText:
@@ -133,7 +132,7 @@ class CompiledKernel:
 
     @cached_property
     def facts(self) -> KernelFacts:
-        """The facts by counting, at reference figures of memory and clock."""
+        """The facts by counting, beside a copy at a reference speed."""
         return self.facts_at()
 
     def facts_at(self, copy: float | None = None) -> KernelFacts:
@@ -142,7 +141,7 @@ class CompiledKernel:
         if known is not None:
             return known
         if "assembly" not in self.texts:
-            from irscope.codegen.profile import unknown_facts
+            from irscope.codegen.facts import unknown_facts
 
             because = "NumPy evaluates it instruction by instruction: memory sets the pace, many times over"
             return unknown_facts(self.spec, self.device.name, "NumPy", because)

@@ -12,8 +12,8 @@ import pytest
 
 from irscope.codegen.cuda.emit import emit_cuda, stride_arguments, vector_lanes
 from irscope.codegen.cuda.schedule import schedule_of
+from irscope.codegen.facts.cuda_pace import code_sizes, pace_of
 from irscope.codegen.kernel.spec import LaunchPlan
-from irscope.codegen.profile.cuda_bounds import code_sizes, pace_of
 from irscope.errors import ArgumentError
 from irscope.ops.expr.expression import call, cast, input_element
 from irscope.runtime.cuda.device import CudaDevice

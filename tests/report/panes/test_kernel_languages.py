@@ -28,7 +28,7 @@ def test_facts_come_with_the_kernel_s_own_text(exploration: Exploration, group: 
     text = Inspection(exploration).kernel_text(group.id, "llvm")
     facts = dict(text["facts"])
     assert facts["memory a point"] == "4 B read, 4 B written"
-    assert text["because"].endswith("memory sets the pace of tensors that fit in no cache")
+    assert text["because"].endswith("the limit where memory sets the pace")
     assert (text["source"], text["trouble"]) == ("", ""), "its detail has the text"
 
 

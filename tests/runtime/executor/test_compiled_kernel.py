@@ -69,10 +69,9 @@ def test_hot_loops_end_with_a_jump_and_are_one_a_pass(cpu: CompiledKernel) -> No
     assert len(rows.hot_loops) == 3
 
 
-def test_the_pace_at_another_bandwidth(cpu: CompiledKernel) -> None:
-    assert cpu.facts_at(1e9).bound == "memory"
-    assert cpu.facts_at(1e14).bound == "issue"
-    assert cpu.facts_at(1e14).instructions == cpu.facts.instructions
+def test_the_limit_at_another_bandwidth(cpu: CompiledKernel) -> None:
+    assert "at 1 GB/s" in cpu.facts_at(1e9).because
+    assert cpu.facts_at(1e14).rows == cpu.facts.rows
     assert "GB/s" in cpu.measured_facts().because
 
 
@@ -88,7 +87,7 @@ def test_what_a_notebook_shows(cpu: CompiledKernel) -> None:
     shown = cpu._repr_html_()
     assert cpu.name in shown
     assert "memory a point" in shown
-    assert "the pace" in shown
+    assert "sets the pace" in shown
 
 
 def test_without_llvmlite_there_is_what_the_spec_tells() -> None:

@@ -1,19 +1,17 @@
-from .cpu_bounds import (
-    COPY,
-    cpu_facts,
-    hot_loops,
-    unknown_facts,
-)
-from .cuda_bounds import (
+from .cuda_pace import (
     Pace,
     code_sizes,
     cuda_facts,
     pace_of,
 )
 from .kernel_facts import (
+    COPY,
     KernelFacts,
+    cpu_facts,
+    unknown_facts,
 )
-from .line_mapping import (
+from .machine_code import (
+    hot_loops,
     ptx_lines,
     tied_assembly,
     tied_sass,
@@ -29,8 +27,8 @@ __all__ = [
     "cuda_facts",
     "hot_loops",
     "pace_of",
-    "tied_assembly",
     "ptx_lines",
+    "tied_assembly",
     "tied_sass",
     "unknown_facts",
     "with_locations",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from irscope.codegen.cuda import MULTIPROCESSORS, Schedule, grid_of, held_values
+from irscope.codegen.facts.kernel_facts import KernelFacts
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, bytes_per_point, operations_per_point, traffic_of
-from irscope.codegen.profile.kernel_facts import KernelFacts
 
 __all__ = ["Pace", "code_sizes", "cuda_facts", "pace_of"]
 
@@ -137,12 +137,9 @@ def cuda_facts(
     moved = traffic_of(spec, held=schedule.held)
     registers, spilled, local = taken or (0, 0, 0)
     widest = max((ITEM_SIZE[tensor.dtype] for tensor in spec.tensors if tensor.pattern), default=0)
-    units = ("issue slots", pace.issue_share), ("special function unit", pace.special_share)
-    busiest, share = max(units, key=lambda unit: unit[1])
     return KernelFacts(
         spec.name, "cuda", target, moved.read, moved.written, pace.operations_per_point,
         instructions=pace.instructions_per_point, lanes=schedule.width, vector_bits=8 * widest * schedule.width,
         registers=(("of a thread", registers),) if taken is not None else (), spills=spilled, local_bytes=local,
-        busiest=busiest if share else "", copy_share=min(1.0, 1 / share) if share else 0.0,
         bound=pace.bound, because=pace.because,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What bounds a compiled kernel, and which machine line came from which node?"""
+"""What is known of a compiled kernel, and which machine line came from which node?"""
 
 import lazy_loader
 

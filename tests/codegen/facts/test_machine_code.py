@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from irscope.codegen.facts.machine_code import ptx_lines, tied_sass
 from irscope.codegen.kernel.source_text import NO_LINE, NO_NODE, SourceText
-from irscope.codegen.profile.line_mapping import ptx_lines, tied_sass
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
 
 

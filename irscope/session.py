@@ -449,6 +449,9 @@ def exploration(
 
     profiled = source if isinstance(source, Profile) else None
     same = source if isinstance(source, Dedup) else None
+    if same is not None and same.constants is not None:
+        what = "the classes are those of constants, which the explorer does not draw"
+        raise ArgumentError(what, hint="d.table() lists them; irs.explore(program) shows the program")
     if same is not None:
         source = _graph_of_pieces(same)
     if profiled is not None:

@@ -27,7 +27,7 @@ def register(shell: Any) -> None:
     for home, name, draw in (
         ("irscope.ir.core", "Graph", _graph),
         ("irscope.transforms.fusion.fusion_result", "Fusion", _fusion),
-        ("irscope.transforms.dedup.dedup_pass", "Dedup", _table),
+        ("irscope.transforms.dedup.result", "Dedup", _table),
         ("irscope.transforms.pipeline.runner", "Pipelined", _table),
         ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),

@@ -19,13 +19,13 @@ def classes_picture(dedup: Dedup) -> GraphView:
     """The classes of any program as boxes that contain their members."""
     names = dedup.source.names if isinstance(dedup.source, Graph) else {}
     boxes: list[Box] = []
-    ops = dedup.table()["ops"]
+    contents = dedup.table()["ops" if dedup.constants is None else "shape"]
     for cls in dedup.classes[:_MOST_CLASSES]:
         around = -1 - cls.index
-        ops_text = shortened(str(ops.loc[cls.index]), 34)
-        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", ops_text, -1))
+        detail = shortened(str(contents.loc[cls.index]), 34)
+        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", detail, -1))
         for member in cls.members[:_MOST_MEMBERS]:
-            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), ops_text, cls.index))
+            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), detail, cls.index))
         if len(cls) > _MOST_MEMBERS:
             boxes.append(_box(1 + len(boxes), around, "op", f"and {len(cls) - _MOST_MEMBERS:,} more", "", -1))
     return GraphView(boxes=boxes, edges=[], closed=[])

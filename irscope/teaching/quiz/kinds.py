@@ -19,7 +19,7 @@ from irscope.ops.view_steps import byte_words
 from irscope.report.boxes import node_lines, writes_memory
 from irscope.report.words import duration, short_type
 from irscope.teaching.quiz.question import Option, Question
-from irscope.transforms.dedup import Dedup, Relation
+from irscope.transforms.dedup import Dedup
 from irscope.transforms.fusion import Fusion
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ T = TypeVar("T")
 MOST_OPTIONS = 8
 """The most options of a question; in a large program they are drawn at random."""
 _MOST_OPS = 12
-_IGNORES: Mapping[Relation, str] = {
+_IGNORES: Mapping[str, str] = {
     "text": "nothing", "alpha": "names", "symbols": "names, those of functions included",
     "order": "names and the order of independent nodes", "arguments": "names and the order of nodes and parameters",
     "constants": "names, order and constants", "extents": "names, order, constants and sizes",

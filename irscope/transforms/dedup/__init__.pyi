@@ -2,9 +2,9 @@ from .canonical import (
     fingerprint,
     is_told_by_form,
 )
-from .dedup_pass import (
-    Dedup,
-    EquivalenceClass,
+from .constants import (
+    find_constants,
+    merge_constants,
 )
 from .matching import (
     Match,
@@ -13,7 +13,9 @@ from .matching import (
 from .piece import (
     Piece,
 )
-from .sorting import (
+from .result import (
+    Dedup,
+    EquivalenceClass,
     dedup,
 )
 from .steps import (
@@ -36,8 +38,10 @@ __all__ = [
     "Piece",
     "Relation",
     "dedup",
+    "find_constants",
     "fingerprint",
     "is_told_by_form",
     "match",
+    "merge_constants",
     "pieces_of",
 ]

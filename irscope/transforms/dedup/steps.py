@@ -17,18 +17,24 @@ The op's schema decides which arguments may be holes: a `Scalar` or a `float` is
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Final, Literal, get_args
 
-__all__ = ["GIVES_UP", "HOLED", "RANK", "RELATIONS", "Relation"]
+from irscope.errors import ArgumentError
+
+__all__ = ["CONSTANT_STEPS", "GIVES_UP", "HOLED", "RANK", "RELATIONS", "ConstantStep", "Relation", "known_relation", "known_step"]
 
 Relation = Literal["text", "alpha", "symbols", "order", "arguments", "constants", "extents", "free", "layout", "dtype"]
 RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
 """The relations from the finest to the coarsest."""
-RANK: Final = {relation: place for place, relation in enumerate(RELATIONS)}
+ConstantStep = Literal["tied", "equal"]
+CONSTANT_STEPS: Final[tuple[ConstantStep, ...]] = get_args(ConstantStep)
+"""The relations of constants (`irscope.transforms.dedup.constants`), from the finer to the coarser."""
+RANK: Final[Mapping[str, int]] = {relation: place for place, relation in enumerate(RELATIONS)}
 """The place of each relation in the ladder."""
 HOLED: Final = frozenset(RELATIONS[RANK["constants"] :])
 """The relations under which equal pieces may differ in holes."""
-GIVES_UP: Final[dict[Relation, str]] = {
+GIVES_UP: Final[Mapping[str, str]] = {
     "text": "nothing",
     "alpha": "names of values and entry points",
     "symbols": "names of private functions and globals",
@@ -39,5 +45,21 @@ GIVES_UP: Final[dict[Relation, str]] = {
     "free": "which sizes are equal, and which are one: broadcasting is decided at run time",
     "layout": "known strides: contiguous loads",
     "dtype": "the element type: one body for each type, or conversions",
+    "tied": "nothing",
+    "equal": "that one of them could be changed and not the other",
 }
 """What a compiler no longer knows of one piece that replaces all pieces that are the same by a relation."""
+
+
+def known_relation(relation: Any) -> Relation:
+    """Returns a relation of pieces. Raises ArgumentError for anything else."""
+    if relation not in RELATIONS:
+        raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
+    return relation  # type: ignore[no-any-return]
+
+
+def known_step(step: Any) -> ConstantStep:
+    """Returns a relation of constants. Raises ArgumentError for anything else."""
+    if step not in CONSTANT_STEPS:
+        raise ArgumentError(f"there is no relation {step!r} of constants", hint=f"choose one of {', '.join(CONSTANT_STEPS)}")
+    return step  # type: ignore[no-any-return]

@@ -72,7 +72,7 @@ _ALL: Final = (
     Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.pool_constants:pool_constants"),
     Pass(
         "dedup-constants", "merges equal constant tensors where no run can tell them apart, and parameters that share memory",
-        "dedup.constants:merge_constants",
+        "dedup:merge_constants",
     ),
     Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
     Pass(

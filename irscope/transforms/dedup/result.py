@@ -1,26 +1,36 @@
-"""The result of deduplication: the classes of equal pieces by each relation of the ladder, and the differences of the others."""
+"""Sorts the pieces of a program into classes, and answers questions about them: `Dedup` for every unit, constants included."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from irscope._base.concurrency.restored import without_collector
 from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Node, Value
+from irscope.ir.module import entry
 from irscope.transforms.dedup import regions as repeated
 from irscope.transforms.dedup import rewrite  # both packages load their names lazily
 from irscope.transforms.dedup.classes import Ladder, Members
+from irscope.transforms.dedup.constants import (
+    CLASS_COLUMNS,
+    LADDER_COLUMNS,
+    Constants,
+    find_constants,
+    merge_constants,
+    merge_constants_of_all,
+)
 from irscope.transforms.dedup.holes import first_told
 from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.relations import differences, excerpt, meeting
-from irscope.transforms.dedup.steps import GIVES_UP, RANK, RELATIONS, Relation
-from irscope.transforms.dedup.units import KernelPieces
+from irscope.transforms.dedup.steps import GIVES_UP, RANK, RELATIONS, ConstantStep, Relation, known_relation, known_step
+from irscope.transforms.dedup.units import KernelPieces, kernel_pieces, pieces_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
     from irscope.transforms.dedup.regions import RegionPieces
     from irscope.transforms.dedup.rewrite import Applied, ClassHoles, Recommendation
 
-__all__ = ["Dedup", "EquivalenceClass", "known_relation"]
+__all__ = ["Dedup", "EquivalenceClass", "Unit", "dedup"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +50,10 @@ class EquivalenceClass:
     members: tuple[Node | str, ...]
     """Group nodes, or names of graphs, in program order."""
     representative: Node | str
-    """The first member."""
+    """The first member; of constants, the one to keep."""
     _fingerprint: Callable[[], bytes] = field(repr=False, compare=False)
+    bytes_saved: int = 0
+    """The bytes of constants that need not be stored."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -66,9 +78,9 @@ class Dedup(Drawn):
     """The pieces of a program and their classes."""
 
     source: Graph | Module
-    relation: Relation
+    relation: Relation | ConstantStep
     classes: tuple[EquivalenceClass, ...]
-    """The classes by number of members, the largest first; then in program order."""
+    """The classes by number of members, the largest first; then in program order. Those of constants by bytes saved first."""
     note: str
     """One sentence that says what the pieces are."""
     _ladder: Ladder = field(repr=False)
@@ -78,6 +90,8 @@ class Dedup(Drawn):
     """The repeated regions, if the pieces are their places."""
     kernels: KernelPieces | None = field(default=None, repr=False)
     """The generated kernels, if the pieces are kernels."""
+    constants: Constants | None = field(default=None, repr=False)
+    """The constants, if the pieces are constants."""
 
     @property
     def _pieces(self) -> Mapping[Node | str, Piece]:
@@ -88,11 +102,13 @@ class Dedup(Drawn):
 
         The number of classes can only fall from row to row. Compile seconds are those of the kernels of an `executable` of this
         graph, if given, and estimates otherwise. For generated kernels they are measured, and a last row, which is not a step,
-        counts the classes of equal machine code.
+        counts the classes of equal machine code. For constants the bytes saved are the only saving.
         """
         with loading("pandas"):
             from irscope._base.tables import Table
 
+        if self.constants is not None:
+            return Table(self.constants.ladder_rows(), columns=LADDER_COLUMNS).set_index("relation")
         rows, seconds = [], self._seconds(executable)
         sizes: dict[Node | str, tuple[int, int, float]] = {}
         for members in self._ladder.classes("alpha"):  # pieces that differ in names only have one size
@@ -117,10 +133,14 @@ class Dedup(Drawn):
         return Table(rows, columns=columns).set_index("relation")
 
     def table(self) -> pd.DataFrame:
-        """One row per class: the number of members, their size and ops, and the representative."""
+        """One row per class: the number of members, their size and ops, and the representative; for constants their type, how they
+        follow from the representative, and the bytes saved."""
         with loading("pandas"):
             from irscope._base.tables import Table
 
+        if self.constants is not None:
+            found = [(cls.index, str(cls.representative), tuple(map(str, cls.members)), cls.bytes_saved) for cls in self.classes]
+            return Table(self.constants.class_rows(found), columns=CLASS_COLUMNS).set_index("class")
         rows = []
         for cls in self.classes:
             piece = self._pieces[cls.representative]
@@ -138,6 +158,8 @@ class Dedup(Drawn):
 
     def members(self, relation: Relation) -> list[Members]:
         """The members of each class by any relation, in program order of the first. Raises ArgumentError for an unknown one."""
+        if self.constants is not None:
+            return list(self.constants.classes(known_step(relation)))
         return self._ladder.classes(known_relation(relation))
 
     def class_of(self, piece: Node | Value | str) -> EquivalenceClass:
@@ -146,13 +168,17 @@ class Dedup(Drawn):
 
     def piece(self, name: Node | Value | str) -> Piece:
         """A piece, for `match`; a group can also be named by a result."""
+        self._refuse_constants("are no pieces of code")
         return self._pieces[self._member(name)]
 
     def difference(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation, and if not, where they differ.
 
-        The witness holds the `Hole`s: all of them when both have the same structure, otherwise the first structural one.
+        The witness holds the `Hole`s: all of them when both have the same structure, otherwise the first structural one. For
+        constants that are the same, it says how one follows from the other.
         """
+        if self.constants is not None:
+            return self.constants.difference(self.constants.name_of(a), self.constants.name_of(b), known_step(self.relation))
         left, right = self.piece(a), self.piece(b)
         found_match = meeting(left, right)
         if found_match is not None and RANK[found_match.step] <= RANK[self.relation]:
@@ -163,7 +189,7 @@ class Dedup(Drawn):
         if found_match is not None and found_match.holes:
             places = "one place" if len(found_match.holes) == 1 else f"{len(found_match.holes)} places"
             return no(f"{both} differ in {places}: {first_told(found_match.holes)}{late}", *found_match.holes)
-        found = differences(left, right, self.relation if found_match is not None else RELATIONS[-1])
+        found = differences(left, right, known_relation(self.relation) if found_match is not None else RELATIONS[-1])
         if found_match is not None:
             return no(f"{both} differ in {GIVES_UP[found_match.step]}: {first_told(found.holes)}{late}", *found.holes)
         holes = found.holes[-1:] if not found.alike else found.holes
@@ -172,6 +198,8 @@ class Dedup(Drawn):
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation; if not, by which they are, and what that relation gives up."""
+        if self.constants is not None:
+            return self.constants.why_not(self.constants.name_of(a), self.constants.name_of(b), known_step(self.relation))
         left, right = self.piece(a), self.piece(b)
         found_match = meeting(left, right)
         if found_match is None or RANK[found_match.step] <= RANK[self.relation]:
@@ -190,12 +218,20 @@ class Dedup(Drawn):
         on: a parameter of its own, another place's, or nothing because it is equal everywhere.
 
         A class is given as itself, by its number or by a piece in it. Raises UnknownNumber or UnknownName if it does not exist.
+        For constants the rows are type, shape, and how it follows from which other.
         """
+        if self.constants is not None:
+            with loading("pandas"):
+                from irscope._base.tables import Table
+
+            rows = self.constants.differing_rows(found := self._class(cls).members, self._class(cls).representative)
+            return Table(rows.values(), index=list(rows), columns=list(found))
         return self.class_holes(cls).table()
 
     def class_holes(self, cls: EquivalenceClass | Node | Value | int | str) -> ClassHoles:
         """The holes of a class as records, with the arguments of `holes`."""
-        return rewrite.class_holes([self._pieces[member] for member in self._class(cls).members], self.relation)
+        self._refuse_constants("have no holes that could be parameters")
+        return rewrite.class_holes([self._pieces[member] for member in self._class(cls).members], known_relation(self.relation))
 
     def recommend(self, *, budget: float = 0.05, executable: Any = None, measure: bool = False) -> Recommendation:
         """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
@@ -205,6 +241,7 @@ class Dedup(Drawn):
         and with the common one, about a tenth of a second for each, and the measured slowdown decides. Raises ArgumentError where
         nothing can be run.
         """
+        self._refuse_constants("are merged at one step")
         runs = executable if measure else None
         if measure and (not isinstance(self.source, Graph) or self.regions is not None or not hasattr(executable, "slowdown")):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
@@ -219,17 +256,20 @@ class Dedup(Drawn):
             return lambda members, step: ""
         return rewrite.obstacles(self.source, self._ladder)
 
-    def apply(self, step: Relation | Recommendation | None = None) -> Graph | Module:
+    def apply(self, step: Relation | ConstantStep | Recommendation | None = None, *, frozen: bool = False) -> Graph | Module:
         """The program with one body for each class of a step (by default this relation): holes are parameters, and callers pass
-        their values.
+        their values. Of constants one is kept, where that is not observable; `frozen` promises that parameters and buffers never
+        change again.
 
         The fusion groups of a class get one body, whichever functions of a module they are in; one function or executable
         replaces the others of its class. Pieces that cannot be merged stay as they are; `applied` says why.
         """
-        return self.applied(step).program
+        return self.applied(step, frozen=frozen).program
 
-    def applied(self, step: Relation | Recommendation | None = None) -> Applied:
+    def applied(self, step: Relation | ConstantStep | Recommendation | None = None, *, frozen: bool = False) -> Applied:
         """Apply a step as `apply` does, and report what was done to each class, and why other pieces were not merged."""
+        if self.constants is not None:
+            return self._with_merged_constants(known_step(self.relation if step is None else step), frozen)
         if self.kernels is not None:
             what = "kernels are generated: merge the groups that they come from instead"
             raise ArgumentError(what, hint='irs.dedup(executable, unit="groups").apply(step), then irs.compile')
@@ -245,14 +285,26 @@ class Dedup(Drawn):
     def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
         representative's body as a graph of its own. Raises UnknownNumber for a class that does not exist."""
+        self._refuse_constants("repeat nothing inside")
         piece = self._pieces[self._class(cls).representative]
         name = piece.member if isinstance(piece.member, str) else piece.graph.name
         graph = Graph(piece.block, name, functional=piece.graph.functional)
         return self._dedup(graph, relation=self.relation, unit=unit)
 
+    def _with_merged_constants(self, step: ConstantStep, frozen: bool) -> Applied:
+        if isinstance(self.source, Module):
+            program, remarks = merge_constants_of_all(self.source, frozen=frozen, step=step)
+            return rewrite.Applied(program, remarks, None)
+        record = merge_constants(self.source, frozen=frozen, step=step)
+        return rewrite.Applied(record.after, tuple(map(record.told, record.remarks)), record)
+
+    def _refuse_constants(self, why: str) -> None:
+        if self.constants is not None:
+            raise ArgumentError(f"constants {why}", hint="d.difference, d.holes and d.apply answer for constants")
+
     def _class(self, cls: EquivalenceClass | Node | Value | int | str) -> EquivalenceClass:
         if isinstance(cls, EquivalenceClass):
-            if not all(member in self._pieces for member in cls.members):
+            if not all(member in self._class_of for member in cls.members):
                 what = "it is a class of another program"
                 raise UnknownName(what, hint=f"the classes of this one are d.classes, {len(self.classes)} of them")
             return cls
@@ -275,6 +327,8 @@ class Dedup(Drawn):
     def _member(self, piece: Node | Value | str) -> Node | str:
         if isinstance(piece, Node | str) and piece in self._pieces:
             return piece
+        if self.constants is not None:
+            return self.constants.name_of(piece)
         if self.kernels is not None:
             return self.kernels.named(piece)
         if self.regions is not None and isinstance(self.source, Graph):
@@ -296,14 +350,11 @@ class Dedup(Drawn):
         return iter(self.classes)
 
     def __repr__(self) -> str:
-        pieces = plural(len(self._pieces), "piece")
-        return f"<Dedup by {self.relation!r}: {pieces}, {plural(len(self.classes), 'class', 'classes')}>"
-
-
-def known_relation(relation: Relation) -> Relation:
-    if relation not in RELATIONS:
-        raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
-    return relation
+        classes = plural(len(self.classes), "class", "classes")
+        if self.constants is not None:
+            saved = f"{sum(cls.bytes_saved for cls in self.classes)} bytes saved"
+            return f"<Dedup of constants by {self.relation!r}: {plural(len(self.constants.all), 'constant')}, {classes}, {saved}>"
+        return f"<Dedup by {self.relation!r}: {plural(len(self._pieces), 'piece')}, {classes}>"
 
 
 def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
@@ -349,3 +400,87 @@ def _format_ops(ops: list[str]) -> str:
 def _some(pieces: Iterable[Node | str]) -> str:
     members = list(pieces)
     return ", ".join(map(repr, members[:5])) + (", …" if len(members) > 5 else "")
+
+
+# --- sorting ----------------------------------------------------------------------------------------------------------
+
+Unit = Literal["auto", "groups", "regions", "scopes", "kernels", "constants"]
+
+
+def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit: Unit = "auto") -> Dedup:
+    """Sort the pieces of a program into classes of equal ones.
+
+    `unit` selects the pieces:
+
+        auto        the fusion groups of a graph (or of a `Fusion`), or a graph without groups as a whole; the modules inside
+                    a module, or its graphs if there are none; the kernels of a compiled program
+        groups      the same, but for a compiled program those of its graph; for a module the groups of all its graphs, so
+                    several models can be sorted together
+        regions     the repeated regions of a graph, found without marks (`irscope.transforms.dedup.regions`)
+        scopes      the parts of a graph that belong to one module of the model, at every depth
+        kernels     the generated kernels; those that differ in early stages may have the same machine code
+        constants   parameters, buffers and literals, by content (`irscope.transforms.dedup.constants`)
+
+    `relation` is a step of the ladder: `text`, `alpha` (the default), `symbols`, `order`, `arguments`, `constants`, `extents`,
+    `free`, `layout` or `dtype` (`irscope.transforms.dedup.steps`); for constants it is `tied` or `equal` (the default). Linear
+    in the size of the program.
+
+    >>> import irscope as irs
+    >>> text = "graph(%a : Tensor):\\n  %b : Tensor = aten::relu(%a)\\n  return (%b)"
+    >>> d = dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("%a", "%x"))}))
+    >>> [cls.members for cls in d.classes]
+    [('f', 'g')]
+    """
+    if unit not in get_args(Unit):
+        raise ArgumentError(f"there is no unit {unit!r}", hint=f"choose one of {', '.join(get_args(Unit))}")
+    generated = None if isinstance(source, Graph | Module) else getattr(source, "kernels", None)
+    program = source if isinstance(source, Graph | Module) else getattr(source, "graph", None)
+    if not isinstance(program, Graph | Module):
+        hint = "irs.load(program, *example_arguments) makes a Graph of a model or a file"
+        what = "a Graph, a Fusion, a Module or the result of irs.compile"
+        raise ArgumentError(f"dedup works on {what}, not on {type(source).__name__}", hint=hint)
+    if unit == "constants":
+        return _sorted_constants(program, known_step(relation or "equal"))
+    relation = known_relation(relation or "alpha")
+    if unit == "kernels" and generated is None:
+        raise ArgumentError(
+            'unit="kernels" takes a compiled program', hint="irs.dedup(irs.compile(program)) sorts the generated kernels"
+        )
+    if generated is not None and unit in ("auto", "kernels"):
+        kernels = kernel_pieces(generated)
+        return _sorted_into_classes(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
+    if unit in ("regions", "scopes"):
+        graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one called from outside
+        found = without_collector(repeated.region_pieces if unit == "regions" else repeated.scope_pieces, graph)
+        return _sorted_into_classes(graph, relation, found.pieces, found.note, regions=found)
+    return without_collector(_sorted_program, program, relation, groups=unit == "groups")
+
+
+def _sorted_program(program: Graph | Module, relation: Relation, *, groups: bool) -> Dedup:
+    """Sort the pieces of a graph or module itself; a module may have a hundred thousand of them."""
+    pieces, note = pieces_of(program, groups=groups)
+    return _sorted_into_classes(program, relation, pieces, note)
+
+
+def _sorted_into_classes(
+    program: Graph | Module, relation: Relation, pieces: Mapping[Node | str, Piece], note: str,
+    *, regions: RegionPieces | None = None, kernels: KernelPieces | None = None,
+) -> Dedup:  # fmt: skip
+    ladder = Ladder(pieces)
+    found = sorted(ladder.classes(relation), key=lambda members: -len(members))
+    classes = [
+        EquivalenceClass(i, members, members[0], partial(ladder.fingerprint, members, relation))
+        for i, members in enumerate(found)
+    ]
+    return Dedup(program, relation, tuple(classes), note, ladder, dedup, regions, kernels)
+
+
+def _sorted_constants(program: Graph | Module, step: ConstantStep) -> Dedup:
+    found = find_constants(program)
+    classes = [(members, found.saved_by(members, step)) for members in found.classes(step)]
+    classes.sort(key=lambda entry: (-entry[1], -len(entry[0])))
+    made = [
+        EquivalenceClass(i, members, found.kept(members[0], step), partial(found.fingerprint, members[0]), saved)
+        for i, (members, saved) in enumerate(classes)
+    ]
+    return Dedup(program, step, tuple(made), found.note, Ladder({}), dedup, constants=found)

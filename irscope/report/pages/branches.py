@@ -93,7 +93,7 @@ class Branches(Sequence[Branch]):
     """
 
     def __init__(self, exploration: Exploration) -> None:
-        asked = exploration.fusion._plans.asked
+        asked = exploration.fusion._plans.options
         chosen = "" if asked.policy.name == "greedy" else f', policy={policy_code(asked.policy.name)}'
         self._all = [Branch(exploration.fusion.policy, exploration, call=f"irs.fuse(g{chosen})")]
         self.edits = False
@@ -153,7 +153,7 @@ class Branches(Sequence[Branch]):
             graph, name=before.name, bound=bound, distinct_inputs=before.distinct_inputs,
             storages={value: storages[graph.names[value]] for value in graph.inputs if graph.names[value] in storages},
         )  # fmt: skip
-        policy = origin.fusion._plans.asked.policy
+        policy = origin.fusion._plans.options.policy
         fusion = fuse(graph, policy=policy.name if policy.name in POLICIES else policy.score or "greedy")
         call = f"irs.fuse(irs.parse({quoted(text)}))"
         if origin.text is not None:

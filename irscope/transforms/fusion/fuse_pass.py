@@ -11,18 +11,18 @@ from irscope._base.concurrency.restored import without_collector
 from irscope._base.progress import progress
 from irscope.analysis.per_graph import leads
 from irscope.ir import Graph, Merged, Module
-from irscope.ops.exactness import Exact
+from irscope.ops.exactness import Exact, is_exact
 from irscope.transforms.base import PassRecord
 from irscope.transforms.fusion.explain import remarks_of
 from irscope.transforms.fusion.fusion_result import GROUPING, Fusion
 from irscope.transforms.fusion.outline import Groups, group_views
-from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Plans, Wanted, plans_of, the_graph, wanted
-from irscope.transforms.fusion.policy import Score
-from irscope.transforms.fusion.prepare import PREPARING, Prepared, prepared
-from irscope.transforms.fusion.wished_merges import Named, denied_remarks, wishes_of
+from irscope.transforms.fusion.planning import FusionOptions, Plans, as_graph, plans_of
+from irscope.transforms.fusion.policy import MAX_ARGUMENTS, MAX_NODES, Limits, Score, policy_of
+from irscope.transforms.fusion.prepare import PREPARING, Prepared, prepare
+from irscope.transforms.fusion.wished_merges import Named, wishes_of
 from irscope.transforms.history import History
 
-__all__ = ["fuse", "fuse_groups", "grouped"]
+__all__ = ["fuse", "fuse_groups", "form_groups"]
 
 
 def fuse(
@@ -42,7 +42,7 @@ def fuse(
     * a function that takes a `Candidate` and scores it: the best merge happens first, None and numbers up to 0
       decline. It is called again when the groups have grown.
 
-    It is the pipeline `prepare-fusion,fuse-groups` with the same options for both, and `group-views` with `view_groups`.
+    Without options it is the pipeline `prepare-fusion,fuse-groups`, and then `group-views` with `view_groups`.
 
     `view_groups` outlines two or more views that follow one another and are in no kernel into one node of kind `"view"`.
     It has no kernel either: the views run as before, and nothing is copied. Nothing runs faster, but the picture is
@@ -80,17 +80,14 @@ def fuse(
     >>> f.groups, f.refused[0].because.partition(": ")[2]
     ((), 'aten::t is a view at the edge of a group: a kernel has only views between two of its nodes')
     """
-    the = the_graph(graph, "fuse")
-    asked = wanted(policy, min_size, max_arguments, max_nodes, exact, wishes_of(the, forbid, force, opaque))
-    fusion = without_collector(_fused, the, asked, {})
+    program = as_graph(graph, "fuse")
+    wishes = wishes_of(program, forbid, force, opaque)
+    options = FusionOptions(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
+    fusion = without_collector(_fuse, program, options, {})
     return _with_view_groups(fusion) if view_groups else fusion
 
 
-def fuse_groups(
-    graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
-    max_nodes: int = MAX_NODES, exact: Exact = None, forbid: Iterable[Iterable[Named]] = (),
-    force: Iterable[Iterable[Named]] = (), opaque: Iterable[Named] = (),
-) -> Fusion:  # fmt: skip
+def fuse_groups(graph: Graph) -> Fusion:
     """Group the ops of a graph as it is: `fuse` without `prepare_fusion` before it.
 
     >>> import irscope as irs
@@ -101,37 +98,36 @@ def fuse_groups(
     >>> fuse_groups(g)
     <Fusion of 'graph': 2 nodes in 1 group>
     """
-    asked = wanted(policy, min_size, max_arguments, max_nodes, exact, wishes_of(graph, forbid, force, opaque))
-    history = History(the_graph(graph, GROUPING))
-    return without_collector(lambda: grouped(history, plans_of(history, asked)))
+    history = History(as_graph(graph, GROUPING))
+    return without_collector(lambda: form_groups(history, plans_of(history, FusionOptions())))
 
 
-def _fused(graph: Graph, asked: Wanted, made: Prepared) -> Fusion:
+def _fuse(graph: Graph, options: FusionOptions, made: Prepared) -> Fusion:
     with progress(PREPARING + 3, "fusing") as step:
-        history = prepared(graph, asked, step, made)
-        plans = plans_of(history, asked)
+        history = prepare(graph, options, step, made)
+        plans = plans_of(history, options)
         step()
-        fusion = grouped(history, plans, step)
-    return replace(fusion, _again=partial(_fused_again, graph, made))
+        fusion = form_groups(history, plans, step)
+    return replace(fusion, _again=partial(_fuse_again, graph, made))
 
 
-def _fused_again(graph: Graph, made: Prepared, asked: Wanted, assumed: Graph | None) -> Fusion:
+def _fuse_again(graph: Graph, made: Prepared, options: FusionOptions, assumed: Graph | None) -> Fusion:
     """Fuse the same program again with other options, or with other assumptions about its inputs."""
     if assumed is not None and assumed is not graph:
-        return without_collector(_fused, assumed, asked, {})
-    return without_collector(_fused, graph, asked, made)
+        return without_collector(_fuse, assumed, options, {})
+    return without_collector(_fuse, graph, options, made)
 
 
-def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:
+def form_groups(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:
     """Build the groups that were planned for the last graph of a history; `step` is called twice."""
-    before, asked = history.final, plans.asked
+    before, options = history.final, plans.options
     started = perf_counter()
-    groups = Groups(plans.fitness, plans.by_block.values(), min_size=asked.min_size)
+    groups = Groups(plans.profiles, plans.by_block.values(), min_size=options.min_size)
     done = groups.carry_out()
     step()
     told = any(record.name == "functionalize" for record in history.records)  # its remarks say which writes stay in place
     found = [remark for remark in remarks_of(list(plans.by_block.values()), done) if not told or remark.rule != "in-place"]
-    remarks = (*found, *denied_remarks(plans.denied, before))
+    remarks = (*found, *plans.refused)
     seconds = perf_counter() - started
     record = PassRecord(GROUPING, before, done.graph, done.edits, remarks, seconds, groups.after)
     leads(record)
@@ -139,12 +135,12 @@ def grouped(history: History, plans: Plans, step: Callable[[], object] = lambda:
     made = set(done.group_of.values())
     nodes = tuple(node for node in done.graph.nodes() if node in made)
 
-    def again(asked: Wanted, assumed: Graph | None) -> Fusion:
+    def again(options: FusionOptions, assumed: Graph | None) -> Fusion:
         start = history if assumed is None else History(assumed)
-        return without_collector(lambda: grouped(start, plans_of(start, asked)))
+        return without_collector(lambda: form_groups(start, plans_of(start, options)))
 
     return Fusion(
-        done.graph, history.initial, asked.policy.name, nodes, history.then(record), plans, done.group_of,
+        done.graph, history.initial, options.policy.name, nodes, history.then(record), plans, done.group_of,
         groups.outside_of, again,
     )  # fmt: skip
 

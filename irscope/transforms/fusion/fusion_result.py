@@ -27,10 +27,10 @@ from irscope.transforms.fusion.explain import (
     why_apart,
 )
 from irscope.transforms.fusion.explain.why_not import GivenGroups, with_cause
-from irscope.transforms.fusion.planning import Plans, Wanted
+from irscope.transforms.fusion.planning import FusionOptions, Plans
 from irscope.transforms.fusion.policy import Score
 from irscope.transforms.fusion.what_if import what_if
-from irscope.transforms.fusion.wished_merges import Named, denied_remarks
+from irscope.transforms.fusion.wished_merges import Named
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
 
@@ -61,7 +61,7 @@ class Fusion(Drawn):
     """Maps each grouped node of the planned graph to its group."""
     _outside_of: Mapping[Value, Value] = field(repr=False)
     """Maps parameters and results inside groups to the outside values that they represent."""
-    _again: Callable[[Wanted, Graph | None], Fusion] = field(repr=False)
+    _again: Callable[[FusionOptions, Graph | None], Fusion] = field(repr=False)
     """Groups the same program, or one with other assumptions about its inputs, by other options."""
 
     def __deepcopy__(self, memo: object) -> Fusion:
@@ -84,17 +84,17 @@ class Fusion(Drawn):
     @property
     def exact(self) -> bool:
         """Whether its kernels must return torch's bits."""
-        return self._plans.asked.exact
+        return self._plans.options.exact
 
     def exactly(self, exact: Exact) -> Fusion:
         """The same program fused by the same policy, with only those ops in kernels that keep torch's bits; this fusion
         itself if `exact` is None, or if it is exact already."""
-        return self._again(replace(self._plans.asked, exact=True), None) if is_exact(exact) and not self.exact else self
+        return self._again(replace(self._plans.options, exact=True), None) if is_exact(exact) and not self.exact else self
 
     @property
     def refused(self) -> tuple[Remark, ...]:
         """The forced merges that would be wrong, each with the reason; they are also among the remarks."""
-        return tuple(denied_remarks(self._plans.denied, self._plans.rules.graph))
+        return tuple(self._plans.refused)
 
     def what_if(
         self, *, step: int | None = None, policy: str | Score | None = None, forbid: Iterable[Iterable[Named]] = (),
@@ -120,10 +120,10 @@ class Fusion(Drawn):
         >>> f.what_if(step=1, opaque=["c"]).groups == f.groups, f.what_if(distinct=True).original.distinct_inputs
         (False, True)
         """
-        asked, assumed = what_if(
+        options, assumed = what_if(
             self, step=step, policy=policy, forbid=forbid, force=force, opaque=opaque, distinct=distinct, channels_last=channels_last,
         )  # fmt: skip
-        return self._again(asked, assumed)
+        return self._again(options, assumed)
 
     def cost(self) -> Cost:
         """The cost of a run: kernels, library calls, and the bytes that they move; loop bodies count once."""
@@ -263,8 +263,8 @@ class Fusion(Drawn):
             places = [f"in a block of {owner.op}" if owner else "in the top block" for owner in owners]
             what = f"they are in different blocks: one {places[0]}, the other {places[1]}"
             return Refusal("different-blocks", what, (a, b))
-        asked = self._plans.asked
-        return why_apart(self._plans.by_block[blocks[0]], asked.policy, a, b, min_size=asked.min_size if remedy else None)
+        options = self._plans.options
+        return why_apart(self._plans.by_block[blocks[0]], options.policy, a, b, min_size=options.min_size if remedy else None)
 
     def why_alone(self, subject: Node | Value | str) -> Verdict:
         """Why a node is in no group: a property of its own, or what keeps it apart from a neighbour that could be fused."""

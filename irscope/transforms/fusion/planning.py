@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from irscope.analysis.dependence import dependences
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError
 from irscope.ir import CONTROL_FLOW, Block, Graph, Module, Node
 from irscope.ir.module import inlined
-from irscope.ops.exactness import Exact, is_exact
+from irscope.transforms.base import Remark
 from irscope.transforms.fusion.legality import Eligibility, NodeProfiles, profiles_of
 from irscope.transforms.fusion.policy import (
     NO_WISHES,
@@ -20,48 +19,33 @@ from irscope.transforms.fusion.policy import (
     Limits,
     PlacedWishes,
     Policy,
-    Score,
     Wishes,
-    policy_of,
 )
-from irscope.transforms.fusion.wished_merges import Denied, merge_first, placed, unfit
+from irscope.transforms.fusion.wished_merges import merge_first, place_wishes, unfit
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
 
-__all__ = ["MAX_ARGUMENTS", "MAX_NODES", "Plans", "Wanted", "fusible_blocks", "plans_of", "the_graph", "wanted"]
-
-MAX_ARGUMENTS: Final = 128
-"""The most inputs and outputs of one kernel, as in PyTorch's fuser."""
-MAX_NODES: Final = 512
-"""The most nodes of one kernel: a chain of 2,000 took 2.5 s to compile as one kernel, and a tenth of that for each of four."""
-
+__all__ = ["FusionOptions", "Plans", "as_graph", "fusible_blocks", "plans_of"]
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options of fusion, shared by the passes that prepare and build groups."""
+class FusionOptions:
+    """The options of `fuse`, checked; without arguments, those that the passes alone work with."""
 
-    policy: Policy
-    min_size: int
-    limits: Limits
-    exact: bool
+    policy: Policy = POLICIES["greedy"]
+    min_size: int = 2
+    limits: Limits = Limits()  # noqa: RUF009 it is frozen
+    exact: bool = False
     wishes: Wishes = NO_WISHES
 
 
-def wanted(
-    policy: str | Score, min_size: int, max_arguments: int, max_nodes: int, exact: Exact, wishes: Wishes = NO_WISHES
-) -> Wanted:  # fmt: skip
-    """Returns the options of a pass, checked."""
-    return Wanted(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
-
-
-def the_graph(graph: object, name: str) -> Graph:
+def as_graph(program: object, caller: str) -> Graph:
     """Returns the argument of a pass as a graph; the calls of a module, which must have one entry, are inlined."""
-    if isinstance(graph, Module):
-        return inlined(graph)
-    if isinstance(graph, Graph):
-        return graph
+    if isinstance(program, Module):
+        return inlined(program)
+    if isinstance(program, Graph):
+        return program
     raise ArgumentError(
-        f"{name} works on a Graph, not on {type(graph).__name__}",
+        f"{caller} works on a Graph, not on {type(program).__name__}",
         hint="irs.load(program, *example_arguments) makes a Graph of a model or a file",
     )
 
@@ -70,41 +54,41 @@ def the_graph(graph: object, name: str) -> Graph:
 class Plans:
     """The decisions about each block of a graph."""
 
-    fitness: NodeProfiles
+    profiles: NodeProfiles
     by_block: dict[Block, BlockPlan]
-    asked: Wanted
+    options: FusionOptions
     wishes: PlacedWishes
-    denied: Sequence[Denied]
-    """The merges that were requested and are not legal."""
+    refused: Sequence[Remark]
+    """The merges that were requested and are not legal, each with the reason."""
 
     @property
     def rules(self) -> Eligibility:
         """The properties of the nodes."""
-        return self.fitness.rules
+        return self.profiles.rules
 
     def refusal(self, node: Node) -> Refusal | None:
         """Returns why a node cannot be in any group, by its properties or by a wish; None if it can."""
         return unfit(self.rules, self.wishes, node)
 
 
-def plans_of(history: History, asked: Wanted) -> Plans:
+def plans_of(history: History, options: FusionOptions) -> Plans:
     """Returns the plans of the last graph of a history; they are cached for registered policies without wishes, and computed each
     time for a user's function."""
-    if POLICIES.get(asked.policy.name) is asked.policy and not asked.wishes:
-        return once(history.final, asked, lambda: _planned(history, asked))
-    return _planned(history, asked)
+    if POLICIES.get(options.policy.name) is options.policy and not options.wishes:
+        return once(history.final, options, lambda: _plan(history, options))
+    return _plan(history, options)
 
 
-def _planned(history: History, asked: Wanted) -> Plans:
-    graph, wishes = history.final, placed(asked.wishes, history)
-    fitness = profiles_of(graph, exact=asked.exact)
+def _plan(history: History, options: FusionOptions) -> Plans:
+    graph, wishes = history.final, place_wishes(options.wishes, history)
+    profiles = profiles_of(graph, exact=options.exact)
     plans: dict[Block, BlockPlan] = {}
     for block in fusible_blocks(graph):
-        plans[block] = BlockPlan(dependences(graph, block), fitness, asked.limits, wishes)
-    denied = merge_first(plans, graph, wishes)
+        plans[block] = BlockPlan(dependences(graph, block), profiles, options.limits, wishes)
+    refused = merge_first(plans, graph, wishes)
     for plan in plans.values():
-        asked.policy.grow(plan)
-    return Plans(fitness, plans, asked, wishes, denied)
+        options.policy.grow(plan)
+    return Plans(profiles, plans, options, wishes, refused)
 
 
 def fusible_blocks(graph: Graph) -> Iterator[Block]:

@@ -15,29 +15,24 @@ from typing import Final, Literal
 from irscope._base.concurrency.restored import without_collector
 from irscope.analysis.per_graph import leads
 from irscope.ir import Graph, Value
-from irscope.ops.exactness import Exact
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup import fold_constants, fold_tensors, remove_dead_nodes
 from irscope.transforms.functionalize import functionalize
-from irscope.transforms.fusion.outline import parts_copied, split_chains
-from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Wanted, plans_of, the_graph, wanted
-from irscope.transforms.fusion.policy import Score
+from irscope.transforms.fusion.outline import profitable_copies, split_chains
+from irscope.transforms.fusion.planning import FusionOptions, as_graph, plans_of
 from irscope.transforms.history import History
 
-__all__ = ["PREPARING", "Prepared", "prepare_fusion", "prepared"]
+__all__ = ["PREPARING", "Prepared", "prepare_fusion", "prepare"]
 
 PREPARING: Final = 5
-"""The number of progress steps of `prepared`."""
+"""The number of progress steps of `prepare`."""
 
 Prepared = dict[bool | frozenset[Value], History]
 """The histories of one graph by variant: only folded (False), or with all (True) or some of the writes of parts as copies."""
 
 
-def prepare_fusion(
-    graph: Graph, *, policy: str | Score = "greedy", min_size: int = 2, max_arguments: int = MAX_ARGUMENTS,
-    max_nodes: int = MAX_NODES, exact: Exact = None,
-) -> History:  # fmt: skip
-    """Fold, functionalize and clean up a graph to be fused with these options: `fuse` without the groups.
+def prepare_fusion(graph: Graph) -> History:
+    """Fold, functionalize and clean up a graph to be fused: `fuse` without the groups.
 
     It runs `fold-constants,functionalize,dce,fold-tensors`, and after the first records only those that changed
     something; but writes of parts stay in place where no kernel would compute the whole.
@@ -50,11 +45,10 @@ def prepare_fusion(
     >>> prepare_fusion(g)
     <History of 'graph': fold-constants, functionalize>
     """
-    asked = wanted(policy, min_size, max_arguments, max_nodes, exact)
-    return without_collector(prepared, the_graph(graph, "prepare-fusion"), asked)
+    return without_collector(prepare, as_graph(graph, "prepare-fusion"), FusionOptions())
 
 
-def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:
+def prepare(graph: Graph, options: FusionOptions, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:
     """Run the passes and return their history; `step` is called `PREPARING` times, which is enough for nearly all graphs. `made`
     caches the graph's histories, so that calls with other wishes need not compute them again."""
     step = step or _nothing
@@ -66,21 +60,21 @@ def prepared(graph: Graph, asked: Wanted, step: Callable[[], object] | None = No
     copied: Literal[True] | frozenset[Value] = True
     while True:
         if copied not in made:
-            made[copied] = _made_pure(folded, copied, step)
+            made[copied] = _functionalize(folded, copied, step)
         found = made[copied]
-        stay, are_all = parts_copied(found.final, folded.final, exact=asked.exact)
+        profitable, all_profitable = profitable_copies(found.final, folded.final, exact=options.exact)
         step()
         step = _nothing  # a second round is rare
-        if stay and (are_all or copied is not True):
-            apart = split_chains(found.final, plans_of(found, asked).by_block, stay, asked.min_size)
-            stay, are_all = stay - apart, are_all and not apart
-        fewer = stay if copied is True else stay & copied
-        if are_all or fewer == copied:
+        if profitable and (all_profitable or copied is not True):
+            split = split_chains(found.final, plans_of(found, options).by_block, profitable, options.min_size)
+            profitable, all_profitable = profitable - split, all_profitable and not split
+        next_copies = profitable if copied is True else profitable & copied
+        if all_profitable or next_copies == copied:
             return found
-        copied = fewer
+        copied = next_copies
 
 
-def _made_pure(history: History, scatter: Literal[True] | frozenset[Value], step: Callable[[], object]) -> History:
+def _functionalize(history: History, scatter: Literal[True] | frozenset[Value], step: Callable[[], object]) -> History:
     """Functionalize, and run the clean-ups that this enables."""
     pure = functionalize(history.final, scatter=scatter)
     step()

@@ -16,20 +16,18 @@ from irscope.analysis.dependence import Dependences, dependences_by
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph
-from irscope.transforms.fusion.fuse_pass import grouped
+from irscope.transforms.fusion.fuse_pass import form_groups
 from irscope.transforms.fusion.fusion_result import Fusion
 from irscope.transforms.fusion.legality import profiles_of
 from irscope.transforms.fusion.outline import Groups
-from irscope.transforms.fusion.planning import MAX_ARGUMENTS, MAX_NODES, Plans, fusible_blocks, the_graph, wanted
-from irscope.transforms.fusion.policy import NOWHERE, BlockPlan, Score
-from irscope.transforms.fusion.prepare import prepared
+from irscope.transforms.fusion.planning import FusionOptions, Plans, as_graph, fusible_blocks
+from irscope.transforms.fusion.policy import NOWHERE, BlockPlan
+from irscope.transforms.fusion.prepare import prepare
 
 __all__ = ["fuse_rebuilding"]
 
 
-def fuse_rebuilding(
-    graph: Graph, per: Literal["block", "merge"], *, policy: str | Score = "greedy", min_size: int = 2
-) -> Fusion:
+def fuse_rebuilding(graph: Graph, per: Literal["block", "merge"]) -> Fusion:
     """Returns what `fuse` returns, but builds a new alias db before each block or after each merge.
 
     >>> import irscope as irs
@@ -42,18 +40,18 @@ def fuse_rebuilding(
     """
     if per not in ("block", "merge"):
         raise ArgumentError(f"an AliasDb is not rebuilt per {per!r}", hint='per is "block" or "merge"')
-    asked = wanted(policy, min_size, MAX_ARGUMENTS, MAX_NODES, None)
-    history = prepared(the_graph(graph, "fuse_rebuilding"), asked)
-    fitness = profiles_of(history.final)
+    options = FusionOptions()
+    history = prepare(as_graph(graph, "fuse_rebuilding"), options)
+    profiles = profiles_of(history.final)
     plans: dict[Block, BlockPlan] = {}
-    groups = Groups(fitness, plans.values(), min_size=min_size)
+    groups = Groups(profiles, plans.values(), min_size=options.min_size)
     rebuilding = _Rebuilding(groups)
     for block in fusible_blocks(history.final):
-        plan = plans[block] = BlockPlan(rebuilding.dependences(block), fitness, asked.limits)
+        plan = plans[block] = BlockPlan(rebuilding.dependences(block), profiles, options.limits)
         if per == "merge":
             plan.on_merge = rebuilding.merged
-        asked.policy.grow(plan)
-    fusion = grouped(history, Plans(fitness, plans, asked, NOWHERE, ()))
+        options.policy.grow(plan)
+    fusion = form_groups(history, Plans(profiles, plans, options, NOWHERE, ()))
     once(fusion.graph, AliasDb, lambda: AliasDb(fusion.graph))
     return fusion
 

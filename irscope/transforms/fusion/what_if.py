@@ -14,7 +14,7 @@ from irscope._base.verdict import Verdict
 from irscope.analysis.assumptions import assume
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
-from irscope.transforms.fusion.planning import Plans, Wanted
+from irscope.transforms.fusion.planning import FusionOptions, Plans
 from irscope.transforms.fusion.policy import Score, Sides, Subject, Wishes, policy_of, subject_of
 from irscope.transforms.fusion.wished_merges import Named, some
 from irscope.transforms.history import History
@@ -41,21 +41,21 @@ class Known(Protocol):
 def what_if(
     fusion: Known, *, step: int | None, policy: str | Score | None, forbid: Iterable[Iterable[Named]], force: Iterable[Iterable[Named]],
     opaque: Iterable[Named], distinct: bool | Iterable[Value | str] | None, channels_last: Iterable[Value | str],
-) -> tuple[Wanted, Graph | None]:  # fmt: skip
+) -> tuple[FusionOptions, Graph | None]:  # fmt: skip
     """Returns the new options, and the program if it is another one. Raises ArgumentError or UnknownName."""
-    asked = fusion._plans.asked
+    options = fusion._plans.options
     apart = tuple(_sides(fusion, each) for each in forbid)
     together = tuple(_several(fusion, each) for each in force)
-    before = asked.wishes
+    before = options.wishes
     wishes = Wishes(
         forbid=(*(each for each in before.forbid if not any(_opposed(fusion, each, new) for new in together)), *apart),
         force=(*(each for each in before.force if not any(_opposed(fusion, new, each) for new in apart)), *together),
         opaque=tuple(dict.fromkeys((*before.opaque, *_alone(fusion, opaque)))),
         kept=before.kept if step is None else _kept(fusion, step),
     )
-    asked = replace(asked, wishes=wishes, policy=asked.policy if policy is None else policy_of(policy))
+    options = replace(options, wishes=wishes, policy=options.policy if policy is None else policy_of(policy))
     lying = some(channels_last)
-    return asked, assume(fusion.original, distinct=distinct, channels_last=lying) if distinct is not None or lying else None
+    return options, assume(fusion.original, distinct=distinct, channels_last=lying) if distinct is not None or lying else None
 
 
 def _several(fusion: Known, several: Iterable[Named]) -> tuple[Subject, ...]:
@@ -126,6 +126,6 @@ def _kept(fusion: Known, step: int) -> tuple[tuple[Subject, Subject], ...]:
     graph = plans.rules.graph
     merges = (
         (subject_of(graph, plan.block.nodes[merge.producer]), subject_of(graph, plan.block.nodes[merge.consumer]))
-        for plan in plans.by_block.values() for merge in plan.kept_merges(max(plans.asked.min_size, 2))
+        for plan in plans.by_block.values() for merge in plan.kept_merges(max(plans.options.min_size, 2))
     )  # fmt: skip
     return tuple(islice(merges, done))

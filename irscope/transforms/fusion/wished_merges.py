@@ -6,8 +6,7 @@ do a merge that a policy could not have done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +29,7 @@ from irscope.transforms.fusion.policy import (
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
 
-__all__ = ["Denied", "Named", "denied_remarks", "merge_first", "placed", "some", "subjects", "unfit", "wishes_of"]
+__all__ = ["Named", "merge_first", "place_wishes", "some", "subjects", "unfit", "wishes_of"]
 
 Named = Node | Value | str
 """A node, a value that it produces, or the printed name of either."""
@@ -80,7 +79,7 @@ def _node(graph: Graph, named: Named) -> Node:
     return producer
 
 
-def placed(wishes: Wishes, history: History) -> PlacedWishes:
+def place_wishes(wishes: Wishes, history: History) -> PlacedWishes:
     """Returns the wishes for the last graph of a history; a node is found by id, by its first result's successor, or by name and op."""
     if not wishes:
         return NOWHERE
@@ -101,14 +100,6 @@ def placed(wishes: Wishes, history: History) -> PlacedWishes:
     return PlacedWishes.of(wishes, where)
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """A requested merge that is not done, with the reason."""
-
-    wanted: tuple[Node | Subject, ...]
-    refusal: Refusal
-
-
 def unfit(rules: Eligibility, wishes: PlacedWishes, node: Node) -> Refusal | None:
     """Returns why a node cannot be in any kernel: it was made opaque, or is not eligible; None if it can."""
     if node in wishes.opaque:
@@ -116,21 +107,28 @@ def unfit(rules: Eligibility, wishes: PlacedWishes, node: Node) -> Refusal | Non
     return rules.refusal(node)
 
 
-def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWishes) -> list[Denied]:
-    """Do the requested merges; return those that are refused."""
-    denied: list[Denied] = []
+def merge_first(plans: Mapping[Block, BlockPlan], graph: Graph, wishes: PlacedWishes) -> list[Remark]:
+    """Do the requested merges; return a remark for each that would be wrong, with the reason."""
+    refused: list[Remark] = []
     trials: dict[BlockPlan, BlockPlan] = {}
     for a, b in wishes.kept:
-        refusal = _apart(plans, graph, a, b) or _merged(plans[graph.block_of[a]], a, b)
+        refusal = _apart(plans, graph, a, b) or _merge(plans[graph.block_of[a]], a, b)
         if refusal is not None and refusal.rule not in ("forbidden", "opaque"):
-            denied.append(Denied((a, b), refusal))
+            refused.append(_remark(graph, (a, b), refusal))
     for several in wishes.together:
         for a, b in pairwise(sorted(several, key=graph.position.__getitem__)):
-            refusal = _apart(plans, graph, a, b) or _brought_together(plans[graph.block_of[a]], a, b, trials)
+            refusal = _apart(plans, graph, a, b) or _bring_together(plans[graph.block_of[a]], a, b, trials)
             if refusal is not None:
-                denied.append(Denied((a, b), refusal))
+                refused.append(_remark(graph, (a, b), refusal))
     removed = Refusal("no-node", "it is gone: its result was known before the run, or unused")
-    return [*denied, *(Denied((subject,), removed) for subject in wishes.gone)]
+    return [*refused, *(_remark(graph, (subject,), removed) for subject in wishes.gone)]
+
+
+def _remark(graph: Graph, wished: Sequence[Node | Subject], refusal: Refusal) -> Remark:
+    names = " and ".join(str(each) if isinstance(each, Subject) else f"%{graph.names[each.outputs[0]]}" for each in wished)
+    nodes = [each.node if isinstance(each, Subject) else each for each in wished]
+    what = f"{names} cannot be in one kernel, as you wanted: {refusal.because}"
+    return Remark("missed", refusal.rule, nodes[-1], what, tuple(dict.fromkeys((*nodes, *refusal.evidence))))
 
 
 def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> Refusal | None:
@@ -147,7 +145,7 @@ def _apart(plans: Mapping[Block, BlockPlan], graph: Graph, a: Node, b: Node) -> 
     return None
 
 
-def _merged(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
+def _merge(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
     """Merge the groups of two nodes, or return why not."""
     x, y = sorted((plan.index[a], plan.index[b]))
     if plan.partition.find(x) == plan.partition.find(y):
@@ -156,19 +154,19 @@ def _merged(plan: BlockPlan, a: Node, b: Node) -> Refusal | None:
     return refusal if refusal is not None else plan.try_merge(candidate_of(plan, x, y))
 
 
-def _brought_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan, BlockPlan]) -> Refusal | None:
+def _bring_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan, BlockPlan]) -> Refusal | None:
     """Merge the groups of two nodes, and those between them if these keep them apart; or return why not.
 
     The merges are tried on a copy first, so that a refusal leaves no trace. `trials` holds the copy of each plan, which the next
     wish reuses; another one is made only after a refusal in the middle.
     """
-    refusal = _merged(plan, a, b)
+    refusal = _merge(plan, a, b)
     if refusal is None or refusal.rule not in ("cycle", "blocked-by-write", "side-effect-between", "random-order"):
         return refusal
     trial = trials.pop(plan, None) or plan.anew()
     for merge in plan.merges[len(trial.merges) :]:
         trial.try_merge(Candidate(trial, merge.producer, merge.consumer))
-    refusal = _joined_by_what_lies_between(trial, plan.index[a], plan.index[b])
+    refusal = _join_through_others(trial, plan.index[a], plan.index[b])
     if refusal is None:
         for merge in trial.merges[len(plan.merges) :]:
             plan.try_merge(Candidate(plan, merge.producer, merge.consumer))
@@ -177,7 +175,7 @@ def _brought_together(plan: BlockPlan, a: Node, b: Node, trials: dict[BlockPlan,
     return refusal
 
 
-def _joined_by_what_lies_between(trial: BlockPlan, x: int, y: int) -> Refusal | None:
+def _join_through_others(trial: BlockPlan, x: int, y: int) -> Refusal | None:
     """Merge two groups after all groups on paths between them; or return the obstacle, with some of these merged."""
     while trial.partition.find(x) != trial.partition.find(y):
         p, q = x, y
@@ -187,12 +185,3 @@ def _joined_by_what_lies_between(trial: BlockPlan, x: int, y: int) -> Refusal | 
         if not (trial.fusible[p] and trial.fusible[q]) or trial.try_merge(candidate_of(trial, *sorted((p, q)))) is not None:
             return explain_path(trial, trial.nodes(*way)) if way else obstacle(trial, *sorted((x, y)))
     return None
-
-
-def denied_remarks(denied: Sequence[Denied], graph: Graph) -> Iterator[Remark]:
-    """Yields a remark for each requested merge that would be wrong, with the reason."""
-    for each in denied:
-        names = " and ".join(str(one) if isinstance(one, Subject) else f"%{graph.names[one.outputs[0]]}" for one in each.wanted)
-        nodes = [one.node if isinstance(one, Subject) else one for one in each.wanted]
-        what = f"{names} cannot be in one kernel, as you wanted: {each.refusal.because}"
-        yield Remark("missed", each.refusal.rule, nodes[-1], what, tuple(dict.fromkeys((*nodes, *each.refusal.evidence))))

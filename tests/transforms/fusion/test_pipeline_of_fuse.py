@@ -32,13 +32,10 @@ def written_out(graph: Graph, text: str) -> Graph:
     return irs.Pipeline(text)(graph, verify_each=True).graph
 
 
-@pytest.mark.parametrize("options", ["", "{policy=min-bytes}", "{min_size=3}", "{policy=torch-legacy,max_nodes=4}"])
-def test_written_out_it_gives_the_same_graph(options: str) -> None:
+def test_written_out_it_gives_the_same_graph() -> None:
     for seed in range(12):
         text = random_program(seed, size=30).text
-        whole = written_out(irs.parse(text), f"fuse{options}")
-        parts = written_out(irs.parse(text), f"prepare-fusion{options},fuse-groups{options}")
-        assert same_structure(whole, parts), text
+        assert same_structure(written_out(irs.parse(text), "fuse"), written_out(irs.parse(text), "prepare-fusion,fuse-groups")), text
 
 
 @pytest.mark.parametrize("text", [WRITES, *(random_program(seed, size=25).text for seed in range(12))])

@@ -76,12 +76,12 @@ def test_two_large_groups_are_kept_apart_without_a_word_about_each_pair() -> Non
     f = _two_groups(600)
     first, second = f.groups
     apart = f.what_if(forbid=[(first, second)])
-    assert [len(sides) for sides in apart._plans.asked.wishes.forbid] == [2]
-    assert sum(len(side) for side in apart._plans.asked.wishes.forbid[0]) == 600
+    assert [len(sides) for sides in apart._plans.options.wishes.forbid] == [2]
+    assert sum(len(side) for side in apart._plans.options.wishes.forbid[0]) == 600
     assert [len(group.blocks[0].nodes) for group in apart.groups] == [len(group.blocks[0].nodes) for group in f.groups]
     again = apart.what_if(force=[("v87", "v88"), ("v88", "v89")])  # wherever the two groups met, this takes the older wish back
     assert again.group_of("v87") is again.group_of("v88") is again.group_of("v89")
-    assert not again._plans.asked.wishes.forbid
+    assert not again._plans.options.wishes.forbid
 
 
 def test_one_node_of_a_group_is_kept_apart_from_the_rest() -> None:

@@ -40,24 +40,24 @@ class NodeProfiles:
         self.readings: Mapping[Value, int] = count_uses(rules.graph)
         """How often each value is read in the whole program."""
         self._shapes = shapes_of(rules.graph)
-        self._parts: dict[NodeSignature, NodeProfile] = {}
+        self._by_form: dict[NodeSignature, NodeProfile] = {}
         self.sizes: dict[Value, Num] = _Sizes(rules)
         """The bytes of each tensor."""
 
-    def part(self, node: Node) -> NodeProfile | None:
+    def of(self, node: Node) -> NodeProfile | None:
         """Returns the node's profile; None when it cannot be in any group."""
         form = self._shapes.form(node)
-        known = self._parts.get(form) if form is not None else None
+        known = self._by_form.get(form) if form is not None else None
         if known is not None:
             return known
         if self.rules.refusal(node) is not None:
             return None
         is_known = self.rules.known
         arguments = tuple(i for i, value in enumerate(node.inputs) if is_known(value) is NOT_CONSTANT)
-        part = NodeProfile(self.domains.of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
+        profile = NodeProfile(self.domains.of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
         if form is not None and effect_of(node) == "pure" and not self.rules.joins(node):
-            self._parts[form] = part
-        return part
+            self._by_form[form] = profile
+        return profile
 
 
 def profiles_of(graph: Graph, *, exact: bool = False) -> NodeProfiles:

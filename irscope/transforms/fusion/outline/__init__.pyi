@@ -1,5 +1,5 @@
 from .inplace_parts import (
-    parts_copied,
+    profitable_copies,
     split_chains,
 )
 from .outline import (
@@ -14,6 +14,6 @@ __all__ = [
     "Grouped",
     "Groups",
     "group_views",
-    "parts_copied",
+    "profitable_copies",
     "split_chains",
 ]

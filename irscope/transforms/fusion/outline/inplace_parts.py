@@ -24,7 +24,7 @@ from irscope.ops.traits import PATCHES
 from irscope.transforms.fusion.legality import MAX_PATCHES, Eligibility, patched_range, profiles_of
 from irscope.transforms.fusion.policy import BlockPlan
 
-__all__ = ["Chain", "Parts", "chains_of", "parts_copied", "split_chains"]
+__all__ = ["Chain", "Copies", "chains_of", "profitable_copies", "split_chains"]
 
 _MOST_NODES: Final = 256
 """The most nodes that one chain may need, as a kernel has a limit too."""
@@ -56,25 +56,25 @@ def chains_of(graph: Graph) -> Iterator[Chain]:
             yield Chain(base, copies)
 
 
-class Parts(NamedTuple):
+class Copies(NamedTuple):
     """The decision for the tensors that are written part by part."""
 
-    copied: frozenset[Value]
+    profitable: frozenset[Value]
     """The tensors that one kernel computes as a whole."""
-    are_all: bool
+    all_profitable: bool
     """Whether these are all of them."""
 
 
-def parts_copied(graph: Graph, before: Graph, *, exact: bool) -> Parts:
+def profitable_copies(graph: Graph, before: Graph, *, exact: bool) -> Copies:
     """Returns the tensors whose partial writes should stay the copies that `functionalize` made."""
     old = {node.id for node in before.nodes() if node.op in PATCHES}
     new = {node for node in graph.nodes() if node.op in PATCHES and node.id not in old}
     if not new:
-        return Parts(frozenset(), True)
+        return Copies(frozenset(), True)
     rules = profiles_of(graph, exact=exact).rules
     chains = [chain for chain in chains_of(graph) if new.issuperset(chain.copies) and chain.base in before.producer]
     kept = [chain for chain in chains if _pays(rules, chain) and _is_one_kernel(rules, chain)]
-    return Parts(frozenset(chain.base for chain in kept), len(new) == sum(len(chain.copies) for chain in kept))
+    return Copies(frozenset(chain.base for chain in kept), len(new) == sum(len(chain.copies) for chain in kept))
 
 
 def split_chains(graph: Graph, plans: Mapping[Block, BlockPlan], bases: Container[Value], min_size: int) -> frozenset[Value]:

@@ -36,13 +36,13 @@ class Grouped:
 class Groups:
     """Builds the groups of the plans of one graph."""
 
-    def __init__(self, fitness: NodeProfiles, plans: Collection[BlockPlan], *, min_size: int) -> None:
+    def __init__(self, profiles: NodeProfiles, plans: Collection[BlockPlan], *, min_size: int) -> None:
         """`plans` may still grow."""
         self.outside_of: dict[Value, Value] = {}
         """Maps parameters and results inside groups to the outside values that they represent."""
-        self._graph = fitness.rules.graph
+        self._graph = profiles.rules.graph
         self._plans = plans
-        self._fitness = fitness
+        self._profiles = profiles
         self._min_size = max(min_size, 2)
         self._identity: dict[Node, Identity] = {}
         self._made: dict[tuple[Node, int], Node] = {}
@@ -71,7 +71,7 @@ class Groups:
         scheduled: dict[Block, Sequence[Node]] = {}
         for plan, schedule in zip(self._plans, schedules, strict=True):
             scheduled[plan.block] = self._placed(plan, schedule, min_size, group_of)
-        unused = unused_constants(self._graph, group_of, self._is_known, self._fitness.readings)
+        unused = unused_constants(self._graph, group_of, self._is_known, self._profiles.readings)
         merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
         return Grouped(*with_groups(self._graph, scheduled, merged, unused), group_of)
 
@@ -79,7 +79,7 @@ class Groups:
         self, plan: BlockPlan, schedule: Sequence[Sequence[int]], min_size: int, group_of: dict[Node, Node]
     ) -> list[Node]:
         """The nodes of a block in their new order."""
-        nodes, is_view = plan.block.nodes, self._fitness.rules.is_view
+        nodes, is_view = plan.block.nodes, self._profiles.rules.is_view
         placed: list[Node] = []
         for members in schedule:
             if len(members) < 2 or sum(not is_view(nodes[index]) for index in members) < min_size:
@@ -105,10 +105,10 @@ class Groups:
         return group
 
     def _is_known(self, value: Value) -> bool:
-        return self._fitness.rules.known(value) is not NOT_CONSTANT
+        return self._profiles.rules.known(value) is not NOT_CONSTANT
 
     def _constant(self, value: Value, copy: Value, user: Node) -> Node | None:
-        payload = self._fitness.rules.known(value)
+        payload = self._profiles.rules.known(value)
         return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
 
 

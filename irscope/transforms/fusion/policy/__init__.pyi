@@ -8,6 +8,8 @@ from .candidate import (
     Candidate,
 )
 from .group_state import (
+    MAX_ARGUMENTS,
+    MAX_NODES,
     Limits,
 )
 from .obstacles import (
@@ -35,6 +37,8 @@ __all__ = [
     "BlockPlan",
     "Candidate",
     "Limits",
+    "MAX_ARGUMENTS",
+    "MAX_NODES",
     "NO_WISHES",
     "NOWHERE",
     "PlacedWishes",

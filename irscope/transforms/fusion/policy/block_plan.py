@@ -48,11 +48,11 @@ _NO_GROUP: Final = Group(Domain(None), {}, [], 0, 0)
 class BlockPlan:
     """The groups of one block, while they grow and for later queries."""
 
-    def __init__(self, ties: Dependences, fitness: NodeProfiles, limits: Limits, wishes: PlacedWishes = NOWHERE) -> None:
+    def __init__(self, ties: Dependences, profiles: NodeProfiles, limits: Limits, wishes: PlacedWishes = NOWHERE) -> None:
         self.block = ties.block
         self.ties = ties
-        self.fitness = fitness
-        self.rules = fitness.rules
+        self.profiles = profiles
+        self.rules = profiles.rules
         self.limits = limits
         self.wishes = wishes
         nodes = self.block.nodes
@@ -76,20 +76,21 @@ class BlockPlan:
     def _start(self, nodes: Sequence[Node]) -> None:
         """Make each fusible node a group of its own."""
         opaque, apart = self.wishes.opaque, self.wishes.apart
-        part_of, readings, sizes, readers = self.fitness.part, self.fitness.readings, self.fitness.sizes, self.readers
+        profiles, readers = self.profiles, self.readers
+        readings, sizes = profiles.readings, profiles.sizes
         for index, node in enumerate(nodes):
-            part = part_of(node)
-            if part is None or node in opaque:
+            profile = profiles.of(node)
+            if profile is None or node in opaque:
                 continue
             self.fusible[index] = True
-            sizes[node.outputs[0]] = part.size
+            sizes[node.outputs[0]] = profile.size
             outputs = 0
             for value in node.outputs:
                 self.outside[value] = count = readings.get(value, 0)
                 self.maker[value] = index
                 outputs += count > 0
             inputs: dict[Value, int] = {}
-            for place in part.arguments:
+            for place in profile.arguments:
                 value = node.inputs[place]
                 if value in inputs:
                     inputs[value] += 1
@@ -100,8 +101,8 @@ class BlockPlan:
                     readers[value] = [index]
                 else:
                     reading.append(index)
-            views = int(part.domain.kind == "view")
-            group = self.groups[index] = Group(part.domain, inputs, list(node.outputs), outputs, views=views)
+            views = int(profile.domain.kind == "view")
+            group = self.groups[index] = Group(profile.domain, inputs, list(node.outputs), outputs, views=views)
             if node in apart:
                 group.marks = {mark: (side, node) for mark, side in apart[node].items()}
 
@@ -159,7 +160,7 @@ class BlockPlan:
 
     def anew(self) -> BlockPlan:
         """A new plan of the same block, without merges."""
-        return BlockPlan(self.ties, self.fitness, self.limits, self.wishes)
+        return BlockPlan(self.ties, self.profiles, self.limits, self.wishes)
 
     def nodes(self, *indexes: int) -> tuple[Node, ...]:
         """The nodes at these positions."""
@@ -182,7 +183,7 @@ class BlockPlan:
 
     def leaving(self, members: Sequence[Node]) -> list[Value]:
         """The values that these nodes produce and other nodes read, in program order."""
-        return leaving_values(members, self.fitness.readings)
+        return leaving_values(members, self.profiles.readings)
 
     def kept_merges(self, min_size: int) -> list[Merge]:
         """The merges of the final groups with at least so many nodes, not counting views, in the order of their decisions."""
@@ -224,7 +225,7 @@ class BlockPlan:
     def _commit(self, candidate: Candidate, domain: Domain) -> None:
         """Combine the counts of the two groups, and record the saving: a value that both read is read once, and one that
         only the second reads from the first is not written either."""
-        ours, theirs, shared, sizes = candidate.ours, candidate.theirs, candidate.shared, self.fitness.sizes
+        ours, theirs, shared, sizes = candidate.ours, candidate.theirs, candidate.shared, self.profiles.sizes
         outside, inputs, fewer = self.outside, theirs.inputs, ours.inputs
         saved: Num = 0
         witness = shared[0] if shared else None

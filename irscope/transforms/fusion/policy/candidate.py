@@ -79,7 +79,7 @@ class Candidate:
     def bytes_saved(self) -> int:
         """The memory traffic that the merge avoids: a value that both read is read once, and one that only the second reads
         is not written either. An unknown extent counts as 64, so that larger tensors count for more."""
-        sizes = self._plan.fitness.sizes
+        sizes = self._plan.profiles.sizes
         outside, times = self._plan.outside, self.theirs.inputs
         saved: Num = 0
         for value in self.common:
@@ -121,7 +121,7 @@ class Candidate:
             forbidden = self._forbidden(ours.marks, theirs.marks)
             if forbidden is not None:
                 return forbidden
-        domain = self._plan.fitness.domains.join(ours.domain, theirs.domain, self)
+        domain = self._plan.profiles.domains.join(ours.domain, theirs.domain, self)
         if isinstance(domain, Refusal):
             return domain
         if len(ours.inputs) + len(theirs.inputs) + ours.outputs + theirs.outputs > limits.arguments:
@@ -134,7 +134,7 @@ class Candidate:
 
     def _forbidden(self, ours: Marks, theirs: Marks) -> Refusal | None:
         """The refusal if the user forbade two of these nodes to be in one kernel."""
-        name = self._plan.fitness.rules.name
+        name = self._plan.profiles.rules.name
         mark = next((mark for mark in ours if mark in theirs and ours[mark][0] != theirs[mark][0]), None)
         if mark is None:
             return None

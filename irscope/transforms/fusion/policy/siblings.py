@@ -25,7 +25,7 @@ def join_siblings(plan: BlockPlan) -> None:
     """Merge users of a value that have the same domain and do not read each other."""
     find = plan.partition.find
     for value, readers in plan.readers.items():
-        if len(readers) == 1 or not plan.fitness.sizes[value]:
+        if len(readers) == 1 or not plan.profiles.sizes[value]:
             continue
         latest: dict[Domain, list[int]] = {}
         for reader in dict.fromkeys(map(find, readers)):

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from irscope.report.pages import Branch, Branches, Exploration
-    from irscope.transforms.fusion.policy import Score
-    from irscope.transforms.fusion.wished_merges import Named
+    from irscope.transforms.fusion import Named, Score
 
 __all__ = ["Forking"]
 

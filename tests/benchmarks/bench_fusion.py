@@ -24,9 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
-from irscope.transforms.fusion.fuse_pass import fuse
-from irscope.transforms.fusion.policy.registry import POLICIES
-from irscope.transforms.fusion.rebuilt_alias import fuse_rebuilding
+from irscope.transforms.fusion import POLICIES, fuse, fuse_rebuilding
 from tests.benchmarks.families import Lines, chain, cut, independent, live, rounds, twice
 from tests.benchmarks.harness import Growth, median_ms
 

@@ -73,7 +73,7 @@ def measure_ours(steps: int) -> dict[str, float]:
     import irscope as irs
     from irscope.runtime.device.kernel_cache import ObjectStore
     from irscope.runtime.program.executable import compile_graph
-    from irscope.transforms.fusion.fuse_pass import fuse
+    from irscope.transforms.fusion import fuse
 
     fuse(irs.parse("\n".join(gru(2))))
     graph = irs.parse("\n".join(gru(steps)))

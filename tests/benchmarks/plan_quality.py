@@ -41,7 +41,7 @@ from irscope.ops.registry import category_of, effect_of, op_of
 from irscope.ops.typing.strides import view_strides
 from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.cleanup.recommend_layouts import recommend_layouts
-from irscope.transforms.fusion.policy.registry import POLICIES
+from irscope.transforms.fusion import POLICIES
 from tests.benchmarks.fusion_models import MODELS
 from tests.benchmarks.inductor import planned
 

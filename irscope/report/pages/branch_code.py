@@ -7,8 +7,7 @@ from typing import Any
 
 from irscope.errors import IrscopeError
 from irscope.ir import Node, Value
-from irscope.transforms.fusion import Fusion
-from irscope.transforms.fusion.policy import POLICIES
+from irscope.transforms.fusion import POLICIES, Fusion
 
 __all__ = ["ORIGIN", "called", "changes_of", "named", "policy_code", "quoted"]
 

@@ -21,9 +21,7 @@ from irscope.report.diff import diff
 from irscope.report.pages.branch_code import ORIGIN, called, named, policy_code, quoted
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine
-from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.explain import Cost
-from irscope.transforms.fusion.policy import POLICIES
+from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,26 +1,40 @@
+from .explain import (
+    Cost,
+)
 from .fuse_pass import (
     fuse,
     fuse_groups,
+    fuse_rebuilding,
 )
 from .fusion_result import (
     GROUPING,
     Fusion,
 )
-from .outline.pool_kernels import (
+from .outline import (
     group_pools,
-)
-from .outline.view_groups import (
     group_views,
+)
+from .planning import (
+    Named,
+)
+from .policies import (
+    POLICIES,
+    Score,
 )
 from .prepare import (
     prepare_fusion,
 )
 
 __all__ = [
-    "GROUPING",
+    "Cost",
     "Fusion",
+    "GROUPING",
+    "Named",
+    "POLICIES",
+    "Score",
     "fuse",
     "fuse_groups",
+    "fuse_rebuilding",
     "group_pools",
     "group_views",
     "prepare_fusion",

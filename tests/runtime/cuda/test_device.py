@@ -32,7 +32,7 @@ from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.measure.benchmark import compare
 from irscope.runtime.program.executable import Executable, compile_graph
 from irscope.session import load
-from irscope.transforms.fusion.fuse_pass import fuse
+from irscope.transforms.fusion import fuse
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedCompiler
 from tests.codegen.groups import call, group
 from tests.codegen.kernels import plan_of

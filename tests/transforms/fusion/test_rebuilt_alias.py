@@ -11,7 +11,7 @@ from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.errors import ArgumentError
 from irscope.ir import Graph
 from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.rebuilt_alias import fuse_rebuilding
+from irscope.transforms.fusion.fuse_pass import fuse_rebuilding
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.following import check_following
 from tests.transforms.fusion.test_steps import LATTICE

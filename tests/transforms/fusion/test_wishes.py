@@ -11,7 +11,7 @@ import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.fusion.policy.registry import POLICIES
+from irscope.transforms.fusion.policies import POLICIES
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.test_fuse_pass import assert_same
 

@@ -13,12 +13,12 @@ import pytest
 import irscope as irs
 from irscope.ir.core import Graph, Node
 from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.policy.registry import POLICIES
+from irscope.transforms.fusion.policies import POLICIES
 from irscope.transforms.grouping import Refusal
 from tests.random_programs.graphs import random_program
-from tests.transforms.fusion.explain.replay import confirm, neighbours, typed
+from tests.transforms.fusion.replay import confirm, neighbours, typed
 
-BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")
+BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
 
 Case = tuple[Fusion, Node, Node, Refusal]
 

@@ -17,8 +17,8 @@ from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
 from irscope.ir.verify import verify
 from irscope.ops.traits import SEEN_THROUGH
 from irscope.runtime.reference import run_reference
+from irscope.transforms.fusion.domains import Domain
 from irscope.transforms.fusion.fuse_pass import fuse
-from irscope.transforms.fusion.legality.group_domain import Domain
 from tests.random_programs.graphs import FEATURES, MORE_FEATURES, Program, programs
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 

@@ -8,9 +8,9 @@ import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.ir.verify import verify
 from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.fusion.legality.group_domain import Domain
-from irscope.transforms.fusion.policy import Candidate
-from irscope.transforms.fusion.policy.registry import POLICIES
+from irscope.transforms.fusion.block_plan import Candidate
+from irscope.transforms.fusion.domains import Domain
+from irscope.transforms.fusion.policies import POLICIES
 from tests.random_programs.graphs import random_program
 from tests.transforms.fusion.torch_plan import our_groups, program, torch_groups
 from tests.work import calls_made

@@ -6,7 +6,10 @@ fresh result cannot be distinguished from one that shares an argument's memory. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any, Final
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
@@ -29,16 +32,317 @@ from irscope.ir import (
     Value,
     constant_of,
 )
-from irscope.ops.expr import NoExpression, count_operations, input_element
+from irscope.ops.exactness import why_inexact
+from irscope.ops.expr import NoExpression, count_operations, input_element, number, reduced_axes
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers, statistics_flag
-from irscope.ops.traits import JOINS, MAY_COPY, PATCHES, SEEN_THROUGH
+from irscope.ops.traits import CUTS, JOINS, MAY_COPY, PATCHES, RESHAPES, SEEN_THROUGH
 from irscope.ops.view_steps import Num, tensor_bytes
-from irscope.transforms.fusion.legality.data_movement import Moving
-from irscope.transforms.fusion.legality.expression_trial import Trial, try_expression
 from irscope.transforms.grouping import Refusal
 
-__all__ = ["Eligibility"]
+__all__ = [
+    "Eligibility", "Space", "format_space",
+    "patched_range", "same_space", "unpacked_cut",
+]  # fmt: skip
+
+
+# Builds an op's expression once, with placeholder elements for the tensors, to find its properties.
+
+_GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The properties of an op's expression for certain arguments."""
+
+    complaint: str
+    """Why there is no expression; empty when there is one."""
+    results: int = 1
+    axes: tuple[int, ...] = ()
+    """The axes along which it reduces."""
+    operations: int = 0
+    """The number of operations at each point."""
+    inexact: str = ""
+    """Why a kernel's result may not have torch's bits; empty if it has them."""
+
+
+def _try_expression(op: Op, arguments: dict[str, Any], types: dict[str, tuple[str | None, int | None]]) -> _Trial:
+    """Try the expression with each guess for unknown element types; return the first complaint when all fail."""
+    assert op.expression is not None
+    complaint = ""
+    for guess in _GUESSES if any(dtype is None for dtype, _ in types.values()) else _GUESSES[:1]:
+        given = dict(arguments)
+        for index, (name, (dtype, rank)) in enumerate(types.items()):
+            element = dtype or guess
+            given[name] = number(index, element) if rank == -1 else input_element(index, element, rank=rank)
+        try:
+            made = op.expression(**given)
+        except NoExpression as error:
+            complaint = complaint or error.what
+        else:
+            results = made if isinstance(made, tuple) else (made,)
+            axes = {axis for expr in results for axis in reduced_axes(expr)}
+            inexact = why_inexact(op.name, results)
+            return _Trial("", len(results), tuple(sorted(axes)), count_operations(results), inexact)
+    return _Trial(complaint)
+
+
+# Iteration spaces: shapes in which some extents, or all, may be unknown.
+
+Space = tuple[Dim, ...] | None
+"""The points over which a node iterates; None when the rank is unknown."""
+
+
+def same_space(a: Space, b: Space) -> bool:
+    """Whether two iteration spaces are the same, or may be where extents are unknown.
+
+    >>> same_space((2, 3), (2, 3)), same_space((2, None), (2, 3)), same_space(None, (2,)), same_space((2, 1), (2, 3))
+    (True, True, True, False)
+    """
+    if a is None or b is None:
+        return True
+    return len(a) == len(b) and all(
+        x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a, b, strict=True)
+    )
+
+
+def format_space(space: Space) -> str:
+    """Returns an iteration space as text.
+
+    >>> format_space((2, None)), format_space(None)
+    ('(2, *)', 'of unknown rank')
+    """
+    return (
+        "of unknown rank" if space is None else "(" + ", ".join("*" if dim is None else str(dim) for dim in space) + ")"
+    )
+
+
+# Views that a kernel can see through: those whose element's place in the operand follows from its place in the view by
+# adding, multiplying and leaving out indices.
+#
+# This holds for cuts (select, slice, chunk, ...), transposes, and splitting an axis. Merging axes would need divisions,
+# which kernels avoid: they walk a finer space, in which both shapes are products of adjacent axes. Such a space exists
+# when, counted from the last axis, the sizes of the tails of both shapes divide each other.
+
+def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
+    """Whether a view and its operand can be walked together; true for all views but some reshapes.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse('''graph(%x : Tensor, %s : int[]):
+    ...   %y : Tensor = aten::view(%x, %s)
+    ...   return (%y)''')
+    >>> view = g.node("y")
+    >>> has_finer_space(view, (2, 12), (2, 3, 4)), has_finer_space(view, (4, 6), (24,)), has_finer_space(view, (4, 6), (6, 4))
+    (True, True, False)
+    """
+    if node.op not in RESHAPES or (before is not None and before == after and None not in before):
+        return True
+    tails = sorted({*_tails(before), *_tails(after)})
+    return None not in (before, after) and 0 not in tails and all(big % small == 0 for small, big in pairwise(tails))
+
+
+def _tails(shape: Sequence[Dim] | None) -> Iterator[int]:
+    """Yields the number of elements in the last n axes, for each n; 0 where unknown."""
+    return accumulate((dim if isinstance(dim, int) else 0 for dim in reversed(shape or ())), mul, initial=1)
+
+
+def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
+    """Returns a cut and the node that unpacks its list, given either, if the list has no other use."""
+    cut = node if node.op in CUTS else graph.producer.get(node.inputs[0]) if node.op == "prim::ListUnpack" else None
+    if cut is None or cut.op not in CUTS:
+        return None
+    uses = graph.users.get(cut.output, ())
+    reader = uses[0].user if len(uses) == 1 else None
+    if not isinstance(reader, Node) or reader.op != "prim::ListUnpack":
+        return None
+    return (cut, reader) if graph.block_of[reader] is graph.block_of[cut] else None
+
+
+def joined_list(graph: Graph, node: Node) -> tuple[Node, Node] | None:
+    """Returns the node that builds a list and the one that joins its tensors, given either, if the list has no other use."""
+    made = (
+        node if node.op == "prim::ListConstruct" else graph.producer.get(node.inputs[0]) if node.op in JOINS else None
+    )
+    if made is None or made.op != "prim::ListConstruct":
+        return None
+    uses = graph.users.get(made.output, ())
+    reader = uses[0].user if len(uses) == 1 else None
+    if not isinstance(reader, Node) or reader.op not in JOINS or reader.inputs[0] is not made.output:
+        return None
+    return (made, reader) if graph.block_of[reader] is graph.block_of[made] else None
+
+
+# Decides which nodes that only move elements can be in kernels: views, joins, and replaced ranges.
+#
+# A kernel sees through a view between two of its nodes, writes joined tensors directly to their places, and takes the
+# elements of a replaced range from the tensor that replaces it.
+
+class _Moving:
+    """Decides which nodes of one graph that move elements are eligible."""
+
+    def __init__(self, rules: Eligibility) -> None:
+        self._rules = rules
+        self._between: frozenset[Node] | None = None
+
+    def view_refusal(self, node: Node) -> Refusal | None:
+        """Returns why a view cannot be in a kernel; as it moves nothing, it is useful only between two nodes of one."""
+        what = self._why_opaque(node)
+        if what:
+            return Refusal("view", what, (node,))
+        if self._between is None:
+            self._between = frozenset(self._views_between())
+        if node not in self._between:
+            what = f"{node.op} is a view at the edge of a group: a kernel has only views between two of its nodes"
+            return Refusal("not-pointwise", what, (node,))
+        return None
+
+    def join_refusal(self, node: Node) -> Refusal | None:
+        """Returns why a join cannot be in a kernel; all joined tensors but one must be computed by kernels for it alone, which
+        then write them directly to their places."""
+        pair = joined_list(self._rules.graph, node)
+        if pair is None:
+            what = (
+                "works on containers"
+                if node.op == "prim::ListConstruct"
+                else "joins a list that is used otherwise, or whose tensors are not known"
+            )
+            return Refusal("not-pointwise", f"{node.op} {what}", (node,))
+        packed, join = pair
+        refusal = self._rules.types_refusal(join)
+        if refusal is not None:
+            return refusal
+        found = self._rules.tensor_type(join.output)
+        if (
+            any(self._rules.known(value) is NOT_CONSTANT for value in join.inputs[1:])
+            or found is None
+            or not found.is_static
+        ):
+            return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
+        computed = sum(map(self._is_computed_for, packed.inputs))
+        if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
+            detail = f"of the {len(packed.inputs)} tensors that {join.op} joins, {computed} are computed by kernels for it alone"
+            return Refusal("not-pointwise", detail, (join,))
+        return None
+
+    def patch_refusal(self, node: Node) -> Refusal | None:
+        """Returns why a replaced range cannot be in a kernel; the range and the layout of the whole must be known."""
+        rules = self._rules
+        refusal = rules.types_refusal(node)
+        if refusal is not None:
+            return refusal
+        found = patched_range(rules, node)
+        whole, part, result = (rules.tensor_type(value) for value in (*node.inputs[:2], node.output))
+        if found is None or whole is None or part is None or result is None or result.strides is None:
+            return Refusal(
+                "not-pointwise", f"{node.op} replaces a part that is only known when the program runs", (node,)
+            )
+        assert whole.shape is not None
+        axis, start, stop = found
+        own = (*whole.shape[:axis], stop - start, *whole.shape[axis + 1 :])
+        seen = (
+            part.shape
+            if node.op == "aten::slice_scatter" or part.shape is None
+            else (*part.shape[:axis], 1, *part.shape[axis:])
+        )
+        if seen != own or part.dtype is None or part.dtype != whole.dtype:
+            return Refusal("not-pointwise", f"{node.op} replaces a range of another shape or element type than its source", (node,))
+        return None
+
+    def _is_computed_for(self, value: Value) -> bool:
+        """Whether a pointwise node produces the value, and it has a single use."""
+        producer = self._rules.graph.producer.get(value)
+        if (
+            producer is None
+            or producer.op in JOINS
+            or self._rules.is_view(producer)
+            or len(self._rules.graph.users.get(value, ())) != 1
+        ):
+            return False
+        return self._rules.refusal(producer) is None and not self._rules.axes(producer)
+
+    def _why_opaque(self, node: Node) -> str:
+        """Returns why a kernel cannot see through a view; empty when it can."""
+        if node.op == "prim::ListUnpack" and unpacked_cut(self._rules.graph, node) is None:
+            return f"{node.op} works on containers"
+        if node.op == "prim::ListUnpack":
+            return ""
+        schema = schema_of(node)
+        if schema is None or not node.inputs or self._rules.tensor_type(node.inputs[0]) is None:
+            return f"{node.op} has no known overload"
+        if any(self._rules.known(value) is NOT_CONSTANT for value in node.inputs[1:]):
+            return f"{node.op} is a view of a part that is only known when the program runs"
+        if len(node.outputs) != 1:
+            return f"{node.op} here returns {len(node.outputs)} results"
+        if isinstance(node.output.type, TensorType):
+            before, after = (self._rules.tensor_type(value) for value in (node.inputs[0], node.output))
+            if before is None or after is None or before.shape is None or after.shape is None:
+                return f"{node.op} is a view of a tensor of unknown shape"
+            if before.dtype != after.dtype:
+                return f"{node.op} sees the bytes of {before.dtype or 'some type'} as {after.dtype or 'another'}, which no kernel does"
+            if not has_finer_space(node, before.shape, after.shape):
+                detail = f"{format_space(before.shape)} as {format_space(after.shape)}"
+                return f"{node.op} sees {detail}, and no strides lead from one to the other"
+        elif unpacked_cut(self._rules.graph, node) is None:
+            return f"{node.op} returns a list of views that is not only unpacked"
+        return ""
+
+    def _views_between(self) -> set[Node]:
+        """The views that a kernel can see through and that are between eligible nodes of one block."""
+        graph, fit, below = self._rules.graph, set[Node](), set[Node]()
+        nodes = list(graph.nodes())
+        views = {
+            n for n in nodes if self._rules.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)
+        }
+        above: set[Node] = set()
+        for node in nodes:
+            if node in views:
+                producer = graph.producer.get(node.inputs[0])
+                if producer is not None and (producer in fit or producer in above) and self._together(producer, node):
+                    above.add(node)
+            elif not self._rules.is_view(node) and self._rules.refusal(node) is None:
+                fit.add(node)
+        for node in reversed(nodes):
+            if node in above:
+                users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+                if any(isinstance(u, Node) and (u in fit or u in below) and self._together(u, node) for u in users):
+                    below.add(node)
+        return below
+
+    def _together(self, a: Node, b: Node) -> bool:
+        return self._rules.graph.block_of[a] is self._rules.graph.block_of[b]
+
+
+def patched_range(rules: Eligibility, node: Node) -> tuple[int, int, int] | None:
+    """Returns the axis along which a `slice_scatter` or `select_scatter` replaces a contiguous range, its start, and its end;
+    None where these are unknown."""
+    whole = rules.tensor_type(node.inputs[0])
+    given = [rules.known(value) for value in node.inputs[2:]]
+    if node.op == "aten::slice_scatter":
+        given += _WHOLE_AXIS[len(given) :]
+    if whole is None or not whole.is_static or not whole.shape or not _are_places(given, node):
+        return None
+    rank = len(whole.shape)
+    if not -rank <= given[0] < rank:
+        return None
+    axis = given[0] % rank
+    extent = whole.shape[axis]
+    assert isinstance(extent, int)
+    if node.op == "aten::select_scatter":
+        start = given[1] % max(extent, 1)
+        return (axis, start, start + 1) if -extent <= given[1] < extent else None
+    start, stop, _ = slice(*given[1:3]).indices(extent)
+    return (axis, start, max(start, stop)) if given[3] == 1 else None
+
+
+_WHOLE_AXIS: Final = (0, None, None, 1)
+"""The defaults of `slice_scatter` for the axis, the start, the end and the step."""
+
+
+def _are_places(given: Sequence[Any], node: Node) -> bool:
+    """Whether these are known integers: the axis, then a place, or a start, an end and a step that may be None."""
+    absent = (None,) if node.op == "aten::slice_scatter" else ()
+    return bool(given) and given[0].__class__ is int and all(one.__class__ is int or one in absent for one in given[1:])
+
 
 _LIBRARY_WORDS: Final = {
     "reduction": "is a windowed or prefix reduction", "normalization": "is a normalisation without a kernel",
@@ -66,12 +370,12 @@ class Eligibility:
         self.db = alias_db_of(graph)
         self._shapes = shapes_of(graph)
         self._refusals: dict[Node, Refusal | None] = {}
-        self._trials: dict[object, Trial] = {}
+        self._trials: dict[object, _Trial] = {}
         self._axes: dict[Node, tuple[int, ...]] = {}
         self._operations: dict[Node, int] = {}
         self._parts: dict[Node, int] = {}
         self._types: dict[Value, TensorType | None] = {}
-        self._moving = Moving(self)
+        self._moving = _Moving(self)
 
     def refusal(self, node: Node) -> Refusal | None:
         """Returns why a node cannot be in any group; None when it can."""
@@ -281,14 +585,14 @@ class Eligibility:
         written = [given[name] for name in marked if isinstance(given[name], Value)] or node.inputs[:1]
         return " and ".join(map(self.name, written))
 
-    def _try_expression(self, op: Op, arguments: dict[str, Any]) -> Trial:
+    def _try_expression(self, op: Op, arguments: dict[str, Any]) -> _Trial:
         """Try the op's expression with arguments of these types; results are cached."""
         operands = {name: value for name, value in arguments.items() if isinstance(value, Value)}
         types = {name: self._stand_in(value) for name, value in operands.items()}
         key = (op.name, tuple(types.items()), tuple((n, repr(a)) for n, a in arguments.items() if n not in operands))
         found = self._trials.get(key)
         if found is None:
-            found = self._trials[key] = try_expression(op, arguments, types)
+            found = self._trials[key] = _try_expression(op, arguments, types)
         return found
 
     def _stand_in(self, value: Value) -> tuple[str | None, int | None]:

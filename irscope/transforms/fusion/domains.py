@@ -1,0 +1,241 @@
+"""The iteration domains of groups, and the profiles of nodes as groups of their own.
+
+`Eligibility` judges one node; here nodes of one form (`irscope.analysis.shapes`) share a judgement where it depends on nothing
+else. For views, and for ops that may return their operand, it depends on more: which memory is written, and who uses the
+result, are properties of the program and not of the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from irscope.analysis.per_graph import once, shapes_of
+from irscope.analysis.shapes import NodeSignature
+from irscope.ir import NOT_CONSTANT, Dim, Graph, Node, Value, count_uses
+from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.traits import KEEPS_ORDER
+from irscope.ops.view_steps import Num
+from irscope.transforms.fusion.eligibility import Eligibility, Space, format_space, same_space
+
+__all__ = ["MAX_PATCHES", "Domain", "NodeProfile", "NodeProfiles", "gathered_shapes", "misaligned_use", "profiles_of"]
+
+
+# Whether the reduced values of a group broadcast to the right positions in their users.
+#
+# A group iterates over a space S and reduces along axes A. A reduced value has S's shape with the axes A at extent 1
+# (*kept*) or without them (*dropped*). Broadcasting aligns shapes at their last axes, so a kept value is aligned with S. A
+# dropped one is not in general: the sums of the rows of a square matrix, added to that matrix, align with its columns. So
+# dropped values are followed through their users until they are kept, by a view that puts axes of extent 1 back, or have
+# left the group; a user with the shape of S before that reads the wrong positions, unless A are the first axes.
+
+
+def gathered_shapes(space: Space, axes: Sequence[int]) -> tuple[Space, Space]:
+    """Returns the shapes of a value reduced along these axes of a space: with the axes kept, and without them.
+
+    >>> gathered_shapes((2, 3, 4), (1,)), gathered_shapes(None, (0,))
+    (((2, 1, 4), (2, 4)), (None, None))
+    """
+    if space is None:
+        return None, None
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(space))
+    return kept, tuple(size for axis, size in enumerate(space) if axis not in axes)
+
+
+def misaligned_use(
+    shared: Iterable[Value], users: Iterable[Node], space: Space, axes: Sequence[int], rules: Eligibility
+) -> tuple[Node, Value] | None:
+    """Returns the first of the users that reads a shared value at the wrong positions, and the value; None when all values are
+    aligned. Linear in the users, whose number is limited."""
+    inside = set(users)
+    follow = _Follow(space, axes, rules)
+    stack = list(shared)
+    seen = set(stack)
+    while stack:
+        value = stack.pop()
+        for use in rules.graph.users.get(value, ()):
+            if not isinstance(use.user, Node) or use.user not in inside:
+                continue
+            onward = follow.step(value, use.user)
+            if onward is None:
+                return use.user, value
+            fresh = [result for result in onward if result not in seen]
+            seen.update(fresh)
+            stack.extend(fresh)
+    return None
+
+
+class _Follow:
+    """Follows reduced values one step at a time, from a value to its user."""
+
+    def __init__(self, space: Space, axes: Sequence[int], rules: Eligibility) -> None:
+        self.space = space
+        self.axes = axes
+        self.kept, self.dropped = gathered_shapes(space, axes)
+        self.in_front = tuple(axes) == tuple(range(len(axes)))
+        self.rules = rules
+
+    def step(self, value: Value, reader: Node) -> Sequence[Value] | None:
+        """Returns the results that have to be followed further; None when the user reads the wrong positions."""
+        shape, result = self._shape(value), self._shape(reader.outputs[0])
+        if shape is None or result is None or self.space is None:
+            return None
+        if self.rules.axes(reader):
+            return () if self._is_full(shape) else None
+        if _reads_other_axis(reader, value):
+            return None
+        if self.rules.is_view(reader):
+            return self._through_view(shape, result, reader)
+        if self._is_kept(result):
+            return reader.outputs if self._is_kept(shape) or (self._is_dropped(shape) and self.in_front) else None
+        if self._is_full(result):
+            meets = self._is_full(shape) or self._is_kept(shape) or (self._is_dropped(shape) and self.in_front)
+            return () if meets else None
+        return reader.outputs if self._is_dropped(shape) and self._is_dropped(result) else None
+
+    def _through_view(self, shape: tuple[Dim, ...], result: tuple[Dim, ...], reader: Node) -> Sequence[Value] | None:
+        if reader.op not in KEEPS_ORDER:
+            return None
+        if self._is_kept(result) or self._is_dropped(result):
+            same = [dim for dim in shape if dim != 1] == [dim for dim in result if dim != 1]
+            return reader.outputs if same else None
+        stretched = self._is_kept(shape) or (self._is_dropped(shape) and self.in_front) or shape == result
+        return () if self._is_full(result) and stretched else None
+
+    def _shape(self, value: Value) -> tuple[Dim, ...] | None:
+        found = self.rules.tensor_type(value)
+        return None if found is None else found.shape
+
+    def _is_kept(self, shape: tuple[Dim, ...]) -> bool:
+        assert self.space is not None
+        return same_space(shape, self.kept) and all(shape[axis] == 1 for axis in self.axes)
+
+    def _is_dropped(self, shape: tuple[Dim, ...]) -> bool:
+        return same_space(shape, self.dropped)
+
+    def _is_full(self, shape: tuple[Dim, ...]) -> bool:
+        return same_space(shape, self.space)
+
+
+def _reads_other_axis(reader: Node, value: Value) -> bool:
+    """Whether the user reads a value along an axis other than its last ones, as a batch norm reads its weight."""
+    op, schema = op_of(reader), schema_of(reader)
+    if op is None or schema is None or not op.operand_axes:
+        return False
+    arguments = bind(reader, schema)
+    return any(arguments.get(name) is value for name in op.operand_axes)
+
+
+MAX_PATCHES: Final = 16
+"""The most ranges that a group replaces: each adds up to two parts, and a part costs code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The domain of a group: its device and its iteration space, with the reduced axes."""
+
+    space: Space
+    device: str | None = None
+    """The device that it runs on, if known."""
+    kind: str = "pointwise"
+    """The usual name of such a group: pointwise, reduction, view."""
+    axes: tuple[int, ...] = ()
+    """The axes of the space along which it reduces, ascending."""
+    parts: int = 1
+    """The number of parts into which it cuts the first of these axes, to reduce each separately."""
+    ends: bool = False
+    """Whether it joins tensors, after which the same kernel can compute nothing more."""
+    patches: int = 0
+    """The number of ranges of tensors that it replaces."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the number of points is known, so that two domains can be proved the same."""
+        return self.space is not None and None not in self.space
+
+    def __str__(self) -> str:
+        if not self.axes:
+            return format_space(self.space)
+        first, last = ", ".join(map(str, self.axes[:-1])), self.axes[-1]
+        axes = f"axes {first} and {last}" if first else f"axis {last}"
+        return f"{format_space(self.space)} reduced over {axes}{f' in {self.parts} parts' if self.parts > 1 else ''}"
+
+
+class NodeProfile(NamedTuple):
+    """The properties of a node as a group of its own."""
+
+    domain: Domain
+    arguments: tuple[int, ...]
+    """The positions of the operands that are kernel arguments; known numbers are built into the kernel instead."""
+    size: Num
+    """The bytes of its first result."""
+
+
+class NodeProfiles:
+    """Computes the profiles of the nodes of one graph."""
+
+    def __init__(self, rules: Eligibility) -> None:
+        self.rules = rules
+        self._domains: dict[Domain, Domain] = {}
+        self.readings: Mapping[Value, int] = count_uses(rules.graph)
+        """How often each value is read in the whole program."""
+        self._shapes = shapes_of(rules.graph)
+        self._by_form: dict[NodeSignature, NodeProfile] = {}
+        self.sizes: dict[Value, Num] = _Sizes(rules)
+        """The bytes of each tensor."""
+
+    def of(self, node: Node) -> NodeProfile | None:
+        """Returns the node's profile; None when it cannot be in any group."""
+        form = self._shapes.form(node)
+        known = self._by_form.get(form) if form is not None else None
+        if known is not None:
+            return known
+        if self.rules.refusal(node) is not None:
+            return None
+        is_known = self.rules.known
+        arguments = tuple(i for i, value in enumerate(node.inputs) if is_known(value) is NOT_CONSTANT)
+        profile = NodeProfile(self.domain_of(node), arguments, self.rules.size_in_bytes(node.outputs[0]))
+        if form is not None and effect_of(node) == "pure" and not self.rules.joins(node):
+            self._by_form[form] = profile
+        return profile
+
+    def domain_of(self, node: Node) -> Domain:
+        """The domain of a group of this one node, which must be eligible."""
+        rules = self.rules
+        found = rules.tensor_type(node.outputs[0])
+        device = found.device if found is not None else None
+        if rules.is_view(node):
+            return self.shared_domain(Domain(None, device, "view"))
+        axes = rules.axes(node)
+        return self.shared_domain(
+            Domain(
+                rules.space(node),
+                device,
+                "reduction" if axes else "pointwise",
+                axes,
+                rules.parts(node),
+                rules.joins(node),
+                int(rules.patches(node)),
+            )
+        )
+
+    def shared_domain(self, domain: Domain) -> Domain:
+        """Returns the same object for equal domains."""
+        return self._domains.setdefault(domain, domain)
+
+
+def profiles_of(graph: Graph, *, exact: bool = False) -> NodeProfiles:
+    """Returns the profiles of a graph, which are shared by all callers; `exact` as for `Eligibility`."""
+    return once(graph, (NodeProfiles, exact), lambda: NodeProfiles(Eligibility(graph, exact=exact)))
+
+
+class _Sizes(dict[Value, Num]):
+    """The bytes of tensors, computed on first use."""
+
+    def __init__(self, rules: Eligibility) -> None:
+        self._rules = rules
+
+    def __missing__(self, value: Value) -> Num:
+        size = self[value] = self._rules.size_in_bytes(value)
+        return size

@@ -1,0 +1,390 @@
+"""Explains why two nodes did not fuse: the write, the effect or the path between them, with witnesses.
+
+A reason that is the policy's own, or the consequence of an earlier merge, says what would put the two into one kernel. That is
+looked up and not guessed: with nothing merged the two are no obstacle to each other, and a plan by bytes has them in one group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from irscope._base.verdict import Verdict, yes
+from irscope._base.words import listed
+from irscope.analysis.per_graph import once
+from irscope.errors import ArgumentError, loading
+from irscope.ir import CONTROL_FLOW, GROUPS, Block, Graph, Node, TensorType, Value
+from irscope.ops.registry import category_of, effect_of, lookup
+from irscope.ops.view_steps import Num, byte_words, formula, is_unknown, tensor_bytes
+from irscope.transforms.base import Remark
+from irscope.transforms.functionalize import why_in_place
+from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate
+from irscope.transforms.fusion.eligibility import Eligibility, format_space
+from irscope.transforms.fusion.outline import Grouped
+from irscope.transforms.fusion.policies import POLICIES, Policy, candidate_of, explain_path, obstacle, ties_along
+from irscope.transforms.grouping import Refusal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Cost", "DEFAULT_BANDWIDTH", "GivenGroups", "bytes_per_second", "group_table", "group_traffic", "program_cost",
+    "remarks_of", "same_group", "why_apart", "with_cause",
+]  # fmt: skip
+
+
+def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: int | None) -> Refusal:
+    """Returns why two eligible nodes of one block are in different groups, and what would join them in a group of `min_size` nodes
+    (not if that is None)."""
+    x, y = sorted((plan.index[a], plan.index[b]))
+    if plan.partition.find(x) == plan.partition.find(y):
+        what = "their group is smaller than the smallest that was asked for"
+        return Refusal("too-small", what, plan.nodes(x, y))
+    found = obstacle(plan, x, y)
+    if found is None:
+        found = _own_limit(plan, x, y) or _declined(plan, policy, x, y)
+    elif found.rule in ("argument-limit", "size-limit") or obstacle(plan.untouched, x, y) is not None:
+        return found
+    else:
+        found = _other_partner(plan, policy, x, y, found)
+    remedy = "" if min_size is None else _remedy(plan, policy, x, y, min_size)
+    return Refusal(found.rule, found.because + remedy, found.evidence)
+
+
+def with_cause(graph: Graph, node: Node, refusal: Refusal) -> Refusal:
+    """The refusal, for a write that stays in place with what keeps it there."""
+    cause = once(graph, why_in_place, lambda: why_in_place(graph)).get(node) if refusal.rule == "in-place" else None
+    return refusal if cause is None else Refusal(refusal.rule, f"{refusal.because}: {cause}", refusal.evidence)
+
+
+def _remedy(plan: BlockPlan, policy: Policy, x: int, y: int, min_size: int) -> str:
+    """Says what would put two nodes into one kernel; nothing where that is not certain."""
+    if policy.name != "min-bytes" and plan.wishes is NOWHERE:
+        other = plan.by_policy.get("min-bytes")
+        if other is None:
+            other = plan.by_policy["min-bytes"] = plan.anew()
+            POLICIES["min-bytes"].grow(other)
+        group = other.group(x)
+        if other.partition.find(x) == other.partition.find(y) and group.size - group.views >= min_size:
+            return '; policy="min-bytes" joins them'
+    views = sum(plan.untouched.group(index).views for index in (x, y))
+    if 2 - views >= min_size and obstacle(plan.untouched, x, y) is None and not plan.wishes.together:
+        return "; what_if(force=[(a, b)]) joins them"
+    return ""
+
+
+def _own_limit(plan: BlockPlan, x: int, y: int) -> Refusal | None:
+    """The refusal between the two groups by a limit that the policy counts in its own way; None if there is none."""
+    refusal = _last_refusal(plan, x, y)
+    return refusal if refusal is not None and refusal.rule == "argument-limit" else None
+
+
+def _last_refusal(plan: BlockPlan, x: int, y: int) -> Refusal | None:
+    """Why the policy refused the merge of these two groups when it last tried."""
+    find = plan.partition.find
+    return plan.refused_groups.get(frozenset((find(x), find(y))))
+
+
+def _declined(plan: BlockPlan, policy: Policy, x: int, y: int) -> Refusal:
+    """Returns why a policy did not do a merge that would be legal."""
+    found = candidate_of(plan, x, y)
+    nodes, name = plan.nodes(x, y), plan.rules.name
+    quoted = f"policy {policy.name!r}"
+    score = policy.score(found) if policy.score is not None else 1
+    if found.is_sibling:
+        opening = "neither group reads from the other"
+        if policy.siblings is None:
+            what = f"{opening}, and {quoted} merges producers with their consumers only"
+        elif not found.common:
+            what = f"{opening}, and they read nothing in common: one kernel would save nothing"
+        elif score is None or score <= 0:
+            return Refusal("declined", f"{quoted} declines: its score is {score}", nodes)
+        elif not found.bytes_saved and policy.score is None:
+            what = f"{opening}, and {quoted} counts no bytes for {name(found.common[0])}, the view that both read"
+        else:
+            what = f"{opening}, and {quoted} {policy.siblings(found)}"
+        return Refusal("siblings", what, nodes)
+    if score is None or score <= 0:
+        return Refusal("declined", f"{quoted} declines: its score is {score}", nodes)
+    before = _last_refusal(plan, x, y)
+    if before is not None:
+        return Refusal("declined", f"when {quoted} tried, {before.because}; it did not try again after the merges that ended this", nodes)
+    return Refusal("declined", f"{quoted} never reconsidered this pair after its groups had grown", nodes)
+
+
+def _other_partner(plan: BlockPlan, policy: Policy, x: int, y: int, now: Refusal) -> Refusal:
+    """Returns which earlier merge made it impossible for two nodes to be one kernel, though they could be without it."""
+    path = plan.partition.obstacle(x, y)
+    merge = plan.merges[_last_on_path(plan, x, y, path) if path else _first_that_blocks(plan, x, y)]
+    nodes = plan.nodes(merge.producer, merge.consumer)
+    a, b = (plan.rules.name(node.outputs[0]) for node in nodes)
+    saving = f", saving {byte_words(merge.bytes_saved)}" if merge.bytes_saved != 0 and not is_unknown(merge.bytes_saved) else ""
+    what = f"policy {policy.name!r} chose another partner: {a} went with {b}{saving}, and since then {now.because}"
+    return Refusal("other-partner", what, (*nodes, *now.evidence))
+
+
+def _last_on_path(plan: BlockPlan, x: int, y: int, path: list[int]) -> int:
+    """The index of the merge that completed the path between two groups: each group on it is entered at one node and left at
+    another, and the last two of these that became one group completed it."""
+    index, find = plan.index, plan.partition.find
+    ties = ties_along(plan, plan.nodes(*path))
+    first, last = (x, y) if find(path[0]) == find(x) else (y, x)
+    entered = [first, *(index[tie.obstacle.later] for tie in ties)]
+    left = [*(index[tie.node] for tie in ties), last]
+    return max(plan.merged_at(a, b) for a, b in zip(entered, left, strict=True))
+
+
+def _first_that_blocks(plan: BlockPlan, x: int, y: int) -> int:
+    """The index of the first merge after which two groups have no common domain. That depends on the merges of these two alone."""
+    find, replay = plan.partition.find, plan.anew()
+    ends = {find(x), find(y)}
+    for index, merge in enumerate(plan.merges):
+        if find(merge.producer) in ends:
+            replay.try_merge(Candidate(replay, merge.producer, merge.consumer))
+            if isinstance(candidate_of(replay, x, y).verdict(), Refusal):
+                return index
+    raise AssertionError("the groups are as they were planned, and have no common domain")
+
+
+class GivenGroups:
+    """The groups and unknown ops around the nodes of a graph before it was fused."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._around: dict[Block, Node | None] = {}
+        """The answers by block, each computed once, however deep the blocks nest."""
+
+    def around(self, node: Node) -> Node | None:
+        """The outermost node around a node, other than ifs and loops: an existing group, or an unknown op with blocks. None
+        where the node is in a block that is fused."""
+        inner: list[tuple[Block, Node]] = []
+        block = self._graph.block_of[node]
+        while block not in self._around and (owner := self._graph.owner.get(block)) is not None:
+            inner.append((block, owner))
+            block = self._graph.block_of[owner]
+        found = self._around.get(block)
+        for block, owner in reversed(inner):
+            found = found or (None if owner.op in CONTROL_FLOW else owner)
+            self._around[block] = found
+        return found
+
+
+def same_group(group: Node, a: Node, b: Node, graph: Graph) -> Verdict:
+    """Returns the verdict on two nodes of one group."""
+    names = listed(group.outputs, lambda value: f"%{graph.names[value]}")
+    return yes(f"both are in the fusion group that makes {names}", group, a, b)
+
+
+# The remarks of a fusion pass: one per group, and one per missed opportunity.
+
+_NOT_A_MISS = frozenset({"not-pointwise", "view", "cycle", "random", "side-effect"})
+"""Rules whose refusals are not missed opportunities, as fusion is impossible there."""
+
+
+def remarks_of(plans: Sequence[BlockPlan], grouped: Grouped) -> tuple[Remark, ...]:
+    """Returns the passed remarks, then the missed ones, each in program order of blocks."""
+    passed = [remark for plan in plans for remark in _passed(plan, grouped)]
+    missed = [remark for plan in plans for remark in _missed(plan, grouped)]
+    return (*passed, *missed)
+
+
+def _passed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
+    saved: dict[Node, Num] = {}
+    for merge in plan.merges:
+        group = grouped.group_of.get(plan.block.nodes[merge.consumer])
+        if group is not None:
+            saved[group] = saved.get(group, 0) + merge.bytes_saved
+    for group, bytes_saved in saved.items():
+        count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
+        amount = f", which saves {byte_words(bytes_saved)} of memory traffic" if bytes_saved != 0 and not is_unknown(bytes_saved) else ""
+        yield Remark("passed", group.attrs["kind"], group, f"{count} nodes became one kernel{amount}", group.outputs)
+
+
+def _missed(plan: BlockPlan, grouped: Grouped) -> Iterator[Remark]:
+    """Yields one remark per obstacle, however many pairs it keeps apart: it is one thing to change."""
+    found: dict[object, tuple[Refusal, Value | Node, int]] = {}
+    for key, refusal, subject in (*_apart(plan, grouped), *_unfit(plan)):
+        known = found.get(key)
+        found[key] = (refusal, subject, 1) if known is None else (*known[:2], known[2] + 1)
+    for refusal, subject, count in found.values():
+        more = f" (×{count})" if count > 1 else ""
+        yield Remark("missed", refusal.rule, subject, f"{refusal.because}{more}", refusal.evidence)
+
+
+def _apart(plan: BlockPlan, grouped: Grouped) -> Iterator[tuple[object, Refusal, Value | Node]]:
+    """Yields the producers that stayed apart from their users, keyed by the obstacle to remove."""
+    nodes = plan.block.nodes
+    for (producer, consumer), refusal in plan.refusals.items():
+        if plan.partition.find(producer) == plan.partition.find(consumer):
+            continue
+        found = refusal
+        if refusal.rule == "cycle":
+            if plan.ties.by_data_alone:
+                continue
+            found = explain_path(plan, tuple(node for node in refusal.evidence if isinstance(node, Node)))
+        if found.rule in _NOT_A_MISS:
+            continue
+        if found.rule in ("argument-limit", "size-limit"):
+            key: object = grouped.group_of.get(nodes[consumer], nodes[consumer])
+        else:
+            key = found.evidence[:1] if found.rule != "blocked-by-write" else frozenset(found.evidence[:2])
+        yield (found.rule, key), found, nodes[consumer]
+
+
+def _unfit(plan: BlockPlan) -> Iterator[tuple[object, Refusal, Value | Node]]:
+    """Yields the nodes next to fusible ones that are ineligible for a reason which the program could remove."""
+    if all(plan.fusible):
+        return
+    producer_of = {value: index for index, node in enumerate(plan.block.nodes) for value in node.outputs}
+    beside = _beside_fusible(plan, producer_of)
+    for index, node in enumerate(plan.block.nodes):
+        refusal = plan.rules.refusal(node) if not plan.fusible[index] else None
+        if refusal is None or refusal.rule in _NOT_A_MISS or index not in beside:
+            continue
+        if refusal.rule != "in-place" or _has_fusible_variant(node):
+            found = with_cause(plan.rules.graph, node, refusal)
+            cause = found.because.removeprefix(refusal.because)
+            yield (refusal.rule, node.op, cause), found, node
+
+
+def _beside_fusible(plan: BlockPlan, producer_of: dict[Value, int]) -> set[int]:
+    """The nodes that use, or are used by, a fusible node of the block."""
+    beside: set[int] = set()
+    for index, node in enumerate(plan.block.nodes):
+        for value in node.inputs:
+            source = producer_of.get(value)
+            if source is None:
+                continue
+            if plan.fusible[index]:
+                beside.add(source)
+            if plan.fusible[source]:
+                beside.add(index)
+    return beside
+
+
+def _has_fusible_variant(node: Node) -> bool:
+    """Whether the op's functional variant could be part of a kernel."""
+    variant = lookup(node.op.removesuffix("_")) if node.op.endswith("_") else None
+    return variant is not None and variant.expression is not None
+
+
+# Costs of fusion groups as a table: memory traffic of the ops and of the kernel, arithmetic, and time at a memory bandwidth.
+
+DEFAULT_BANDWIDTH: Final = "20 GB/s"
+"""About the memory bandwidth that two cores of a server reach."""
+
+_UNITS: Final = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def bytes_per_second(bandwidth: str | float) -> float:
+    """Returns a memory bandwidth in bytes per second.
+    >>> bytes_per_second("20 GB/s"), bytes_per_second("3.35 TB/s"), bytes_per_second(5e9)
+    (20000000000.0, 3350000000000.0, 5000000000.0)
+    """
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?B)/s\s*", bandwidth) if isinstance(bandwidth, str) else None
+    try:
+        speed = float(found[1]) * _UNITS[found[2]] if found else float(bandwidth)
+    except (TypeError, ValueError):
+        speed = 0.0
+    if not 0 < speed < float("inf"):
+        hint = "a text such as '20 GB/s', or bytes per second as a number"
+        raise ArgumentError(f"{bandwidth!r} is not a bandwidth", hint=hint)
+    return speed
+
+
+def group_table(
+    graph: Graph, members: Mapping[Node, Sequence[Node]], plans: Mapping[Block, BlockPlan], rules: Eligibility,
+    bandwidth: str | float,
+) -> pd.DataFrame:  # fmt: skip
+    """Returns one row per group of the fused graph; `members` maps it to its nodes in the graph before."""
+    with loading("pandas"):
+        from irscope._base.tables import Table
+
+    speed = bytes_per_second(bandwidth)
+    bandwidth_text = bandwidth if isinstance(bandwidth, str) else f"{speed / 1e9:g} GB/s"
+    rows = []
+    for index, (group, nodes) in enumerate(members.items()):
+        plan = plans[rules.graph.block_of[nodes[-1]]]
+        space = str(plan.group(plan.index[nodes[-1]]).domain)
+        if group.attrs["kind"] == "view":
+            space = format_space(rules.space(nodes[-1]))
+        before, after = group_traffic(group, nodes, rules)
+        rows.append({
+            "group": index, "result": ", ".join(f"%{graph.names[value]}" for value in group.outputs),
+            "nodes": len(nodes), "ops": _ops(nodes), "kind": group.attrs["kind"],
+            "space": space, "bytes before": _cell(before), "bytes after": _cell(after),
+            "bytes saved": _cell(before) if is_unknown(before) else _cell(before - after),
+            "flops": _cell(sum(_flops(rules, node) for node in nodes)),
+            f"µs at {bandwidth_text}": round(_microseconds(after, speed), 3),
+        })  # fmt: skip
+    columns = ["group", "result", "nodes", "ops", "kind", "space", "bytes before", "bytes after", "bytes saved"]
+    return Table(rows, columns=[*columns, "flops", f"µs at {bandwidth_text}"]).set_index("group")
+
+
+def group_traffic(group: Node, nodes: Sequence[Node], rules: Eligibility) -> tuple[Num, Num]:
+    """Returns the bytes moved before and after; a group of views moves none, even if kernels cannot see through some of them."""
+    moving = [] if group.attrs["kind"] == "view" else [node for node in nodes if not rules.is_view(node)]
+    return sum(_bytes(rules, node) for node in moving), _bytes(rules, group) if moving else 0
+
+
+class Cost(NamedTuple):
+    """The cost of one run of a fused program."""
+
+    kernels: int
+    """The number of groups that run as a kernel."""
+    calls: int
+    """The number of ops that the library runs, without views, containers, scalars and control flow."""
+    bytes: Num
+    """The bytes that both move, a formula of the extents that are unknown."""
+
+    def microseconds(self, bandwidth: str | float = DEFAULT_BANDWIDTH) -> float:
+        """The time to move the bytes at a memory bandwidth, which is the time of a memory-bound run; NaN where they are a formula."""
+        return _microseconds(self.bytes, bytes_per_second(bandwidth))
+
+
+_PASSES_ON: Final = ("container", "scalar", "control")
+
+
+def program_cost(graph: Graph, rules: Eligibility) -> Cost:
+    """Returns the cost of a fused graph; the nodes in the block of an if or a loop count once."""
+    kernels = calls = 0
+    moved: Num = 0
+    inside: set[Block] = set()
+    for node in graph.nodes():
+        if graph.block_of[node] in inside:
+            continue
+        if node.op in GROUPS:
+            inside.update(node.blocks)
+            if node.attrs.get("kind") == "view":
+                continue
+            kernels += 1
+        elif node.op.startswith("prim::") or node.op in CONTROL_FLOW or category_of(node) in _PASSES_ON or effect_of(node) == "view":
+            continue
+        else:
+            calls += 1
+        moved += _bytes(rules, node)
+    return Cost(kernels, calls, moved)
+
+
+def _ops(nodes: Sequence[Node]) -> str:
+    return ", ".join(node.op.partition("::")[2] for node in nodes[:8]) + (", …" if len(nodes) > 8 else "")
+
+
+def _bytes(rules: Eligibility, node: Node) -> Num:
+    """The bytes that a node moves if it runs alone."""
+    return sum(map(rules.size_in_bytes, (*dict.fromkeys(node.inputs), *node.outputs)))
+
+
+def _flops(rules: Eligibility, node: Node) -> Num:
+    """The operations of the op's expression over all points of its space."""
+    space = rules.space(node)
+    return tensor_bytes(TensorType("uint8", space)) * rules.operations(node)
+
+
+def _cell(number: Num) -> int | str:
+    return number if isinstance(number, int) else "unknown" if is_unknown(number) else formula(number)
+
+
+def _microseconds(moved: Num, speed: float) -> float:
+    return moved / speed * 1e6 if isinstance(moved, int) else float("nan")

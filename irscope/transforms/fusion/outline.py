@@ -1,0 +1,351 @@
+"""Builds the next graph from plans: each group becomes one node with a block, at a place that its dependences allow.
+
+`irscope.transforms.grouping.outline` describes groups; known numbers are the constants that are copied into them.
+
+A plan can be carried out after any number of its merges. Parts that are the same at two steps are the same objects in
+both graphs: a group is identified by its last node, keeps its id while it grows, and is built once for each size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+from irscope._base.frozen import FrozenDict, fast_constructor
+from irscope.analysis.dependence import dependences
+from irscope.analysis.per_graph import shapes_of
+from irscope.analysis.shapes import Shapes
+from irscope.ir import NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
+from irscope.ops.registry import bind, effect_of, schema_of
+from irscope.ops.traits import ALWAYS_SHARES, CUTS, MAX_POOLS
+from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.cleanup import constant_node
+from irscope.transforms.fusion.block_plan import BlockPlan
+from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
+from irscope.transforms.fusion.eligibility import unpacked_cut
+from irscope.transforms.fusion.planning import fusible_blocks
+from irscope.transforms.grouping import (
+    Identity,
+    Partition,
+    leaving_values,
+    outline_nodes,
+    outside_names,
+    unused_constants,
+    with_groups,
+)
+
+__all__ = ["Grouped", "Groups", "group_pools", "group_views"]
+
+
+_make_merged = fast_constructor(Merged)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The graph with groups, and the group of each node."""
+
+    graph: Graph
+    edits: tuple[Edit, ...]
+    group_of: dict[Node, Node]
+    """Maps each grouped node of the old graph to its group."""
+
+
+class Groups:
+    """Builds the groups of the plans of one graph."""
+
+    def __init__(self, profiles: NodeProfiles, plans: Collection[BlockPlan], *, min_size: int) -> None:
+        """`plans` may still grow."""
+        self.outside_of: dict[Value, Value] = {}
+        """Maps parameters and results inside groups to the outside values that they represent."""
+        self._graph = profiles.rules.graph
+        self._plans = plans
+        self._profiles = profiles
+        self._min_size = max(min_size, 2)
+        self._identity: dict[Node, Identity] = {}
+        self._made: dict[tuple[Node, int], Node] = {}
+
+    def carry_out(self) -> Grouped:
+        """The graph after all merges; groups of fewer than `min_size` nodes are not built."""
+        return self._grouped([plan.partition.schedule() for plan in self._plans], self._min_size)
+
+    def so_far(self) -> Graph:
+        """The graph after the merges of a pass that is still deciding."""
+        return self._grouped([plan.partition.schedule() for plan in self._plans], 2).graph
+
+    def after(self, merges: int) -> Graph:
+        """The graph after so many merges, in the order of the plans and of their decisions.
+
+        Merges of groups that are too small in the end do not count, and are not done.
+        """
+        schedules = []
+        for plan in self._plans:
+            schedules.append(plan.schedule_after(merges, self._min_size))
+            merges = max(0, merges - len(plan.kept_merges(self._min_size)))
+        return self._grouped(schedules, 1).graph
+
+    def _grouped(self, schedules: Sequence[Sequence[Sequence[int]]], min_size: int) -> Grouped:
+        group_of: dict[Node, Node] = {}
+        scheduled: dict[Block, Sequence[Node]] = {}
+        for plan, schedule in zip(self._plans, schedules, strict=True):
+            scheduled[plan.block] = self._placed(plan, schedule, min_size, group_of)
+        unused = unused_constants(self._graph, group_of, self._is_known, self._profiles.readings)
+        merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
+        return Grouped(*with_groups(self._graph, scheduled, merged, unused), group_of)
+
+    def _placed(
+        self, plan: BlockPlan, schedule: Sequence[Sequence[int]], min_size: int, group_of: dict[Node, Node]
+    ) -> list[Node]:
+        """The nodes of a block in their new order."""
+        nodes, is_view = plan.block.nodes, self._profiles.rules.is_view
+        placed: list[Node] = []
+        for members in schedule:
+            if len(members) < 2 or sum(not is_view(nodes[index]) for index in members) < min_size:
+                placed.extend(nodes[index] for index in members)
+                continue
+            key = nodes[members[-1]], len(members)
+            group = self._made.get(key)
+            if group is None:
+                group = self._made[key] = self._group([nodes[index] for index in members], plan)
+            for index in members:
+                group_of[nodes[index]] = group
+            placed.append(group)
+        return placed
+
+    def _group(self, members: list[Node], plan: BlockPlan) -> Node:
+        """Build one group node that runs the members in their order."""
+        identity = self._identity.setdefault(members[-1], Identity())
+        attrs: FrozenDict[str, str] = FrozenDict(kind=plan.group(plan.index[members[-1]]).domain.kind)
+        group = outline_nodes(
+            "prim::FusionGroup", members, plan.leaving(members), self._constant, identity=identity, attrs=attrs
+        )
+        self.outside_of |= outside_names(group)
+        return group
+
+    def _is_known(self, value: Value) -> bool:
+        return self._profiles.rules.known(value) is not NOT_CONSTANT
+
+    def _constant(self, value: Value, copy: Value, user: Node) -> Node | None:
+        payload = self._profiles.rules.known(value)
+        return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
+
+
+def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
+    """The merges of a plan in the order in which they were decided."""
+    edits: list[Edit] = []
+    names, nodes = plan.rules.graph.names, plan.block.nodes
+    formatted: dict[Domain, str] = {}
+    for merge in plan.merges:
+        producer, consumer = nodes[merge.producer], nodes[merge.consumer]
+        group = group_of.get(consumer)
+        if group is None:
+            continue
+        space = formatted.get(merge.domain)
+        if space is None:
+            space = formatted[merge.domain] = str(merge.domain)
+        a, b = names[producer.outputs[0]], names[consumer.outputs[0]]
+        if merge.is_sibling:
+            both = f" both read %{names[merge.shared]}" if merge.shared is not None else " become one kernel"
+            reason, rule = f"%{a} and %{b}{both}; iteration space {space}", "sibling"
+        else:
+            reason, rule = f"%{a} feeds %{b}; iteration space {space}", "producer-consumer"
+        saved = merge.bytes_saved if isinstance(merge.bytes_saved, int) else 0
+        edits.append(_make_merged((producer, consumer), group, reason, saved, rule))
+    return edits
+
+
+# Groups views that follow one another into one node: nothing runs faster, as views cost nothing, but the picture is smaller.
+#
+# A group here has no kernel. Its nodes never copy, so its results share the memory of its inputs, as before. View groups are
+# formed after all kernels, from the remaining nodes, and so never keep a node out of a kernel. A group is legal when the
+# contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping.partition`.
+
+def group_views(graph: Graph) -> PassRecord:
+    """Group each maximal tree of views in the blocks of a graph, including those of ifs and loops, into one node.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 3)):
+    ...   %a : Float(3, 2) = aten::t(%x)
+    ...   %b : Float(3, 2) = aten::detach(%a)
+    ...   return (%b)''')
+    >>> print(group_views(g).remarks[0].because)
+    2 nodes are views of the same memory: no kernel
+    """
+    started = perf_counter()
+    known, readings = profiles_of(graph).rules.known, count_uses(graph)
+    group_of: dict[Node, Node] = {}
+    scheduled: dict[Block, list[Node]] = {}
+    merged: dict[Block, list[Edit]] = {}
+    for block in fusible_blocks(graph):
+        placed, found = _placed(graph, block, known, readings, group_of)
+        if found:
+            scheduled[block], merged[block] = placed, found
+    unused = unused_constants(graph, group_of, lambda value: known(value) is not NOT_CONSTANT, readings)
+    after, edits = with_groups(graph, scheduled, merged, unused)
+    remarks = tuple(map(_remark, dict.fromkeys(group_of.values())))
+    return PassRecord("group-views", graph, after, edits, remarks, perf_counter() - started)
+
+
+def _remark(group: Node) -> Remark:
+    count = sum(node.op != "prim::Constant" for node in group.blocks[0].nodes)
+    return Remark("passed", "view", group, f"{count} nodes are views of the same memory: no kernel", group.outputs)
+
+
+def _placed(
+    graph: Graph, block: Block, known: Callable[[Value], Any], readings: Mapping[Value, int],
+    group_of: dict[Node, Node],
+) -> tuple[list[Node], list[Edit]]:  # fmt: skip
+    """The nodes of a block in their new order, and its groups."""
+    edits: list[Edit] = []
+    views = {node: index for index, node in enumerate(block.nodes) if _never_copies(graph, node)}
+    if len(views) < 2:
+        return [], edits
+    partition = Partition.behind(dependences(graph, block).before)
+    for node, index in views.items():
+        producer = graph.producer.get(node.inputs[0])
+        if producer in views:
+            partition.merge(views[producer], index)
+    placed: list[Node] = []
+    for indexes in partition.schedule():
+        members = [block.nodes[index] for index in indexes]
+        if sum(node.op != "prim::ListUnpack" for node in members) < 2 or _cut_apart(graph, members):
+            placed += members
+            continue
+        group = _group(members, known, readings)
+        group_of.update(dict.fromkeys(members, group))
+        names = ", ".join(f"%{graph.names[value]}" for value in group.outputs)
+        edits.append(Merged(tuple(members), group, f"only views lie between its inputs and {names}", rule="view"))
+        placed.append(group)
+    return placed, edits
+
+
+def _never_copies(graph: Graph, node: Node) -> bool:
+    """Whether a node is a view for all arguments, and its list of results, if it returns one, is only unpacked."""
+    if node.op in CUTS or node.op == "prim::ListUnpack":
+        return unpacked_cut(graph, node) is not None
+    return node.op in ALWAYS_SHARES and effect_of(node) == "view"
+
+
+def _cut_apart(graph: Graph, members: Sequence[Node]) -> bool:
+    """Whether a list of tensors would cross the boundary of the group."""
+    inside = set(members)
+    pairs = (unpacked_cut(graph, node) for node in members if node.op in CUTS or node.op == "prim::ListUnpack")
+    return any(pair is None or not inside.issuperset(pair) for pair in pairs)
+
+
+def _group(members: Sequence[Node], known: Callable[[Value], Any], readings: Mapping[Value, int]) -> Node:
+    """Build one group node that runs the members; values that leave it stay the same Values."""
+
+    def constant(value: Value, copy: Value, user: Node) -> Node | None:
+        payload = known(value)
+        return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
+
+    attrs: FrozenDict[str, str] = FrozenDict(kind="view")
+    return outline_nodes("prim::FusionGroup", members, leaving_values(members, readings), constant, attrs=attrs)
+
+
+# Gives each max pooling a kernel of its own, which writes only its result.
+#
+# Torch's op also writes the indices of the maxima, 8 bytes for each element of the result, which are not visible. In a kernel a
+# window is one read of the operand per element; windows cut off by the border have fewer, and are parts of the result computed
+# separately.
+
+_MOST_PARTS: Final = 25
+"""The most parts of a result: more would be kernels for a few elements each."""
+
+
+def group_pools(graph: Graph) -> PassRecord:
+    """Make a group of each max pooling whose extents are all known.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(2, 8, 16, 16, strides=[2048, 256, 16, 1])):
+    ...   %3 : int[] = prim::Constant[value=[3, 3]]()
+    ...   %2 : int[] = prim::Constant[value=[2, 2]]()
+    ...   %1 : int[] = prim::Constant[value=[1, 1]]()
+    ...   %0 : bool = prim::Constant[value=0]()
+    ...   %y : Tensor = aten::max_pool2d(%x, %3, %2, %1, %1, %0)
+    ...   return (%y)''')
+    >>> record = group_pools(g)
+    >>> print(record.told(record.remarks[0]))
+    passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
+    """
+    started = perf_counter()
+    shapes, remarks = shapes_of(graph), list[Remark]()
+    scheduled: dict[Block, Sequence[Node]] = {}
+    merged: dict[Block, list[Edit]] = {}
+    for block in fusible_blocks(graph):
+        groups: dict[Node, Node] = {}
+        for node in block.nodes:
+            if node.op in MAX_POOLS:
+                why_not = _refusal(node, shapes)
+                if why_not:
+                    remarks.append(Remark("missed", "pool-kernel", node, why_not, (node.inputs[0],)))
+                else:
+                    groups[node] = _group_pool_kernels(node, shapes)
+                    remarks.append(Remark("passed", "pool-kernel", node, _saved(node, shapes), (node.inputs[0],)))
+        if groups:
+            scheduled[block] = [groups.get(node, node) for node in block.nodes]
+            reason = "its kernel reads the windows, and does not write the indices of the maxima"
+            merged[block] = [Merged((node,), group, reason, rule="pool") for node, group in groups.items()]
+    after, edits = with_groups(graph, scheduled, merged, ())
+    return PassRecord("group-pools", graph, after, edits, tuple(remarks), perf_counter() - started)
+
+
+def _group_pool_kernels(node: Node, shapes: Shapes) -> Node:
+    def constant(value: Value, copy: Value, user: Node) -> Node | None:
+        payload = shapes.known(value)
+        return None if payload is NOT_CONSTANT else constant_node(copy, payload, like=user)
+
+    return outline_nodes("prim::FusionGroup", [node], list(node.outputs), constant, attrs=FrozenDict(kind="pointwise"))
+
+
+def _refusal(node: Node, shapes: Shapes) -> str:
+    """Returns why a pooling stays an op of the library; empty if it need not."""
+    given, made, schema = shapes.type(node.inputs[0]), shapes.type(node.output), schema_of(node)
+    if not isinstance(given, TensorType) or not given.is_static or not isinstance(made, TensorType) or not made.is_static:
+        return "its extents are not all known before the run"
+    known = {} if schema is None else {
+        name: shapes.known(value) if isinstance(value, Value) else value for name, value in bind(node, schema).items() if name != "self"
+    }
+    if not known or NOT_CONSTANT in known.values():
+        return "its windows are not all known before the run"
+    axes = int(node.op[-2])
+    parts = 1
+    for axis in range(-axes, 0):
+        parts *= _kinds(_whole(given, axis), _whole(made, axis), *(_along(known, name, axis, axes) for name in _SETTINGS))
+    if parts > _MOST_PARTS:
+        return f"the border cuts its windows off in {parts} ways, each of which would be a kernel"
+    return ""
+
+
+_SETTINGS: Final = ("kernel_size", "stride", "padding", "dilation")
+
+
+def _whole(type: TensorType, axis: int) -> int:
+    assert type.shape is not None
+    size = type.shape[axis]
+    assert isinstance(size, int)  # static
+    return size
+
+
+def _along(known: dict[str, Any], name: str, axis: int, axes: int) -> int:
+    """A setting along one axis: one number is for all axes, and the default stride is the size of the window."""
+    given = known["kernel_size"] if name == "stride" and known[name] in ((), []) else known[name]
+    numbers = [given] if isinstance(given, int) else list(given)
+    return numbers[axis] if len(numbers) == axes else numbers[0]
+
+
+def _kinds(extent: int, count: int, size: int, step: int, margin: int, gap: int) -> int:
+    """The number of ways in which windows along an axis are cut off by the border, including not at all."""
+    kinds = {
+        tuple([0 <= index * step - margin + place * gap < extent for place in range(size)])
+        for index in range(count)
+    }
+    return max(len(kinds), 1)
+
+
+def _saved(node: Node, shapes: Shapes) -> str:
+    made = shapes.type(node.output)
+    count = made.numel if isinstance(made, TensorType) else None
+    return f"a kernel of its own leaves out the indices of the maxima: {8 * (count or 0):,} bytes"

@@ -1,7 +1,7 @@
 """Whether a compiled program did what torch does op by op: numbers, types, layouts, writes, and the state of the generator.
 
 Numbers that differ are held against a run in double precision, and where that does not settle it against runs with other
-roundings (`tests.behaviour.rounding`).
+roundings (`tests.oracles.rounding`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from tests.behaviour.rounding import allowance, near, rounded_runs, spread
+from tests.oracles.rounding import allowance, near, rounded_runs, spread
+from tests.random_programs.torch_scripts import copied, whole
 
-__all__ = ["Call", "Seen", "fresh", "seen"]
+__all__ = ["Call", "Seen", "flat", "fresh", "seen", "steps"]
 
 _SEED = 20
 _FEW = 64
@@ -28,16 +29,27 @@ class Seen:
 
     results: list[Any]
     memories: list[torch.Tensor]
-    """All of the memory that each argument lies in."""
+    """All of the memory that each tensor among the arguments lies in."""
+    arguments: list[Any]
     generator: torch.Tensor
 
+    @property
+    def everything(self) -> list[Any]:
+        return [*self.results, *self.memories, *self.arguments]
 
-def seen(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> Seen:
+    @property
+    def names(self) -> list[str]:
+        kinds = {"result": self.results, "the memory of argument": self.memories, "argument": self.arguments}
+        return [f"{kind} {index}" for kind, things in kinds.items() for index in range(len(things))]
+
+
+def seen(function: Callable[..., Any], arguments: Sequence[Any]) -> Seen:
     """Call a function, with the generator in one known state."""
     torch.manual_seed(_SEED)
     with torch.no_grad():
         results = flat(function(*arguments))
-    return Seen(results, [whole(x) for x in arguments], torch.get_rng_state())
+    memories = [whole(x) for x in arguments if isinstance(x, torch.Tensor)]
+    return Seen(results, memories, list(arguments), torch.get_rng_state())
 
 
 def flat(found: Any) -> list[Any]:
@@ -46,21 +58,9 @@ def flat(found: Any) -> list[Any]:
     return [part for item in found for part in flat(item)] if isinstance(found, tuple | list) else [found]
 
 
-def whole(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())
-
-
-def fresh(arguments: Sequence[torch.Tensor], wide: bool = False) -> list[torch.Tensor]:
+def fresh(arguments: Sequence[Any], wide: bool = False) -> list[Any]:
     """Copies with the same layout, memory around the elements included; in double precision if they shall be wide."""
-    found = []
-    for x in arguments:
-        memory = whole(x).clone()
-        if wide and x.dtype.is_floating_point:
-            memory = memory.double()
-        elif wide and x.dtype.is_complex:
-            memory = memory.to(torch.complex128)
-        found.append(memory.as_strided(x.shape, x.stride(), x.storage_offset()))
-    return found
+    return list(copied(arguments, wide=wide))
 
 
 def surrounded(arguments: Sequence[torch.Tensor], filling: int) -> list[torch.Tensor]:
@@ -74,14 +74,20 @@ def surrounded(arguments: Sequence[torch.Tensor], filling: int) -> list[torch.Te
     return found
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call:
     """A function of torch's with arguments: the truth that other functions are held against."""
 
     function: Callable[..., Any]
-    arguments: list[torch.Tensor]
+    arguments: Sequence[Any]
     unwritten: bool = False
-    """Whether the results are memory that nobody has written, whose numbers say nothing."""
+    """Whether the results are memory that was never written, whose numbers say nothing."""
+    wide: Callable[..., Any] | None = None
+    """The function in double precision, where it names element types itself."""
+    few: int | None = _FEW
+    """Units that may be off where torch refuses other roundings; None: any, and the call is `unsure`."""
+    unsure: bool = False
+    """Whether roundings were found to decide what a number is."""
 
     @cached_property
     def wanted(self) -> Seen:
@@ -89,12 +95,11 @@ class Call:
 
     @cached_property
     def exact(self) -> list[Any]:
-        """The numbers in double precision; empty where the function does not take such arguments."""
+        """Everything in double precision; empty where the function does not take such arguments."""
         before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
+        torch.set_default_dtype(torch.float64)  # what numbers of no type become
         try:
-            found = seen(self.function, fresh(self.arguments, wide=True))
-            return [*found.results, *found.memories]
+            return seen(self.wide or self.function, fresh(self.arguments, wide=True)).everything
         except Exception:
             return []
         finally:
@@ -102,11 +107,8 @@ class Call:
 
     @cached_property
     def runs(self) -> list[Sequence[Any]]:
-        def run() -> list[Any]:
-            found = seen(self.function, fresh(self.arguments))
-            return [real(x) for x in [*found.results, *found.memories]]
-
-        return rounded_runs(run)
+        """Everything with other roundings, several times."""
+        return rounded_runs(lambda: seen(self.function, fresh(self.arguments)).everything)
 
     @cached_property
     def reads_beyond(self) -> bool:
@@ -120,10 +122,7 @@ class Call:
         """What differs from torch's; empty where nothing does."""
         if len(found.results) != len(self.wanted.results):
             return f"{len(found.results)} results, not {len(self.wanted.results)}"
-        names = [f"result {i}" for i in range(len(found.results))]
-        names += [f"the memory of argument {i}" for i in range(len(found.memories))]
-        mine, its = ([*x.results, *x.memories] for x in (found, self.wanted))
-        for index, (name, a, b) in enumerate(zip(names, mine, its, strict=True)):
+        for index, (name, a, b) in enumerate(zip(found.names, found.everything, self.wanted.everything, strict=True)):
             if said := self._complaint(a, b, index):
                 return f"{name}: {said}"
         if not torch.equal(found.generator, self.wanted.generator):
@@ -136,11 +135,11 @@ class Call:
             return "" if alike else f"{a!r}, not {b!r}"
         if not isinstance(a, torch.Tensor):
             return f"{a!r}, not a tensor"
-        kinds = [(x.dtype, tuple(x.shape), steps(x), x.layout) for x in (a, b)]
-        if kinds[0] != kinds[1]:
-            if any(isinstance(run[index], torch.Tensor) and run[index].shape == a.shape != b.shape for run in self.runs):
-                return ""  # roundings decide how many there are
-            return f"{kinds[0]}, not {kinds[1]}"
+        if _kind(a) != _kind(b):
+            if any(isinstance(run[index], torch.Tensor) and _kind(run[index]) == _kind(a) for run in self.runs):
+                self.unsure = True  # roundings have chosen another branch, or decide how many elements there are
+                return ""
+            return f"{_kind(a)}, not {_kind(b)}"
         a, b = real(a), real(b)
         return "" if self.unwritten or a.numel() == 0 or torch.equal(a, b) else self._other_numbers(a, b, index)
 
@@ -155,21 +154,33 @@ class Call:
                 return ""
         elif bool(((a == b) | ((a != a) & (b != b))).all()):
             return ""
-        runs = [run[index] for run in self.runs]
+        runs = [real(run[index]) for run in self.runs]
         if len(runs) < 3 or any(not isinstance(run, torch.Tensor) for run in runs):
-            room = _FEW * (torch.finfo(b.dtype).eps if b.dtype.is_floating_point else 0)
+            if self.few is None:
+                self.unsure = True
+                return ""
+            room = self.few * (torch.finfo(b.dtype).eps if b.dtype.is_floating_point else 0)
             size = float(b.double().abs().nan_to_num(0, 0, 0).max())
             return _first(a, b, ~torch.isclose(a, b, rtol=room, atol=room * size, equal_nan=True), c)
-        right = near(a, b, c, spread(b, runs))
-        return "" if bool(right.all()) else _first(a, b, ~right, c)
+        far = spread(b, runs)
+        right = near(a, b, c, far)
+        if not bool(right.all()):
+            return _first(a, b, ~right, c, far)
+        self.unsure |= bool((far > 0.01 * (1 + b.double().nan_to_num(0, 0, 0).abs())).any())
+        return ""
 
 
-def _first(a: torch.Tensor, b: torch.Tensor, wrong: torch.Tensor, c: torch.Tensor | None) -> str:
+def _first(a: torch.Tensor, b: torch.Tensor, wrong: torch.Tensor, c: torch.Tensor | None, far: torch.Tensor | None = None) -> str:
     if not bool(wrong.any()):
         return ""
     at = tuple(wrong.nonzero()[0].tolist())
     exact = "" if c is None else f", exactly {c[at].item()}"
-    return f"{a[at].item()} at {at}, not {b[at].item()}{exact}; {int(wrong.sum())} of {a.numel()}"
+    moved = "" if far is None else f", which roundings move by {far[at].item():.3g}"
+    return f"{a[at].item()} at {at}, not {b[at].item()}{exact}{moved}; {int(wrong.sum())} of {a.numel()}"
+
+
+def _kind(x: torch.Tensor) -> tuple[Any, ...]:
+    return x.dtype, tuple(x.shape), steps(x), x.layout
 
 
 def real(x: Any) -> Any:

@@ -20,8 +20,8 @@ pytest.importorskip("llvmlite")
 import irscope as irs  # noqa: E402
 from irscope.errors import CaptureError, IrscopeError  # noqa: E402
 from irscope.runtime.program.executable import compile_graph  # noqa: E402
-from tests.behaviour.whole_programs import POLICIES, Truth, check_call, guarded, interpreted, is_taken  # noqa: E402
 from tests.oracles.counts import Counts  # noqa: E402
+from tests.oracles.whole_programs import POLICIES, Truth, check_call, guarded, interpreted, is_taken  # noqa: E402
 from tests.random_programs.torch_scripts import TorchProgram, torch_program  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]

@@ -1,4 +1,4 @@
-"""Random programs for torch.jit.script, written statement by statement while torch runs them.
+"""Random programs for torch.jit.script, written statement by statement while torch runs them: scripts, images, reductions.
 
 Each statement is tried in torch as soon as it is written; one that torch refuses, or whose numbers run off, is dropped.
 So no rule of shapes or element types is repeated here, and anything that torch takes can be drawn: reductions, norms,
@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 
-from tests.random_programs.torch_statements import BLOCK, KINDS, SPLIT, WRITE
+from tests.random_programs import torch_statements as tables
 
-__all__ = ["TorchProgram", "Writer", "named", "torch_program"]
+__all__ = ["TorchProgram", "copied", "image_program", "reduction_program", "torch_program", "whole"]
 
 _MOST_ELEMENTS: Final = 6000
 _LARGEST: Final = 300.0
+_TYPES: Final = "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class TorchProgram:
 
     def fresh(self) -> tuple[Any, ...]:
         """New arguments with the same numbers, lying and sharing memory as the originals do."""
-        return copy.deepcopy(self.arguments)
+        return copied(self.arguments)
 
     def eager(self) -> Callable[..., Any]:
         """The program as a function that torch runs op by op."""
@@ -53,30 +55,71 @@ class TorchProgram:
         text = self.text
         for short in ("torch.float16", "torch.bfloat16", "torch.float32"):
             text = text.replace(short, "torch.float64")
-        return TorchProgram(text.replace(".float()", ".double()"), widened(self.arguments))
+        return TorchProgram(text.replace(".float()", ".double()"), copied(self.arguments, wide=True))
 
 
-def widened(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Copies of arguments with doubles in place of shorter floats; those that share memory still do."""
-    wide: dict[int, torch.Tensor] = {}
-    found = []
+def copied(arguments: Sequence[Any], *, wide: bool = False) -> tuple[Any, ...]:
+    """Copies of arguments, lying and sharing memory as the originals do; with doubles in place of shorter floats if `wide`."""
+    memories: dict[tuple[int, torch.dtype], torch.Tensor] = {}
+    made: dict[int, Any] = {}
     for x in arguments:
-        if not isinstance(x, torch.Tensor):
-            found.append(x)
-            continue
-        whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())
-        dtype = torch.float64 if x.is_floating_point() else x.dtype
-        base = wide.setdefault(
-            x.untyped_storage().data_ptr() if x.untyped_storage().nbytes() else id(x), whole.to(dtype, copy=True)
-        )
-        found.append(base.as_strided(x.shape, x.stride(), x.storage_offset()))
-    return tuple(found)
+        if isinstance(x, torch.Tensor) and id(x) not in made:
+            key, dtype = (x.untyped_storage()._cdata, x.dtype), x.dtype
+            if wide and (dtype.is_floating_point or dtype.is_complex):
+                dtype = torch.complex128 if dtype.is_complex else torch.float64
+            memory = memories.setdefault(key, whole(x).to(dtype, copy=True))
+            made[id(x)] = memory.as_strided(x.shape, x.stride(), x.storage_offset())
+    return tuple(made.get(id(x), x) for x in arguments)
+
+
+def whole(x: torch.Tensor) -> torch.Tensor:
+    """All of the memory that a tensor lies in."""
+    return torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())
 
 
 def torch_program(seed: int, size: int = 14) -> TorchProgram:
     """The program of this seed, of about `size` statements."""
     with torch.no_grad():
         return Writer(random.Random(seed)).program(size)
+
+
+def image_program(seed: int, size: int = 14) -> TorchProgram:
+    """One over batches of images: convolutions, pooling and norms between the views, writes and loops of other programs."""
+    with torch.no_grad():
+        return _Images(random.Random(seed)).program(size)
+
+
+def reduction_program(seed: int, size: int = 0) -> TorchProgram:
+    """A reduction with every flag that it has, of any element type and odd shapes, between pointwise ops. Torch may refuse it."""
+    rng = random.Random(seed)
+    rank = rng.choice([0, 1, 1, 2, 2, 3, 3, 4])
+    shape = [rng.choice([0, 1, 2, 3, 5, 8, 17, 33, 2, 3, 4]) for _ in range(rank)]
+    axis = rng.randrange(-rank, rank) if rank else 0
+    some = rng.sample(range(rank), rng.randint(1, rank)) if rank else [0]
+    listed = str([d - rank if rng.random() < 0.5 and rank else d for d in some])
+    dims = rng.choice([listed, listed, listed, "[]", "None"])
+    holes = {
+        "k": rng.random() < 0.5, "d": axis, "D": dims, "A": "()" if dims == "None" else dims, "t": f"torch.{rng.choice(_TYPES)}",
+        "f": f"torch.{rng.choice(_TYPES[:3])}", "c": rng.choice(["0", "1", "2", "1.5", "-1"]),
+        "o": rng.choice(["0", "1", "2", "3", "0.5", "float('inf')", "-float('inf')", "-1.0", "2.5"]),
+    }  # fmt: skip
+    made = rng.choice(tables.REDUCTIONS)
+    for hole, value in holes.items():
+        made = made.replace("{" + hole + "}", str(value))
+    before = rng.choice(["", "", "x = x * 2", "x = torch.abs(x)", "x = x + 1"])
+    after = rng.choice(["y", "y * 2", "torch.tanh(y)", "y + 1"])
+    text = f"def f(x: Tensor, n: int, flag: bool):\n    {before or 'pass'}\n    y = {made}\n    return y, {after}\n"
+    return TorchProgram(text, (_reduced(rng, seed, shape), 1, True))
+
+
+def _reduced(rng: random.Random, seed: int, shape: list[int]) -> torch.Tensor:
+    make = torch.Generator().manual_seed(seed)
+    dtype = getattr(torch, rng.choice(_TYPES))
+    x = torch.rand(shape, generator=make) * 6 - 3
+    if dtype.is_floating_point and rng.random() < 0.15:
+        x[torch.rand(shape, generator=make) < 0.1] = rng.choice([float("nan"), float("inf"), -float("inf")])
+    x = (x.abs() if dtype == torch.uint8 else x).to(dtype)
+    return x.transpose(0, -1) if len(shape) > 1 and rng.random() < 0.4 else x
 
 
 class Writer:
@@ -207,23 +250,23 @@ class Writer:
     def line(self, space: dict[str, Any]) -> tuple[str, list[str]]:
         draw = self.rng.random()
         if draw < 0.13:
-            return self.filled(self.rng.choice(WRITE), space, write=True), []
+            return self.filled(self.rng.choice(tables.WRITE), space, write=True), []
         if draw < 0.20:
-            text, count = self.rng.choice(SPLIT)
+            text, count = self.rng.choice(tables.SPLIT)
             made = [self.name() for _ in range(count)]
             return self.filled(named(text, made), space), made
         if draw < 0.24:
-            text = self.rng.choice(BLOCK)
+            text = self.rng.choice(tables.BLOCK)
             made = [self.name() for mark in ("{a}", "{b}") if mark in text]
             return self.filled(named(text, made), space), made
         kinds = {
             kind: weight
-            for kind, (weight, _) in KINDS.items()
+            for kind, (weight, _) in tables.KINDS.items()
             if kind not in ("steps", "compare") or self.mode == "mixed" or self.rng.random() < 0.3
         }
         kind = self.rng.choices(list(kinds), list(kinds.values()))[0]
         made = [self.name()]
-        return f"{made[0]} = {self.filled(self.rng.choice(KINDS[kind][1]), space)}", made
+        return f"{made[0]} = {self.filled(self.rng.choice(tables.KINDS[kind][1]), space)}", made
 
     def filled(self, text: str, space: dict[str, Any], *, write: bool = False) -> str:
         x = self.pick(space)
@@ -319,6 +362,109 @@ class Writer:
     def name(self) -> str:
         self.count += 1
         return f"v{self.count}"
+
+
+class _Images(Writer):
+    """Numbers are whole, or halves a few times over, and stay small, so that sums are exact in any order and a program that is laid
+    out otherwise has the same bits; one program in five has norms and means as well, whose roundings show."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self.rough = rng.random() < 0.2
+        self.odd, self.mode = False, "float"
+        self.dtypes = [rng.choice([torch.float32, torch.float32, torch.float32, torch.float64])]
+        self.channels = [rng.choice([1, 2, 3, 4, 6, 8]) for _ in range(2)]
+        self.writes = rng.choice([0.0, 0.05, 0.12, 0.25])
+        self.views = rng.choice([0.2, 0.5, 1.0, 3.0])
+        self.plain, self.convolves = rng.random() < 0.6, False
+
+    def arguments(self) -> tuple[torch.Tensor, ...]:
+        rng, dtype = self.rng, self.dtypes[0]
+        a, b = self.channels
+        shape = [rng.choice([1, 2, 2, 3]), a, *(rng.choice([1, 3, 4, 5, 6, 8]) for _ in range(2))]
+        found = [self.laid_out(shape, dtype)]
+        draw = rng.random()
+        if draw < 0.2:
+            found.append(self.part(found[0]))
+        elif draw < 0.6:
+            found.append(self.laid_out([shape[0], rng.choice([a, b]), *shape[2:]], dtype))
+        for there, here in ((a, a), (b, a), (a, b)):
+            size = rng.choice([1, 3, 3])
+            found.append(self.laid_out([there, here, size, size], dtype).clamp(-1, 1))
+        found += [self.laid_out([1 if rng.random() < 0.1 else rng.choice([a, b])], dtype) for _ in range(2)]
+        return tuple(found)
+
+    def laid_out(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+        draw = self.rng.random()
+        if self.plain or draw < 0.4:
+            return self.numbers(torch.Size(shape).numel(), dtype).view(shape)
+        if draw < 0.7 and len(shape) == 4:
+            return self.numbers(torch.Size(shape).numel(), dtype).view(shape).contiguous(memory_format=torch.channels_last)
+        return super().laid_out(shape, dtype)
+
+    def numbers(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        make = torch.Generator().manual_seed(self.rng.randrange(1 << 30))
+        return torch.randint(-3, 4, (count,), generator=make).to(dtype)
+
+    def line(self, space: dict[str, Any]) -> tuple[str, list[str]]:
+        rng, draw = self.rng, self.rng.random()
+        if draw < self.writes:
+            return self.filled(rng.choice(tables.IMAGE_WRITE), space, write=True), []
+        if draw < self.writes + 0.04:
+            text, count = rng.choice(tables.IMAGE_SPLIT)
+            made = [self.name() for _ in range(count)]
+            return self.filled(named(text, made), space), made
+        if draw < self.writes + 0.06:
+            text = rng.choice(tables.BLOCK)
+            made = [self.name() for mark in ("{a}", "{b}") if mark in text]
+            return self.filled(named(text, made), space), made
+        kinds = tables.IMAGE_KINDS | ({"rough": (2, tables.IMAGE_ROUGH)} if self.rough else {})
+        weights = [weight * (self.views if kind == "view" else 1) for kind, (weight, _) in kinds.items()]
+        kind = rng.choices(list(kinds), weights)[0]
+        made = [self.name()]
+        self.convolves = kind == "conv"
+        text = self.filled(rng.choice(kinds[kind][1]), space)
+        self.convolves = False
+        return f"{made[0]} = {text}", made
+
+    def pick(self, space: dict[str, Any], wanted: Any = lambda x: True) -> str:
+        """Images rather than weights and sums."""
+        if self.rng.random() < 0.85:
+            images = [name for name in self.tensors(space) if space[name].ndim == 4 and name not in self.weights(space)]
+            if self.convolves:
+                images = [name for name in images if space[name].size(1) in self.channels and min(space[name].shape[2:]) > 1]
+            fitting = [name for name in images if wanted(space[name])]
+            if fitting:
+                return self.rng.choice(fitting[-4:] if self.rng.random() < 0.7 else fitting)
+        return super().pick(space, wanted)
+
+    def weights(self, space: dict[str, Any]) -> list[str]:
+        found = [name for name in self.tensors(space) if name.startswith("x") and name != "x0" and space[name].ndim]
+        return [name for name in found if space[name].size(-1) in (1, 3)]
+
+    def filled(self, text: str, space: dict[str, Any], *, write: bool = False) -> str:
+        found = super().filled(text, space, write=write)
+        if "{" not in found:
+            return found
+        rng, vectors = self.rng, [name for name in self.tensors(space) if space[name].ndim == 1] or ["x0"]
+        words = set(re.findall(r"\w+", found))
+        about = next((name for name in self.tensors(space) if name in words), "x0")
+        channels = space[about].size(1) if space[about].ndim > 1 else 1
+        weights = [name for name in self.weights(space) if space[name].ndim == 4] or ["x0"]
+        w = rng.choice([name for name in weights if space[name].size(1) == channels] or weights)
+        thin = [name for name in weights if space[name].size(0) == channels] or ["x0"]
+        radius = space[w].size(-1) // 2 if rng.random() < 0.8 else 0
+        v, u = rng.choice(vectors), rng.choice(vectors)
+        values = {"w": w, "v": v, "u": f"({u} * 0 + 3)", "dw": f"{rng.choice(thin)}[:, :1]", "r": radius}
+        for key, value in values.items():
+            found = found.replace("{" + key + "}", str(value))
+        return found
+
+    def tame(self, x: Any) -> bool:
+        if not super().tame(x) or self.rough:
+            return super().tame(x) and x.numel() < 3000
+        few = (x.double() * 64) % 1 == 0
+        return x.numel() < 3000 and bool(few.all())
 
 
 def named(text: str, made: list[str]) -> str:

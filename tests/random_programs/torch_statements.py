@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BLOCK", "KINDS", "SPLIT", "WRITE"]
+__all__ = ["BLOCK", "IMAGE_KINDS", "IMAGE_ROUGH", "IMAGE_SPLIT", "IMAGE_WRITE", "KINDS", "REDUCTIONS", "SPLIT", "WRITE"]
 
 _UNARY: Final = (
     "torch.relu({x})", "torch.tanh({x})", "torch.sigmoid({x})", "-{x}", "torch.abs({x})", "torch.sin({x})",
@@ -148,3 +148,86 @@ KINDS: Final[dict[str, tuple[float, tuple[str, ...]]]] = {
     "convert": (0.5, _CONVERT), "reduce": (2.5, _REDUCE), "norm": (1.5, _NORM), "view": (4, _VIEW), "join": (1.2, _JOIN),
     "make": (0.5, _MAKE), "other": (0.4, _OTHER), "move": (1.5, _MOVE), "number": (0.5, _NUMBER),
 }  # fmt: skip
+
+# Over batches of images: `{w}` is a filter, `{dw}` one for each channel, `{v}`, `{u}` a number for each channel, `{r}` a radius.
+
+_F: Final = "torch.nn.functional."
+_CONV: Final = (
+    "torch.conv2d({x}, {w}, None, 1, {r})", "torch.conv2d({x}, {w}, None, 1, {r})", "torch.conv2d({x}, {w}, None, 2, {r})",
+    "torch.conv2d({x}, {w}, {v}, 1, {r})", "torch.conv2d({x}, {w})", "torch.conv2d({x}, {dw}, None, 1, 0, 1, {x}.size(1))",
+    "torch.convolution({x}, {w}, None, [1, 1], [{r}, {r}], [1, 1], False, [0, 0], 1)", "torch.relu(torch.conv2d({x}, {w}, None, 1, {r}))",
+    "torch.conv1d({x}.flatten(2), {w}[..., 0])", "torch.conv2d({x}.permute(0, 1, 3, 2), {w}, None, 1, {r})",
+    "torch.conv2d({x}[:, :, ::2], {w}, None, 1, {r})", "torch.conv_transpose2d({x}, {w}.transpose(0, 1), None, 1, {r})",
+    "torch.conv2d({x}, {w}, None, 1, 2, 2)", "torch.conv2d({x}[0], {w}, None, 1, {r})",
+    "torch.conv2d({x}, {w}.contiguous(), None, 1, {r}) + {v}[:, None, None]",
+)  # fmt: skip
+_POOL: Final = tuple(_F + each for each in (
+    "max_pool2d({x}, 2)", "max_pool2d({x}, 3, 1, 1)", "max_pool2d({x}, 3, 2, 1)", "max_pool2d({x}, [2, 1], ceil_mode=True)",
+    "avg_pool2d({x}, 2)", "interpolate({x}, scale_factor=2.0)", "max_pool2d({x}, 2, 1, 0, 2)", "max_pool1d({x}.flatten(2), 2)",
+    "pad({x}, [1, 1, 0, 1])", "pad({x}, [0, -1])", "pixel_shuffle({x}, 2)", "pixel_unshuffle({x}, 2)", "adaptive_max_pool2d({x}, 1)",
+))  # fmt: skip
+_IMAGE_NORM: Final = (
+    _F + "batch_norm({x}, {v}, {u}, eps=1.0)", _F + "batch_norm({x}, {v}, {u}, {v}, {v}, False, 0.1, 1.0)",
+    "torch.batch_norm({x}, {v}, {v}, {v}, {u}, False, 0.1, 1.0, True)", "{x} * {v}[:, None, None]", "{x} - {v}.view(1, -1, 1, 1)",
+)  # fmt: skip
+_POINT: Final = (
+    "torch.relu({x})", "{x} + 1", "-{x}", "{x} * 0.5", "torch.clamp({x}, -3, 3)", "{x} + {y}", "{x} - {y}", "torch.maximum({x}, {y})",
+    "torch.abs({x})", "torch.where({x} > 0, {x}, {y})", "{x} * torch.clamp({y}, -1, 1)", _F + "leaky_relu({x}, 0.5)",
+    "{x} + {x}.amax(1, True)", "{x}.sum(1, keepdim=True)", "{x}.sum([2, 3])", "{x}.amax({d})", "{x}.sum({d})",
+    _F + "hardtanh({x}, 0.0, 6.0)", "{x}.double()", "{x}.float()",
+)  # fmt: skip
+_IMAGE_VIEW: Final = (
+    "{x}.flatten(2)", "{x}.flatten(2).transpose(1, 2)", "{x}.permute(0, 2, 3, 1)", "{x}.permute(0, 3, 1, 2)", "{x}.permute({p})",
+    "{x}.transpose({d}, {e})", "{x}.reshape({x}.size(0), -1)", "{x}.view({x}.size(0), {x}.size(1), -1)", "{x}.reshape({y}.shape)",
+    "{x}.view({y}.shape)", "{x}[:, :{n}]", "{x}[:, 1:]", "{x}[..., ::2]", "{x}[:, :, 1:, :-1]", "{x}.narrow({d}, 0, 1)",
+    "{x}.contiguous()", "{x}.contiguous(memory_format=torch.channels_last)", "{x}.clone()",
+    "{x}.clone(memory_format=torch.contiguous_format)", "{x}[0:1]", "{x}.select({d}, 0)", "{x}.unsqueeze(0)", "{x}.squeeze(0)",
+    "{x}[None, :]", "{x}.unflatten({d}, (-1, 1)).flatten({d}, {d} + 1)", "{x}.expand_as({y})",
+    "{x}.reshape(1, -1, {x}.size(-2), {x}.size(-1))", "{x}.movedim(1, -1)", "{x}.flip({d})", "{x}.detach()", "{x}.repeat(1, 2, 1, 1)",
+    "{x}.to(memory_format=torch.channels_last)", "{x}.reshape({x}.size(0), -1, {x}.size(-1))", "{x}.roll(1, {d})",
+    "{x}.as_strided({x}.shape, {x}.stride(), {x}.storage_offset())", "{x}.unfold(2, 2, 1)[..., 0]",
+)  # fmt: skip
+_IMAGE_JOIN: Final = (
+    "torch.cat([{x}, {y}], 1)", "torch.cat([{x}, {y}], {d})", "torch.cat({x}.chunk(2, 1)[::-1], 1)", "torch.stack([{x}, {y}])[0]",
+    "torch.cat([torch.relu({x}), {x}], 1)", "torch.stack({x}.unbind(1), 1)",
+)  # fmt: skip
+IMAGE_ROUGH: Final = (
+    _F + "group_norm({x}, {n})", _F + "layer_norm({x}, [{x}.size(-1)])", "{x}.mean([2, 3], keepdim=True)", "torch.sigmoid({x})",
+    _F + "adaptive_avg_pool2d({x}, 1)", _F + "silu({x})", "torch.softmax({x}, 1)", _F + "batch_norm({x}, None, None, training=True)",
+    _F + "interpolate({x}, scale_factor=2.0, mode='bilinear')", _F + "instance_norm({x})", _F + "gelu({x})", "torch.tanh({x})",
+)  # fmt: skip
+IMAGE_SPLIT: Final = (
+    ("{a}, {b} = {x}.chunk(2, 1)", 2), ("{a}, {b} = {x}.chunk(2, {d})", 2), ("{a}, {b} = {x}.split([1, {x}.size(1) - 1], 1)", 2),
+)  # fmt: skip
+IMAGE_WRITE: Final = (
+    "{x}.relu_()", "{x}.add_({y})", "{x}.mul_(0.5)", "{x}.sub_(1)", "{x}.clamp_(-2, 2)", "{x}.copy_({y})", "{x}[:, 0] = 1.0",
+    "{x}[:, :{n}].relu_()", "{x}[..., 0] += 1", "{x}.view({x}.size(0), -1)[:, 0] = 2.0", "{x}.flatten(2).add_(1)",
+    "{x}.permute({p}).neg_()", "{x}[:, :, 1:].copy_({y}[:, :, 1:])", "{x}[:, ::2] = {y}[:, ::2]", "{x}.transpose({d}, {e}).add_(1)",
+    "{x}.reshape(-1).add_(1)", "{x}.contiguous().sub_(1)", "{x}.chunk(2, 1)[1].mul_(2)", _F + "relu({x}, inplace=True)", "{x}.zero_()",
+    "{x}[0].fill_(1)", "{x}.select({d}, 0).abs_()", "{x} += {y}", "{v}.add_(1)", "{w}[0] = 1.0", "{x}.squeeze_(0)",
+    "{x}.transpose_({d}, {e})", "{x}.unsqueeze_(0)", "{x}.contiguous(memory_format=torch.channels_last).add_(1)",
+    "{x}.masked_fill_({x} > 1, 0.5)",
+)  # fmt: skip
+
+IMAGE_KINDS: Final[dict[str, tuple[float, tuple[str, ...]]]] = {
+    "conv": (8, _CONV), "pool": (1, _POOL), "norm": (1.5, _IMAGE_NORM), "point": (4, _POINT), "view": (3, _IMAGE_VIEW),
+    "join": (1, _IMAGE_JOIN),
+}  # fmt: skip
+
+# Reductions with every flag: `{D}` dimensions, `[]` or None, `{A}` for those that take no None, `{f}` a float type, `{c}` a correction,
+# `{o}` the order of a norm.
+
+REDUCTIONS: Final = (
+    "x.sum({D}, keepdim={k})", "x.sum({D}, keepdim={k}, dtype={t})", "x.sum(dtype={t})", "x.mean({D}, keepdim={k})",
+    "x.mean({D}, keepdim={k}, dtype={f})", "torch.var(x, {D}, correction={c}, keepdim={k})", "torch.var(x, unbiased={k})",
+    "torch.std(x, {D}, correction={c}, keepdim={k})", "torch.std(x, {D}, unbiased=True, keepdim={k})",
+    "torch.var_mean(x, {D}, correction={c}, keepdim={k})[0]", "torch.std_mean(x, {D}, correction={c}, keepdim={k})[1]",
+    "x.prod({d}, keepdim={k})", "x.prod({d}, keepdim={k}, dtype={t})", "x.prod(dtype={t})", "x.amax({A}, keepdim={k})",
+    "x.amin({A}, keepdim={k})", "x.max({d}, keepdim={k})[0]", "x.min({d}, keepdim={k})[1]", "x.argmax({d}, keepdim={k})",
+    "x.argmax(None, keepdim={k})", "x.argmin({d}, keepdim={k})", "x.any({d}, keepdim={k})", "x.all({d}, keepdim={k})",
+    "torch.any(x, {D}, keepdim={k})", "torch.all(x, {D}, keepdim={k})", "torch.logsumexp(x, {D}, keepdim={k})",
+    "torch.linalg.vector_norm(x, {o}, {D}, {k})", "torch.linalg.vector_norm(x, {o}, {D}, {k}, dtype={f})",
+    "torch.norm(x, {o}, {D}, keepdim={k})", "x.norm({o}, {d}, keepdim={k})", "x.norm()", "torch.count_nonzero(x, {D})",
+    "torch.nansum(x, {D}, keepdim={k})", "torch.nanmean(x, {D}, keepdim={k})", "torch.aminmax(x, dim={d}, keepdim={k})[0]",
+    "torch.softmax(x, {d}, dtype={f})", "torch.log_softmax(x, {d})", "torch.cumsum(x, {d}, dtype={t})", "x.median()",
+)  # fmt: skip

@@ -138,7 +138,7 @@ def moved(things: Sequence[Any], device: str, storages: dict[int, Any]) -> list[
 
 def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
     """`run` for arguments of the processor: they go to the GPU, and what was written comes back into them."""
-    from tests.behaviour.whole_programs import flat
+    from tests.oracles.judge import flat
 
     def call(*given: Any) -> list[Any]:
         there = moved(given, "cuda", {})
@@ -159,7 +159,7 @@ def on_gpu(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_whole(seed: int) -> bool:
     """Whether torch itself runs this program on the GPU; raises where we differ."""
-    from tests.behaviour.whole_programs import Truth, check_call, interpreted, is_taken
+    from tests.oracles.whole_programs import Truth, check_call, interpreted, is_taken
     from tests.random_programs.torch_scripts import torch_program
 
     program = torch_program(seed, 6 + seed % 17)

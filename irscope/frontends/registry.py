@@ -30,7 +30,7 @@ FRONTENDS: Final = (
     "irscope.frontends.text",
     "irscope.frontends.torch.torchscript",
     "irscope.frontends.torch.export",
-    "irscope.frontends.onnx.frontend",
+    "irscope.frontends.onnx.source",
     "irscope.frontends.tracing.trace_function",
 )
 """Modules in the order in which they are tried; the first that reads a source loads it."""

@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 _RUNNERS: Final[Mapping[str, str]] = {
     "chlo": "irscope.frontends.mlir.evaluate",
-    "onnx": "irscope.frontends.onnx.evaluate",
+    "onnx": "irscope.frontends.onnx.run",
     "stablehlo": "irscope.frontends.mlir.evaluate",
 }
 """Maps a namespace to the module whose `function(node)` returns a function of NumPy arrays, and `runs_in(node)` the name of

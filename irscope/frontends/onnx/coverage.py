@@ -20,12 +20,13 @@ from typing import Any
 
 from irscope.errors import IrscopeError
 from irscope.files import write_file
-from irscope.frontends.onnx.building.op_table import builders
-from irscope.frontends.onnx.frontend import model_of
-from irscope.frontends.onnx.walk.control import STRUCTURED
+from irscope.frontends.onnx.call import builders
+from irscope.frontends.onnx.control import STRUCTURED
+from irscope.frontends.onnx.source import model_of
 from irscope.ops.registry import overloads
 
-__all__ = ["Row", "refusals", "rows", "table"]
+__all__ = ["table"]
+
 
 _CALLS = ("op", "ops")
 
@@ -143,9 +144,9 @@ def refusals(path: Path) -> Sequence[tuple[str, str, str]]:
     """Returns name and op of each node of a model that stays `onnx::`, and why. Raises LoadError for a file that cannot be read."""
     import onnx
 
-    from irscope.frontends.onnx.walk.importer import Importer
+    from irscope.frontends.onnx.importer import Importer
 
-    importer = Importer(model_of(path, onnx), path.parent, "graph", str(path), without_weights=True)
+    importer = Importer(model_of(path, onnx), STRUCTURED, path.parent, "graph", str(path), without_weights=True)
     importer.run()
     return importer.refusals
 

@@ -20,12 +20,12 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import MissingExtra, RunError
-from irscope.frontends.onnx.reading.inference import is_sound, proto_of, schema_of_op
-from irscope.frontends.onnx.reading.types import FLOATS
+from irscope.frontends.onnx.types import FLOATS, is_sound, proto_of, schema_of_op
 from irscope.ir import NONE, ListType, Node, Opaque, OptionalType, TensorData, TensorType, Type
 from irscope.ir.payload import argument_type, element_name
 
 __all__ = ["function", "runs_in"]
+
 
 Run = Callable[[dict[str, Any]], Sequence[Any]]
 

@@ -12,49 +12,30 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.onnx.building.call import Call, Result
-from irscope.frontends.onnx.building.held import Held
-from irscope.frontends.onnx.reading.types import type_of
-from irscope.frontends.onnx.walk.frame import Frame, Walk
+from irscope.frontends.emit import CODES
+from irscope.frontends.onnx.call import Call, Held, Result
+from irscope.frontends.onnx.importer import Frame, Importer
+from irscope.frontends.onnx.types import type_of
 from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 
-__all__ = ["STRUCTURED", "plain_block"]
+__all__ = ["STRUCTURED"]
+
 
 _FOREVER: Final = 2**63 - 1
 _LIST: Final = ListType(TENSOR)
 
 
-def plain_block(walk: Walk, body: Any, frame: Frame) -> BlockBuilder:
-    """Appends a body as a block whose parameters are the body's inputs."""
-    with walk.emit.block([(info.name, type_of(info.type)) for info in body.input]) as block:
-        names = {info.name: Held(value) for info, value in zip(body.input, block.params, strict=True)}
-        block.returns(_run(walk, body, frame, names))
-    return block
-
-
-def _run(walk: Walk, body: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
-    """Appends a body to the open block; returns its outputs."""
-    return [walk.values.value_of(held) for held in _held(walk, body, frame, names)]
-
-
-def _held(walk: Walk, body: Any, frame: Frame, names: dict[str, Held]) -> list[Held]:
-    inner = frame.inner(names, walk.told_types(body))
-    walk.initializers(body, inner)
-    walk.nodes(body.node, inner)
-    return [walk.found(inner, info.name, f"the outputs of {body.name!r}") for info in body.output]
-
-
-def _if(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
+def _if(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     """Imports both branches; if the condition is known while the model is read, only the branch that is taken."""
     known = call.held(0).known()
     if known is not None and known.size == 1:
-        return _held(walk, call.attr("then_branch" if known.reshape(())[()] else "else_branch"), frame, {})
+        return walk.body(call.attr("then_branch" if known.reshape(())[()] else "else_branch"), frame, {})
     condition = _number(call, 0, "Bool", BOOL)
     blocks, results = [], []
     for name in ("then_branch", "else_branch"):
         with walk.emit.block() as block:
-            results.append(_run(walk, call.attr(name), frame, {}))
+            results.append(walk.results(call.attr(name), frame, {}))
             block.returns(results[-1])
         blocks.append(block)
     if len({len(found) for found in results}) != 1:
@@ -89,7 +70,7 @@ def _joined(a: Type, b: Type) -> Type:
     return TensorType(dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
 
 
-def _loop(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
+def _loop(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     emit, body = call.emit, call.attr("body")
     limit = emit.value(_number(call, 0, "Int", INT) if call.has(0) else _FOREVER)
     goes_in = _number(call, 1, "Bool", BOOL) if call.has(1) else True
@@ -105,7 +86,7 @@ def _loop(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
             body.input[1].name: Held(array=np.array(True)),
             **{info.name: Held(value) for info, value in zip(body.input[2:], block.params[1:], strict=True)},
         }
-        found = _held(walk, body, frame, names)
+        found = walk.body(body, frame, names)
         goes_on = found[0].known()
         results = [walk.values.value_of(held) for held in found[1:]]
         for held, item in zip(gathered, results[len(starts) :], strict=True):
@@ -144,8 +125,6 @@ def _stacked(call: Call, held: Value, element: Type, axis: int, backwards: bool)
     type = _stacked_type(element, axis)
     if shape is None or dtype is None or not all(isinstance(extent, int) for extent in shape):
         return _flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)
-    from irscope.frontends.emit import CODES
-
     some = emit.op("ne", emit.op("len", held, type=INT), 0, type=BOOL)
     with emit.block() as full:
         full.returns([_flipped(call, emit.op("stack", held, axis, type=type), axis, backwards)])
@@ -165,7 +144,7 @@ def _flipped(call: Call, x: Value, axis: int, backwards: bool) -> Value:
     return call.op("flip", x, [axis], type=x.type) if backwards else x
 
 
-def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
+def _scan(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     count, body = call.integer("num_scan_inputs"), call.attr("body")
     is_batched = call.opset < 9  # and its first input is the lengths of the sequences
     operands = range(1 if is_batched else 0, len(call.inputs))
@@ -193,7 +172,7 @@ def _scan(walk: Walk, call: Call, frame: Frame) -> Sequence[Result]:
 
 
 def _scan_each(
-    walk: Walk, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[Value]
+    walk: Importer, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[Value]
 ) -> Sequence[Result]:
     """Imports a Scan of opset 8, which scans each element of a batch along the next axis."""
     emit = call.emit
@@ -212,7 +191,7 @@ def _scan_each(
 
 
 def _scan_steps(
-    walk: Walk, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[tuple[Value, int, int]],
+    walk: Importer, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[tuple[Value, int, int]],
     outputs: Sequence[str],
 ) -> tuple[Sequence[Value], Sequence[Value], Sequence[Type]]:  # fmt: skip
     """Appends the loop over the steps; returns the last states, and for each scan output the list of its tensors and their type."""
@@ -225,7 +204,7 @@ def _scan_steps(
         for info, (x, axis, back) in zip(body.input[len(starts) :], scanned, strict=True):
             index = _from_end(call, rounds, block.params[0]) if back else block.params[0]
             names[info.name] = Held(emit.op("select", x, axis, index))
-        results = _run(walk, body, frame, names)
+        results = walk.results(body, frame, names)
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
         block.returns([emit.constant(True), *results[: len(starts)]])
@@ -245,7 +224,7 @@ def _from_end(call: Call, rounds: Value, index: Value) -> Value:
     return call.emit.op("sub", last, index, type=INT)
 
 
-STRUCTURED: Final[Mapping[str, Callable[[Walk, Call, Frame], Sequence[Result]]]] = {
+STRUCTURED: Final[Mapping[str, Callable[[Importer, Call, Frame], Sequence[Result]]]] = {
     "If": _if, "Loop": _loop, "Scan": _scan,
 }  # fmt: skip
 """The importers of ONNX's control flow, by op."""

@@ -14,6 +14,7 @@ from irscope.ir import Graph
 
 __all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "recognizes", "suffixes"]
 
+
 name: Final = "ONNX model"
 suffixes: Final = (".onnx",)
 has_weights_elsewhere: Final = True
@@ -74,14 +75,16 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, missing_w
         import onnx
     except ImportError:
         raise MissingExtra("onnx", extra="onnx", purpose="to load an ONNX model") from None
-    from irscope.frontends.onnx.walk.importer import MALFORMED, Importer
+    from irscope.frontends.onnx.control import STRUCTURED
+    from irscope.frontends.onnx.importer import MALFORMED, Importer
 
     folder, file = (source.parent, str(source)) if isinstance(source, Path) else (None, "")
     model = model_of(source, onnx) if isinstance(source, Path) else source
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise LoadError(f"{file or 'the ModelProto'!r} has no graph", hint=_HINT)
     try:
-        graph = Importer(model, folder, name or _title(model, file), file, args, without_weights=missing_weights == "inputs").run()
+        title = name or _title(model, file)
+        graph = Importer(model, STRUCTURED, folder, title, file, args, without_weights=missing_weights == "inputs").run()
     except MALFORMED as error:  # names that are not text, numbers where lists should be
         what = f"{file or 'the ModelProto'!r} is damaged ({type(error).__name__}: {str(error)[:200]})"
         raise LoadError(what, hint=_HINT) from error

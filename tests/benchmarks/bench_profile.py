@@ -97,13 +97,13 @@ def main() -> None:
 def rank(p: Any, graph: Any, model: Any, args: Any, turns: int = 6) -> str:
     """Spearman's correlation over the ten slowest classes of equal nodes that both see: of twenty equal ones any order is right.
 
-    Our runs and torch.profiler's of the eager model take turns in one process, and medians are compared. `p.calls()` says what part
-    of ours is the call from Python, where torch's clock does not run. What torch records inside of an op stays in theirs. Beside
-    it, of those pairs of the ten whose middle halves are apart in our runs, how many are in the same order in torch's.
+    Our runs and torch.profiler's of the eager model take turns in one process, and medians are compared. Ours have the call from
+    Python, where torch's clock does not run; what torch records inside of an op stays in theirs. Beside it, of those pairs of the
+    ten whose middle halves are apart in our runs, how many are in the same order in torch's.
     """
     from torch.profiler import ProfilerActivity, profile
 
-    table, numbers, way = p.calls().set_index("class"), p.class_numbers("op by op"), p.ways["op by op"]
+    numbers, way = p.class_numbers("op by op"), p.ways["op by op"]
     calls, before = max(4, min(20, round(5e8 / way.total.median))), way.runs
     seen: dict[Any, list[float]] = {}
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
@@ -119,11 +119,10 @@ def rank(p: Any, graph: Any, model: Any, args: Any, turns: int = 6) -> str:
                 seen.setdefault(node, []).extend(times)
     alike: dict[int, list[int]] = {}
     for index, row in enumerate(p.rows("op by op")):
-        if row.node in seen and numbers[row.node.id] in table.index:
+        if row.node in seen and row.launches:
             alike.setdefault(numbers[row.node.id], []).append(index)
     nodes, busy = way.nodes, way.busy[before:]
-    own = (1.0 - table["call ms"] / table["ms"]).fillna(1.0)
-    ours = {key: busy[:, rows].sum(axis=1) * own[key] for key, rows in alike.items()}
+    ours = {key: busy[:, rows].sum(axis=1) for key, rows in alike.items()}
     theirs = {key: sum(np.median(seen[nodes[index]]) for index in rows) for key, rows in alike.items()}
     both = sorted(ours, key=lambda key: -np.median(ours[key]))[:10]
     if len(both) < 3:

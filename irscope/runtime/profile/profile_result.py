@@ -12,7 +12,6 @@ import numpy as np
 from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, loading
 from irscope.files import write_file
-from irscope.runtime.profile.calls import call_shares, calls_table
 from irscope.runtime.profile.measuring import unsure
 from irscope.runtime.profile.readings import Readings
 from irscope.runtime.profile.rows import place
@@ -67,19 +66,6 @@ class Profile(Readings):
         names_text = ", ".join(names[measured.nodes[index].id] for index in doubtful[:3])
         more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
         return f"the order is not sure after {plural(measured.runs, 'run')}: {names_text}{more} may come after the next; measure longer"
-
-    def calls(self) -> pd.DataFrame:
-        """Splits the time of library ops, op by op: for each class of equal ops its nodes' time (`ms`), the part of the call from
-        Python (`call ms`), and the op's own time (`own ms`, with quartiles), which is what a profiler inside torch sees.
-
-        Measured at the first call, in a few milliseconds per class; `call ms` is empty for ops of over 100 µs a call, and for
-        those that cannot be repeated. Raises ArgumentError unless torch runs the program on a processor.
-        """
-        return calls_table(self, self._call_shares)
-
-    @cached_property
-    def _call_shares(self) -> dict[int, float]:
-        return call_shares(self)
 
     @property
     def parts(self) -> pd.DataFrame:

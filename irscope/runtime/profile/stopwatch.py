@@ -53,10 +53,6 @@ class Stopwatch(Protocol):
     cost: float
     """Nanoseconds of one stamp."""
 
-    @property
-    def stamps(self) -> int:
-        """The number of stamps of the last run."""
-
     def start(self) -> None:
         """Waits for the device, and forgets the previous run."""
 
@@ -82,10 +78,6 @@ class HostWatch:
         self.times: list[int] = []
         self.stamp: Stamp = (self.times.append, clock)
         self.cost = stamp_cost(self.stamp, self.times.clear)
-
-    @property
-    def stamps(self) -> int:
-        return len(self.times)
 
     def start(self) -> None:
         self.times.clear()
@@ -117,10 +109,6 @@ class EventWatch:
     def _mark(self, now: int) -> None:
         self.times.append(now)
         self.events.append(self.event())
-
-    @property
-    def stamps(self) -> int:
-        return len(self.times)
 
     def _forget(self) -> None:
         self.times.clear()

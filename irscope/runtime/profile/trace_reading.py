@@ -60,10 +60,6 @@ class TraceReading(Profile):
         """Raises ArgumentError: there are no arguments to run it on."""
         raise ArgumentError("a trace has no arguments to try a remark with", hint="irs.profile(program, x).try_(0)")
 
-    def calls(self) -> NoReturn:
-        """Raises ArgumentError: there are no arguments to run it on."""
-        raise ArgumentError("a trace has no arguments to call its ops with", hint="irs.profile(program, x).calls()")
-
 
 def read(trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
     """Returns the profile of a graph by a trace of `torch.profiler`. Raises LoadError for a file that is not such a trace."""

@@ -23,12 +23,6 @@ __all__ = ["WARM_RUNS", "Instruction", "Way", "WayName"]
 WayName = Literal["op by op", "fused"]
 WARM_RUNS: Final = 6
 """Calls before the first that counts: a program has its fast path after the fourth."""
-_LEAST_WEIGHINGS: Final = 5
-_MOST_WEIGHINGS: Final = 200
-_WEIGHING_NS: Final = 200e6
-"""The time for which calls with and without stamps take turns."""
-_MOST_COST: Final = 1000.0
-"""Nanoseconds; a higher cost is not that of a stamp."""
 _MOST_NUMBERS: Final = 8_000_000
 """The most times that are kept for all runs together."""
 _KEPT_RUNS: Final = 9
@@ -82,7 +76,6 @@ class Way:
     _kept: list[tuple[float, Any, Durations, float]] = field(default_factory=list)
     _path: tuple[list[tuple[int, int]], Any] | None = None
     _counts: Any = None
-    _last_read: Any = None
     _cold_runs: int = 0
 
     @staticmethod
@@ -130,8 +123,6 @@ class Way:
                 restore()
                 run(args)
         self.warm_ns = time.perf_counter_ns() - start
-        if self.code is not None and self.first_ns < _WEIGHING_NS:
-            self._weigh_stamps(args, restore, is_over)
 
     def _counting(self, taken: list[tuple[int, int]], code: FlatCode, slots: Slots) -> Callable[[int], None]:
         """Counts traffic and memory, and takes the time of each instruction between two counts."""
@@ -150,35 +141,6 @@ class Way:
         self.watch.start()
         self.timed(*args)
         self.watch.finish()
-
-    def _weigh_stamps(self, args: Sequence[Any], restore: Callable[[], object], is_over: Callable[[], bool]) -> None:
-        """Measures the cost of a stamp in this program: a call with stamps against one without, over their number.
-
-        Many in a row (`Stopwatch.cost` at first) take 0.06 to 0.1 µs each. Between ops a stamp also drains the processor's
-        pipeline and occupies its caches: 0.2 to 0.5 µs. Only the certain part is subtracted, the lower end of the interval
-        that contains the median difference; these calls are not among the reported ones.
-        """
-        clock, watch = self.watch.stamp[1], self.watch
-        times: tuple[list[int], list[int]] = [], []
-        begin = clock()
-        while len(times[1]) < _LEAST_WEIGHINGS or (clock() - begin < _WEIGHING_NS and len(times[1]) < _MOST_WEIGHINGS):
-            for run, taken in zip((self._run_plain, self._run_stamped), times, strict=True):
-                if is_over():
-                    break
-                restore()
-                start = clock()
-                run(args)
-                taken.append(clock() - start)
-            else:
-                continue
-            break
-        if len(times[1]) < _LEAST_WEIGHINGS:
-            return
-        more = np.subtract(times[1], times[0][: len(times[1])])
-        middle = float(np.median(more))
-        doubt = 2 * 1.858 * float(np.median(np.abs(more - middle))) / np.sqrt(len(more))  # two standard errors of a median
-        sure = (middle - float(doubt)) / max(watch.stamps, 1)
-        watch.cost = max(watch.cost, min(sure, _MOST_COST))
 
     def _run_plain(self, args: Sequence[Any]) -> None:
         self.plain(*args)
@@ -207,25 +169,19 @@ class Way:
 
     def run_timed(self, args: Sequence[Any]) -> None:
         """Times one call, instruction by instruction."""
-        if self.code is None:  # a single kernel, called directly: its time is the whole
+        code, watch = self.code, self.watch
+        if code is None:  # a single kernel, called directly: its time is the whole
             self._warmed()
             self._busy.append(np.array([self.whole[-1]] * min(len(self.nodes), 1)))
             return
-        self._timed_run(args)
-        self._warmed()
-        self._record(*self._last_read)
-
-    def _timed_run(self, args: Sequence[Any]) -> None:
-        """Runs once with stamps, and reads them."""
-        code, watch = self.code, self.watch
         clock = watch.stamp[1]
         watch.start()
         start = clock()
         self.timed(*args)
         end = clock()
-        if code is not None:
-            found = watch.read()
-            self._last_read = self._positions(code.path), found, start, end
+        found = watch.read()
+        self._warmed()
+        self._record(self._positions(code.path), found, start, end)
 
     def _warmed(self) -> None:
         """Forgets the call that ran before the program was warm."""

@@ -181,3 +181,17 @@ def test_what_the_library_does_better_is_left_to_it() -> None:
     assert first.rule == "slower-fused" and "30 ms" in str(first) and "below-the-roof" not in [remark.rule for remark in p.remarks]
     call = re.search(r"irs\.fuse\(g, opaque=\[.*?\]\)", first.advice)
     assert call is not None and not eval(call[0], {"irs": irs, "g": graph}).groups
+
+
+def test_a_broadcast_is_predicted_to_save_no_more_than_its_kernel_was_measured_to() -> None:
+    x, y = torch.randn(512, 1), torch.randn(512)
+    p = on_the_machine(lambda x, y: torch.exp(x + y).sum(1), x, y)
+    rule = "expanding-broadcast"
+    (remark,) = (each for each in p.remarks if each.rule == rule)
+    group = next(row for row in p.rows("fused") if row.node.op == "prim::FusionGroup")
+    saved = p.group_before(group.node).median - group.self_time.median
+    assert remark.gain_ns <= saved * (1 + 1e-9)
+    p = on_the_machine(lambda x, y: torch.exp(x + y).sum(1), x, y)
+    fused = p.ways["fused"]
+    fused._busy = [each * 1000 for each in fused._busy]
+    assert not [each for each in p.remarks if each.rule == rule], "its kernel is slower than the ops one by one"

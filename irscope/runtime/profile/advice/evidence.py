@@ -110,6 +110,13 @@ class Evidence:
         results = self.cost(node).results
         return results[0] if results else None
 
+    def saved_by_fusing(self, *nodes: Node) -> float | None:
+        """Returns what the kernel of a group that has all these nodes was measured to save; None where none has them all."""
+        for row in self.readings.rows("fused") if "fused" in self.readings.ways else ():
+            if set(nodes) <= set(self.readings.members.get(row.node.id, ())):
+                return self.readings.group_before(row.node).median - row.self_time.median
+        return None
+
     def copy_ns(self, moved: float) -> float:
         """Returns the nanoseconds of a copy that moves this many bytes."""
         return self.readings.speeds.copy_ns(moved)

@@ -46,6 +46,7 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
     name = row.node.op.partition("::")[2]
     because = f"{name} expands operands of {byte_count(small)} to {byte_count(made.bytes)}"
     through = f", and {len(affected) - 1} more ops read it" if len(affected) > 1 else ""
+    product = False
     if ends:
         least = evidence.copy_ns(small + evidence.cost(ends[0]).written_bytes) * row.calls
         product = name == "mul" and ends[0] in set(evidence.users(row.node))
@@ -59,6 +60,9 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
         least, certainty = evidence.sum_ns(affected) * 0.3, 0.6
         advice = "check that both shapes are intended; compute on the operands before they are broadcast"
     gain = evidence.sum_ns(affected) - least
+    measured = evidence.saved_by_fusing(row.node, ends[0]) if ends and not product else None
+    if measured is not None:
+        gain = min(gain, measured)
     yield evidence.remark(
         "expanding-broadcast", affected, gain, because + through, advice, certainty=certainty, first=row.node
     )

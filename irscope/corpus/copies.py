@@ -28,8 +28,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from irscope._base.concurrency.trial import TrialError, tried
 from irscope._base.escaping import shortened
+from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.words import byte_count
 from irscope.corpus.records import failure, has_record, write_record
 from irscope.corpus.sources import Settings, Source
@@ -152,18 +152,12 @@ def _examine_apart(out: Path, source: Source, settings: Settings, there: int) ->
 
     limits = (settings.seconds, settings.memory)
     try:
-        tried(work, seconds=settings.seconds, memory=settings.memory, expected=_NeverError, patience=PATIENCE)
-    except TrialError as error:
+        isolated(work, seconds=settings.seconds, memory=settings.memory)
+    except IsolatedError as error:
         if has_record(out, source, settings):
             return  # all that failed was to say so
-        is_own = str(error).startswith("ends its own process")
-        what = f"it {error}" if is_own or str(error).startswith(("takes", "crashes", "was killed")) else f"it ended with {error}"
-        kind = "exit" if is_own else "memory" if error.is_memory else "limit"
-        write_record(out, source, failure(kind, what, limits=None if is_own else limits))
-
-
-class _NeverError(Exception):
-    """An error that is never raised."""
+        kind = error.kind if error.kind in ("exit", "memory") else "limit"
+        write_record(out, source, failure(kind, f"it {error}", limits=None if kind == "exit" else limits))
 
 
 def _send(there: int, names: list[str]) -> None:

@@ -11,16 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import irscope as irs
 from irscope.errors import IrscopeError
@@ -95,32 +92,6 @@ def survey(kind: str, first: int, count: int) -> Iterator[Ended]:
     yield from watched(_read, [(kind, seed) for seed in range(first, first + count)])
 
 
-def _forked_parser(command: list[str], *, input: bytes, timeout: float, **_: Any) -> subprocess.CompletedProcess[bytes]:
-    """What `subprocess.run` gives for the script of `irscope.frontends.mlir.parse.child`, from a fork of this process."""
-    from irscope.frontends.mlir.parse import child
-
-    names, _, home, memory, seconds = command[4:]
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child._limit(int(memory), int(seconds))
-            child._loaded = lambda home: sys.modules["irscope.frontends.mlir.parse.bindings"]
-            told: list[str] = []
-            child.threading.stack_size(child.STACK)
-            worker = child.threading.Thread(target=child._parse, args=(json.loads(names), home, input, told))
-            worker.start()
-            worker.join()
-            os.write(writing, told[0].encode("utf-8", "replace")[:60_000])
-            os._exit(0 if told[0] in names else 1)
-        finally:
-            os._exit(2)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as said:
-        stdout = said.read()
-    return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), stdout)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="damaged files of a kind, read in processes that may die of them")
     parser.add_argument("kind", choices=KINDS)
@@ -128,10 +99,6 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--json", type=Path, help="where the counts so far are kept")
     options = parser.parse_args()
-    if options.kind.startswith("mlir"):
-        from irscope.frontends.mlir.parse import parser_call
-
-        parser_call.subprocess.run = _forked_parser  # type: ignore[attr-defined]
     found = Counts(f"damaged files: {options.kind}")
     try:
         for ended in survey(options.kind, options.first, options.count):

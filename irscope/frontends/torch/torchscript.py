@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from irscope._base.concurrency.trial import TrialError, tried
+from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError, VerifyError
 from irscope.files import read_file
@@ -173,10 +173,14 @@ def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bo
             raise not_trusted(path, why)
         return _read(torch, path, data, args, name)
 
+    def trial() -> None:
+        with suppress(IrscopeError):  # raised again below
+            work()
+
     megabytes = len(data.getbuffer()) >> 20
     try:
-        tried(work, seconds=_SECONDS * (1 + megabytes), memory=_MEMORY + 3 * (megabytes << 20), expected=IrscopeError)
-    except TrialError as error:
+        isolated(trial, seconds=_SECONDS * (1 + megabytes), memory=_MEMORY + 3 * (megabytes << 20))
+    except IsolatedError as error:
         raise LoadError(
             f"{str(path)!r} is a damaged file, or needs too many resources: torch's reader {error}",
             hint="save it again with torch.jit.save; if you trust it, trust=True lets torch read it without limits",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -15,7 +16,6 @@ import irscope as irs
 from irscope.errors import IrscopeError, LoadError
 from irscope.frontends.mlir.parse import parser_call
 from irscope.frontends.mlir.parse.bindings import BYTECODE, installed, new_context, required
-from irscope.frontends.mlir.parse.child import _limit
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
@@ -108,19 +108,15 @@ def test_a_file_is_read_under_a_hard_limit_that_suffices(limit: str, amount: int
 
 
 def test_a_parser_that_cannot_be_started_is_not_blamed_on_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_call, "_HOME", str(Path(__file__).parent / "nowhere.py"))
-    with pytest.raises(LoadError, match=r"parser cannot be started.*FileNotFoundError"):
+    def missing(name: str = "") -> None:
+        raise ImportError(f"no {name}")
+
+    monkeypatch.setattr(parser_call, "required", missing)
+    with pytest.raises(LoadError, match=r"parser cannot be started.*ImportError: no"):
         irs.load(SAMPLES[0])
-    monkeypatch.setattr(parser_call, "_SCRIPT", "raise ValueError('no such limit')")
-    with pytest.raises(LoadError, match=r"parser cannot be started.*ValueError: no such limit"):
+
+
+def test_a_file_that_crashes_the_parser_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_call, "new_context", lambda bindings: os.abort())
+    with pytest.raises(LoadError, match=r"parser fail: it crashes with signal 6"):
         irs.load(SAMPLES[0])
-
-
-def test_a_system_that_refuses_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    resource = pytest.importorskip("resource")
-
-    def refused(which: int, limits: tuple[int, int]) -> None:
-        raise ValueError("invalid argument")
-
-    monkeypatch.setattr(resource, "setrlimit", refused)
-    _limit(1 << 30, 10)

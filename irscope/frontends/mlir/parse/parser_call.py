@@ -1,30 +1,30 @@
 """Parses text or bytecode to MLIR's own module, with errors that have a location, whatever the file holds.
 
 MLIR's parser is C++ that trusts its input in places: some garbled files make it abort, and deep nesting overflows its
-stack. So a file is parsed twice, first in a process that may crash (`irscope.frontends.mlir.parse.child`), then here.
+stack. So a file is parsed twice, first in a copy of this process that may crash (`irscope._base.isolated`), then here.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
+from irscope._base.isolated import IsolatedError, isolated
 from irscope.errors import LoadError, ParseError
 from irscope.frontends.mlir.parse.bindings import BYTECODE, Bindings, installed, narrowed, new_context, required
-from irscope.frontends.mlir.parse.child import NOT_READY
 from irscope.frontends.mlir.parse.torch_text import generic_form
 
 __all__ = ["parse_module"]
 
 _MESSAGE: Final = re.compile(r'(?:error: )?(?:"[^"\n]*":(\d+):(\d+): |loc\([^\n]*?\): )?(?:error: )?([^\n]*)')
-_MEMORY: Final = 3 << 30
-"""Bytes of address space for a small file; the libraries take half of them."""
+_MEMORY: Final = 2 << 30
+"""Bytes of memory for a small file; the libraries take most of them."""
+_STACK: Final = 4 << 20
+"""Bytes of stack of the copy; less than any thread of the user has, so that a file that is parsed there can be parsed here."""
+_CUT: Final = "the file is damaged or is nested too deeply; write it again, or load a part of it"
 
 
 def parse_module(
@@ -55,31 +55,52 @@ def _reader_of(
     names: Sequence[str], content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None
 ) -> str:
     """Returns the first of these packages that reads the content. Raises ParseError or LoadError."""
+    with suppress(ImportError):
+        required(names[0])  # here, so that it is imported once
     megabytes = len(content) >> 20
-    limits = [str(_MEMORY + (megabytes << 26)), str(10 + 2 * megabytes)]
-    command = [sys.executable, "-I", "-c", _SCRIPT, json.dumps(names), json.dumps(sys.path), _HOME, *limits, json.dumps(shapes)]
     try:
-        done = subprocess.run(command, input=content, capture_output=True, timeout=12 * int(limits[1]) + 60, check=False)
-    except subprocess.TimeoutExpired:
-        raise LoadError(f"MLIR's parser does not finish with {file or 'this text'}", hint=_CUT) from None
-    answer = done.stdout.decode("utf-8", "replace")
-    if done.returncode == 0 and answer in names:
-        return answer
-    if done.returncode == 1 and answer:
-        raise _refused(answer, content, file)
-    if done.returncode in (1, NOT_READY):
-        why = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"])[-1]
-        raise LoadError(
-            f"MLIR's parser cannot be started, so that {file or 'this text'} is not read: {why}",
-            hint="check its installation (import jaxlib.mlir.ir), and the limits of this process (ulimit -v, ulimit -t)",
+        found = isolated(
+            lambda: _tried(names, content, shapes), seconds=10 + 2 * megabytes, memory=_MEMORY + (megabytes << 26)
         )
-    status = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
-    raise LoadError(f"{file or 'this text'} makes MLIR's own parser crash with {status}", hint=_CUT)
+    except IsolatedError as error:
+        raise LoadError(f"{file or 'this text'} makes MLIR's own parser fail: it {error}", hint=_CUT) from None
+    if "reader" in found:
+        return str(found["reader"])
+    if "refused" in found:
+        raise _refused(found["refused"], content, file)
+    raise LoadError(
+        f"MLIR's parser cannot be started, so that {file or 'this text'} is not read: {found['missing']}",
+        hint="check its installation (import jaxlib.mlir.ir), and the limits of this process (ulimit -v, ulimit -t)",
+    )
 
 
-_CUT: Final = "the file is damaged or is nested too deeply; write it again, or load a part of it"
-_HOME: Final = str(Path(__file__).parent / "bindings.py")
-_SCRIPT: Final = (Path(__file__).parent / "child.py").read_text(encoding="utf-8")
+def _tried(names: Sequence[str], content: bytes, shapes: Sequence[Sequence[int] | None] | None) -> dict[str, str]:
+    """Parses on a thread with a small stack; returns the reader that succeeded, or the first one's complaint, or why none started."""
+    found: dict[str, str] = {}
+    threading.stack_size(_STACK)
+    worker = threading.Thread(target=_parse, args=(names, content, shapes, found))
+    worker.start()
+    worker.join()
+    return found
+
+
+def _parse(names: Sequence[str], content: bytes, shapes: Sequence[Sequence[int] | None] | None, found: dict[str, str]) -> None:
+    for name in names:
+        try:
+            bindings = required(name)
+            context = new_context(bindings)
+        except BaseException as error:
+            found.setdefault("missing", f"{name}: {type(error).__name__}: {error}".replace("\n", " "))
+            continue
+        try:
+            module = bindings.ir.Module.parse(content, context)
+            if shapes is not None:
+                narrowed(bindings, module, shapes)
+        except BaseException as error:
+            found.setdefault("refused", str(error) or type(error).__name__)
+        else:
+            found["reader"] = name
+            return
 
 
 def _refused(answer: str, content: bytes, file: str) -> LoadError | ParseError:

@@ -2,41 +2,112 @@
 
 Nested containers, dictionaries of lists, lists of tuples, values of any type, optionals, objects with attributes, tasks,
 `out=` arguments, lists that are written through (`_foreach_*`), lists that change in place, storages that are exchanged
-(`set_`, `set_data`), ops whose schemas lie, and ops that give a view or a copy as they like. Every tensor is float32 and
+(`set_`, `set_data`), ops whose schemas are wrong, and ops that give a view or a copy as they like. Every tensor is float32 and
 2 × 2, so that everything fits everything.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import re
+from typing import Final
 
-__all__ = ["odd_program"]
+__all__ = ["INPUTS", "odd_program"]
 
-T, L, LL, D, DL, TU, LT, A, OPT, C, F = (
-    "Tensor", "Tensor[]", "Tensor[][]", "Dict(str, Tensor)", "Dict(str, Tensor[])", "(Tensor, Tensor)", "(Tensor, Tensor)[]",
-    "Any", "Tensor?", "__torch__.C", "Future(Tensor)",
-)  # fmt: skip
-TL = "(Tensor[], Tensor)"
-INPUTS = (T, T, L, D, LL, TU, "bool", "int")
-VIEWS = (
-    "t",
-    "alias",
-    "detach",
-    "contiguous",
-    "conj",
-    "positive",
-    "resolve_conj",
-    "atleast_1d",
-    "squeeze",
-    "adjoint",
-    "flipud",
-)
-PURE = ("neg", "relu", "clone", "tanh", "exp")
-WRITES = ("relu_", "neg_", "zero_", "t_", "tanh_", "detach_")
+_TYPES: Final = {
+    "T": "Tensor", "L": "Tensor[]", "LL": "Tensor[][]", "D": "Dict(str, Tensor)", "DL": "Dict(str, Tensor[])",
+    "TU": "(Tensor, Tensor)", "TL": "(Tensor[], Tensor)", "LT": "(Tensor, Tensor)[]", "A": "Any", "LA": "Any[]", "OPT": "Tensor?",
+    "LO": "Tensor?[]", "C": "__torch__.C", "F": "Future(Tensor)", "B": "bool", "I": "int",
+}  # fmt: skip
+INPUTS: Final = tuple(_TYPES[word] for word in ("T", "T", "L", "D", "LL", "TU", "B", "I"))
+_CONSTANTS: Final = {
+    "0": "int 0", "1": "int 1", "2": "int 2", "1.5": "float 1.5", "0.5": "float 0.5", "'k'": 'str "k"', "'o'": 'str "o"',
+    "no": "bool 0", "yes": "bool 1", "none": "NoneType",
+}  # fmt: skip
+
+_STATEMENTS: Final[dict[str, tuple[int, str]]] = {
+    "pure": (3, "T = aten::{neg|relu|clone|tanh|exp}(T)"),
+    "view": (6, """T = aten::dropout(T, 0.5, no)
+        T = aten::type_as(T, T)
+        T = aten::expand_as(T, T)
+        T = aten::reshape_as(T, T)
+        T = aten::transpose(T, 0, 1)
+        L = aten::chunk(T, 1, 0)
+        a:L = prim::ListConstruct(T, T); L = aten::{broadcast_tensors|atleast_2d}(a)
+        T = aten::{t|alias|detach|contiguous|conj|positive|resolve_conj|atleast_1d|squeeze|adjoint|flipud}(T)
+        T = aten::{t|alias|detach|contiguous|conj|positive|resolve_conj|atleast_1d|squeeze|adjoint|flipud}(T)"""),
+    "write": (3, """T = aten::{relu_|neg_|zero_|t_|tanh_|detach_}(T)
+        T = aten::{relu_|neg_|zero_|t_|tanh_|detach_}(T)
+        _a:T = aten::clone(T, none); T = aten::copy_(T, _a, no)
+        T = aten::add_(T, 1.5, 1)"""),
+    "out": (2, """a:T = aten::clone(T, none); b:T = aten::alias(a); T = aten::neg(T, {a|b})
+        a:T = aten::clone(T, none); b:T = aten::alias(a); T = aten::mul(T, T, {a|b})
+        a:T = aten::clone(T, none); T = aten::neg(T, a)
+        a:T = aten::clone(T, none); T = aten::mul(T, T, a)"""),
+    "lists": (4, """L = prim::ListConstruct(T, T)
+        T = aten::__getitem__(L, 0)
+        L = aten::add(L, L)
+        L = aten::slice(L, 0, 2, 1)
+        L = aten::{list|copy}(L)
+        L = aten::mul(L, 2)
+        _a:L = aten::copy(L); aten::clear(_a)
+        a:L = prim::ListConstruct(T); L = aten::add_(L, a)
+        T = aten::select(L, 0)"""),
+    "growing lists": (3, """L = aten::append(L, T)
+        aten::insert(L, 0, T)
+        a:L = prim::ListConstruct(T); aten::extend(L, a)
+        L = aten::_set_item(L, 0, T)
+        a=L; aten::insert(a, 0, T); T = aten::pop(a, 0)
+        aten::reverse(L)"""),
+    "nested": (2, """LL = prim::ListConstruct(L, L)
+        LL = aten::append(LL, L)
+        a:LT = prim::ListConstruct(TU); LT = aten::append(a, TU); TU = aten::__getitem__(LT, 0)
+        L = aten::__getitem__(LL, 0)
+        L = aten::__getitem__(LL, 0)"""),
+    "dicts": (3, """D = prim::DictConstruct('k', T)
+        T = aten::__getitem__(D, 'k')
+        aten::_set_item(D, {'k'|'o'}, T)
+        T = aten::setdefault(D, 'o', T)
+        aten::update(D, D)
+        L = aten::values(D)
+        D = aten::copy(D)
+        a:DL = prim::DictConstruct('k', L); L = aten::__getitem__(DL, 'k')
+        a:DL = prim::DictConstruct('k', L); aten::_set_item(a, 'k', L); L = aten::__getitem__(DL, 'k')
+        T = aten::get(D, 'k', T)"""),
+    "tuples": (2, """TU = prim::TupleConstruct(T, T)
+        T, T = prim::TupleUnpack(TU)
+        a:TL = prim::TupleConstruct(L, T); L, T = prim::TupleUnpack(a)
+        T = prim::TupleIndex(TU, {0|1})"""),
+    "anything": (2, "\n".join(
+        f"_a:LA = prim::ListConstruct({word}); _b:LA = aten::append(_a, {{T|L}}); b:A = aten::__getitem__(_a, 0);"
+        f"{word} = prim::unchecked_cast(b)"
+        for word in ("T", "L", "LL", "D", "TU", "C")
+    )),
+    "objects": (3, "\n".join(
+        f"{new}{use}"
+        for new in ("", 'a:C = prim::CreateObject(); prim::SetAttr[name="a"](a, T); prim::SetAttr[name="l"](a, L); ')
+        for use in ('T = prim::GetAttr[name="a"](C)', 'L = prim::GetAttr[name="l"](C)', 'prim::SetAttr[name="a"](C, T)',
+                    'prim::SetAttr[name="l"](C, L)')
+    )),
+    "foreach": (2, """aten::_foreach_{add_|mul_}(L, 1.5)
+        aten::_foreach_{add_|mul_}(L, 1.5)
+        aten::_foreach_{neg_|zero_}(L)
+        L = aten::_foreach_neg(L)"""),
+    "rebind": (2, """T = aten::set_(T, T)
+        aten::set_data(T, T)"""),
+    # of memory that nothing else in the op overlaps: torch would read and write it at once, in two threads
+    "norm": (1, """a:T = aten::clone(T, none); _a:T = aten::select(a, 0, 0); b:T = aten::clone(T, none); _b:T = aten::select(b, 0, 0);
+        _c:T = aten::clone(T, none); T = aten::batch_norm(_c, none, none, _a, _b, {no|yes}, 1.5, 1.5, no)""".replace(";\n", ";")),
+    "optional": (2, ""), "task": (1, ""), "branch": (2, ""), "loop": (2, ""),
+}  # fmt: skip
+"""The weight of a kind, and its statements: a letter is any value of that type, `a:` a new value that later parts name, `_a:` one that
+nothing else sees, `a=` one that is there, `{|}` one of several words. Those without text are written by the method of their name."""
+_PARSED: Final = {
+    kind: [[part.strip() for part in line.split(";")] for line in text.splitlines()] for kind, (_, text) in _STATEMENTS.items()
+}
 
 Env = dict[str, list[str]]
-"""Names by type."""
+"""Names by the word of their type."""
 
 
 def odd_program(seed: int, size: int) -> str:
@@ -53,326 +124,124 @@ class _Generator:
 
     def program(self, size: int) -> str:
         env: Env = {}
-        names = []
-        for type in INPUTS:
-            name = self.name()
-            names.append(f"%{name} : {type}")
-            env.setdefault(type, []).append(name)
-        self.zero, self.one, self.alpha, self.two = (self.constant(v) for v in (0, 1, 1.5, 2))
-        self.key, self.other = self.constant('"k"', "str"), self.constant('"o"', "str")
-        self.no, self.none = self.constant(0, "bool"), self.name()
-        self.true = self.constant(1, "bool")
-        self.emit(f"%{self.none} : NoneType = prim::Constant()")
+        words = {type: word for word, type in _TYPES.items()}
+        params = [f"%{self.added(env, words[type])} : {type}" for type in INPUTS]
+        self.constants = {word: self.name() for word in _CONSTANTS}
+        for word, name in self.constants.items():
+            type, _, value = _CONSTANTS[word].partition(" ")
+            self.emit(f"%{name} : {type} = prim::Constant{f'[value={value}]' if value else ''}()")
         for _ in range(size):
             self.statement(env)
-        kept = [n for type in (T, L, D, TU) for n in self.rng.sample(env.get(type, []), min(2, len(env.get(type, []))))]
+        kept = [n for word in ("T", "L", "D", "TU") for n in self.rng.sample(env[word], min(2, len(env[word])))]
         body = "\n".join(self.lines)
-        return f"graph({', '.join(names)}):\n{body}\n  return ({', '.join(f'%{n}' for n in kept)})"
+        return f"graph({', '.join(params)}):\n{body}\n  return ({', '.join(f'%{n}' for n in kept)})"
 
     def name(self) -> str:
         self.count += 1
         return f"v{self.count}"
 
+    def added(self, env: Env, word: str) -> str:
+        name = self.name()
+        env.setdefault(word, []).append(name)
+        return name
+
     def emit(self, line: str) -> None:
         self.lines.append("  " * self.depth + line)
 
-    def constant(self, payload: object, type: str = "") -> str:
-        name = self.name()
-        kind = type or ("int" if isinstance(payload, int) else "float")
-        self.emit(f"%{name} : {kind} = prim::Constant[value={payload}]()")
-        return name
-
-    def made(self, env: Env, type: str, op: str, *operands: str) -> str:
-        name = self.name()
-        self.emit(f"%{name} : {type} = {op}({', '.join(f'%{o}' for o in operands)})")
-        env.setdefault(type, []).append(name)
-        return name
-
-    def done(self, op: str, *operands: str) -> None:
-        self.emit(f"{op}({', '.join(f'%{o}' for o in operands)})")
-
-    def pick(self, env: Env, type: str) -> str | None:
-        found = env.get(type)
-        return self.rng.choice(found) if found else None
-
     def statement(self, env: Env) -> None:
-        kinds: list[tuple[int, Callable[[Env], None]]] = [
-            (3, self.pure), (6, self.view), (3, self.write), (2, self.out), (3, self.lists), (3, self.grow), (2, self.nested),
-            (3, self.dicts), (2, self.tuples), (2, self.anything), (2, self.optional), (3, self.objects), (1, self.task),
-            (2, self.foreach), (2, self.rebind), (2, self.branch), (2, self.loop), (1, self.norm),
-        ]  # fmt: skip
-        self.rng.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])[0](env)
+        (kind,) = self.rng.choices(list(_STATEMENTS), [weight for weight, _ in _STATEMENTS.values()])
+        if not _PARSED[kind]:
+            getattr(self, kind)(env)
+            return
+        parts = self.rng.choice(_PARSED[kind])
+        wanted = {word for part in parts for word in re.findall(r"\b[A-Z]+\b", part.rpartition("(")[2])}
+        if all(env.get(word) or any(f":{word} " in part for part in parts) for word in wanted):
+            names: dict[str, str] = {}
+            for part in parts:
+                self.written(part, env, names)
 
-    def tensor(self, env: Env) -> str:
-        return self.rng.choice(env[T])
+    def written(self, part: str, env: Env, names: dict[str, str]) -> None:
+        """One part of a statement."""
+        if found := re.fullmatch(r"(\w)=(\w+)", part):
+            names[found[1]] = self.rng.choice(env[found[2]])
+            return
+        part = re.sub(r"\{([^}]*)\}", lambda found: self.rng.choice(found[1].split("|")), part)
+        head, _, call = part.rpartition(" = ")
+        op, _, given = call.removesuffix(")").partition("(")
+        operands = [names.get(word) or self.constants.get(word) or self.rng.choice(env[word]) for word in filter(None, given.split(", "))]
+        results = []
+        for word in filter(None, head.split(", ")):
+            bound, _, type = word.rpartition(":")
+            name = self.name() if bound.startswith("_") else self.added(env, type)
+            results.append(f"%{name} : {_TYPES[type]}")
+            if bound:
+                names[bound] = name
+        self.emit(f"{', '.join(results)}{' = ' * bool(results)}{op}({', '.join(f'%{each}' for each in operands)})")
 
-    def pure(self, env: Env) -> None:
-        self.made(env, T, f"aten::{self.rng.choice(PURE)}", self.tensor(env))
-
-    def view(self, env: Env) -> None:
-        a = self.tensor(env)
-        match self.rng.randrange(9):
-            case 0:
-                self.made(env, T, "aten::dropout", a, self.alpha_half(), self.no)
-            case 1:
-                self.made(env, T, "aten::type_as", a, self.tensor(env))
-            case 2:
-                self.made(env, T, "aten::expand_as", a, self.tensor(env))
-            case 3:
-                self.made(env, T, "aten::transpose", a, self.zero, self.one)
-            case 4:
-                self.made(env, T, "aten::reshape_as", a, self.tensor(env))
-            case 5:
-                self.made(env, L, "aten::chunk", a, self.one, self.zero)
-            case 6:
-                both = self.made(env, L, "prim::ListConstruct", a, self.tensor(env))
-                self.made(env, L, self.rng.choice(["aten::broadcast_tensors", "aten::atleast_2d"]), both)
-            case _:
-                self.made(env, T, f"aten::{self.rng.choice(VIEWS)}", a)
-
-    def alpha_half(self) -> str:
-        return self.constant(0.5)
-
-    def write(self, env: Env) -> None:
-        a = self.tensor(env)
-        if self.rng.random() < 0.5:
-            self.made(env, T, f"aten::{self.rng.choice(WRITES)}", a)
-        elif self.rng.random() < 0.5:
-            b = self.made({}, T, "aten::clone", self.tensor(env), self.none)
-            self.made(env, T, "aten::copy_", a, b, self.no)
-        else:
-            self.made(env, T, "aten::add_", a, self.alpha, self.one)
-
-    def out(self, env: Env) -> None:
-        target = self.made(env, T, "aten::clone", self.tensor(env), self.none)
-        if self.rng.random() < 0.7:
-            view = self.made(env, T, "aten::alias", target)
-            target = self.rng.choice([target, view])
-        if self.rng.random() < 0.5:
-            self.made(env, T, "aten::neg", self.tensor(env), target)
-        else:
-            self.made(env, T, "aten::mul", self.tensor(env), self.tensor(env), target)
-
-    def lists(self, env: Env) -> None:
-        some = self.pick(env, L)
-        assert some is not None
-        match self.rng.randrange(9):
-            case 0:
-                self.made(env, L, "prim::ListConstruct", self.tensor(env), self.tensor(env))
-            case 1:
-                self.made(env, T, "aten::__getitem__", some, self.zero)
-            case 2:
-                self.made(env, L, "aten::add", some, self.rng.choice(env[L]))
-            case 3:
-                self.made(env, L, "aten::slice", some, self.zero, self.two, self.one)
-            case 4:
-                self.made(env, L, self.rng.choice(["aten::list", "aten::copy"]), some)
-            case 5:
-                self.made(env, L, "aten::mul", some, self.two)
-            case 6:
-                self.done("aten::clear", self.made({}, L, "aten::copy", some))
-            case 7:
-                self.made(env, L, "aten::add_", some, self.made(env, L, "prim::ListConstruct", self.tensor(env)))
-            case _:
-                self.made(env, T, "aten::select", some, self.zero)
-
-    def grow(self, env: Env) -> None:
-        some = self.pick(env, L)
-        assert some is not None
-        match self.rng.randrange(6):
-            case 0:
-                self.made(env, L, "aten::append", some, self.tensor(env))
-            case 1:
-                self.done("aten::insert", some, self.zero, self.tensor(env))
-            case 2:
-                self.done("aten::extend", some, self.made(env, L, "prim::ListConstruct", self.tensor(env)))
-            case 3:
-                self.made(env, L, "aten::_set_item", some, self.zero, self.tensor(env))
-            case 4:
-                self.done("aten::insert", some, self.zero, self.tensor(env))
-                self.made(env, T, "aten::pop", some, self.zero)
-            case _:
-                self.done("aten::reverse", some)
-
-    def nested(self, env: Env) -> None:
-        some = self.pick(env, LL)
-        match self.rng.randrange(6):
-            case 0:
-                self.made(env, LL, "prim::ListConstruct", self.rng.choice(env[L]), self.rng.choice(env[L]))
-            case 1 if some:
-                self.made(env, LL, "aten::append", some, self.rng.choice(env[L]))
-            case 2:
-                box = self.made(env, LT, "prim::ListConstruct", self.rng.choice(env[TU]))
-                self.made(env, LT, "aten::append", box, self.rng.choice(env[TU]))
-                self.made(env, TU, "aten::__getitem__", self.rng.choice(env[LT]), self.zero)
-            case _ if some:
-                self.made(env, L, "aten::__getitem__", some, self.zero)
-            case _:
-                self.lists(env)
-
-    def dicts(self, env: Env) -> None:
-        some = self.pick(env, D)
-        assert some is not None
-        match self.rng.randrange(9):
-            case 0:
-                self.made(env, D, "prim::DictConstruct", self.key, self.tensor(env))
-            case 1:
-                self.made(env, T, "aten::__getitem__", some, self.key)
-            case 2:
-                self.done("aten::_set_item", some, self.rng.choice([self.key, self.other]), self.tensor(env))
-            case 3:
-                self.made(env, T, "aten::setdefault", some, self.other, self.tensor(env))
-            case 4:
-                self.done("aten::update", some, self.rng.choice(env[D]))
-            case 5:
-                self.made(env, L, "aten::values", some)
-            case 6:
-                self.made(env, D, "aten::copy", some)
-            case 7:
-                box = self.made(env, DL, "prim::DictConstruct", self.key, self.rng.choice(env[L]))
-                if self.rng.random() < 0.5:
-                    self.done("aten::_set_item", box, self.key, self.rng.choice(env[L]))
-                self.made(env, L, "aten::__getitem__", self.rng.choice(env[DL]), self.key)
-            case _:
-                self.made(env, T, "aten::get", some, self.key, self.tensor(env))
-
-    def tuples(self, env: Env) -> None:
-        match self.rng.randrange(4):
-            case 0:
-                self.made(env, TU, "prim::TupleConstruct", self.tensor(env), self.tensor(env))
-            case 1:
-                a, b = self.name(), self.name()
-                self.emit(f"%{a} : Tensor, %{b} : Tensor = prim::TupleUnpack(%{self.rng.choice(env[TU])})")
-                env[T] += [a, b]
-            case 2:
-                both = self.made(env, TL, "prim::TupleConstruct", self.rng.choice(env[L]), self.tensor(env))
-                a, b = self.name(), self.name()
-                self.emit(f"%{a} : Tensor[], %{b} : Tensor = prim::TupleUnpack(%{both})")
-                env[L].append(a)
-                env[T].append(b)
-            case _:
-                self.made(env, T, "prim::TupleIndex", self.rng.choice(env[TU]), self.rng.choice([self.zero, self.one]))
-
-    def anything(self, env: Env) -> None:
-        type = self.rng.choice([type for type in (T, L, LL, D, TU, C) if env.get(type)])
-        held = self.rng.choice(env[type])
-        box = self.made({}, "Any[]", "prim::ListConstruct", held)
-        more = self.rng.choice(env[self.rng.choice([T, L])])
-        self.made({}, "Any[]", "aten::append", box, more)
-        value = self.made(env, A, "aten::__getitem__", box, self.zero)
-        self.made(env, type, "prim::unchecked_cast", value)
+    # -- what has blocks -----------------------------------------------------------------------------------------------
 
     def optional(self, env: Env) -> None:
-        condition = self.rng.choice(env["bool"])
-        name, a, b = self.name(), self.tensor(env), self.tensor(env)
-        self.emit(f"%{name} : Tensor? = prim::If(%{condition})")
-        for value in (a, self.none if self.rng.random() < 0.3 else b):
-            self.emit("  block0():" if value is a else "  block1():")
+        a, b = self.rng.choice(env["T"]), self.rng.choice(env["T"])
+        self.emit(f"%{self.added(env, 'OPT')} : Tensor? = prim::If(%{self.rng.choice(env['B'])})")
+        for index, value in enumerate((a, self.constants["none"] if self.rng.random() < 0.3 else b)):
+            self.emit(f"  block{index}():")
             self.emit(f"    -> (%{value})")
-        env.setdefault(OPT, []).append(name)
-        box = self.made({}, "Tensor?[]", "prim::ListConstruct", a, self.rng.choice(env[OPT]))
-        first = self.made(env, OPT, "aten::__getitem__", box, self.zero)
-        self.made(env, T, self.rng.choice(["aten::_unwrap_optional", "prim::unchecked_unwrap_optional"]), first)
-
-    def objects(self, env: Env) -> None:
-        some = self.pick(env, C)
-        if some is None or self.rng.random() < 0.3:
-            some = self.name()
-            self.emit(f"%{some} : {C} = prim::CreateObject()")
-            self.emit(f'prim::SetAttr[name="a"](%{some}, %{self.tensor(env)})')
-            self.emit(f'prim::SetAttr[name="l"](%{some}, %{self.rng.choice(env[L])})')
-            env.setdefault(C, []).append(some)
-        attribute, type = self.rng.choice([("a", T), ("l", L)])
-        if self.rng.random() < 0.5:
-            self.made(env, type, f'prim::GetAttr[name="{attribute}"]', some)
-        else:
-            self.emit(f'prim::SetAttr[name="{attribute}"](%{some}, %{self.rng.choice(env[type])})')
+        names: dict[str, str] = {}
+        self.written("_a:LO = prim::ListConstruct(T, OPT)", env, names)
+        self.written("b:OPT = aten::__getitem__(_a, 0)", env, names)
+        self.written("T = {aten::_unwrap_optional|prim::unchecked_unwrap_optional}(b)", env, names)
 
     def task(self, env: Env) -> None:
-        given, param, result, future = self.tensor(env), self.name(), self.name(), self.name()
-        op = self.rng.choice(["neg", "t", "relu_", "alias"])
-        self.emit(f"%{future} : {F} = prim::fork(%{given})")
+        param, result, names = self.name(), self.name(), dict[str, str]()
+        self.written("_a:F = prim::fork(T)", env, names)
         self.emit(f"  block0(%{param} : Tensor):")
-        self.emit(f"    %{result} : Tensor = aten::{op}(%{param})")
+        self.emit(f"    %{result} : Tensor = aten::{self.rng.choice(['neg', 't', 'relu_', 'alias'])}(%{param})")
         self.emit(f"    -> (%{result})")
-        self.made(env, T, "aten::wait", future)
-
-    def foreach(self, env: Env) -> None:
-        some = self.rng.choice(env[L])
-        if self.rng.random() < 0.6:
-            self.done(self.rng.choice(["aten::_foreach_add_", "aten::_foreach_mul_"]), some, self.alpha)
-        elif self.rng.random() < 0.5:
-            self.done(self.rng.choice(["aten::_foreach_neg_", "aten::_foreach_zero_"]), some)
-        else:
-            self.made(env, L, "aten::_foreach_neg", some)
-
-    def rebind(self, env: Env) -> None:
-        a, b = self.tensor(env), self.tensor(env)
-        if self.rng.random() < 0.5:
-            self.made(env, T, "aten::set_", a, b)
-        else:
-            self.done("aten::set_data", a, b)
-
-    def norm(self, env: Env) -> None:
-        """Of memory that nothing else in the op overlaps: torch would read and write it at once, in two threads."""
-        statistics = []
-        for _ in range(2):
-            memory = self.made({}, T, "aten::clone", self.tensor(env), self.none)
-            env[T].append(memory)
-            statistics.append(self.made({}, T, "aten::select", memory, self.zero, self.zero))
-        given = self.made({}, T, "aten::clone", self.tensor(env), self.none)
-        flag = self.rng.choice([self.no, self.true])
-        numbers = (flag, self.alpha, self.alpha, self.no)
-        self.made(env, T, "aten::batch_norm", given, self.none, self.none, *statistics, *numbers)
-
-    def copied(self, env: Env) -> Env:
-        return {type: list(names) for type, names in env.items()}
+        self.written("T = aten::wait(_a)", env, names)
 
     def branch(self, env: Env) -> None:
         if self.depth > 5:
             return
-        types = self.rng.sample([T, L, TU, D], self.rng.randint(0, 2))
-        results = [self.name() for _ in types]
-        head = ", ".join(f"%{name} : {type}" for name, type in zip(results, types, strict=True))
-        self.emit(
-            f"{head} = prim::If(%{self.rng.choice(env['bool'])})"
-            if types
-            else f"prim::If(%{self.rng.choice(env['bool'])})"
-        )
+        words = self.rng.sample(["T", "L", "TU", "D"], self.rng.randint(0, 2))
+        results = self.opened(f"prim::If(%{self.rng.choice(env['B'])})", words)
         for index in range(2):
             self.emit(f"  block{index}():")
-            self.block(env, types)
-        for name, type in zip(results, types, strict=True):
-            env[type].append(name)
+            self.block(env, words)
+        self.closed(env, words, results)
 
     def loop(self, env: Env) -> None:
         if self.depth > 5:
             return
-        types = self.rng.sample([T, T, L, TU, D], self.rng.randint(0, 3))
-        results, params = [self.name() for _ in types], [self.name() for _ in types]
-        starts = [self.rng.choice(env[type]) for type in types]
-        head = ", ".join(f"%{name} : {type}" for name, type in zip(results, types, strict=True))
-        operands = ", ".join(f"%{name}" for name in (self.rng.choice(env["int"]), self.true, *starts))
-        self.emit(f"{head} = prim::Loop({operands})" if types else f"prim::Loop({operands})")
-        declared = ", ".join(
-            f"%{name} : {type}" for name, type in zip([self.name(), *params], ["int", *types], strict=True)
-        )
-        self.emit(f"  block0({declared}):")
-        inner = self.copied(env)
-        for name, type in zip(params, types, strict=True):
-            inner[type] += [name] * 3
-        self.block(inner, types, first=[self.true], swap=params)
-        for name, type in zip(results, types, strict=True):
-            env[type].append(name)
+        words = self.rng.sample(["T", "T", "L", "TU", "D"], self.rng.randint(0, 3))
+        starts = [self.rng.choice(env["I"]), self.constants["yes"], *(self.rng.choice(env[word]) for word in words)]
+        results = self.opened(f"prim::Loop({', '.join(f'%{name}' for name in starts)})", words)
+        params = [self.name() for _ in words]
+        declared = [f"%{self.name()} : int", *(f"%{name} : {_TYPES[word]}" for name, word in zip(params, words, strict=True))]
+        self.emit(f"  block0({', '.join(declared)}):")
+        inner = {word: list(names) for word, names in env.items()}
+        for name, word in zip(params, words, strict=True):
+            inner[word] += [name] * 3
+        self.block(inner, words, [self.constants["yes"]], params)
+        self.closed(env, words, results)
 
-    def block(self, env: Env, types: list[str], first: list[str] | None = None, swap: list[str] | None = None) -> None:
-        inner = self.copied(env)
+    def opened(self, call: str, words: list[str]) -> list[str]:
+        results = [self.name() for _ in words]
+        head = ", ".join(f"%{name} : {_TYPES[word]}" for name, word in zip(results, words, strict=True))
+        self.emit(f"{head}{' = ' * bool(words)}{call}")
+        return results
+
+    def closed(self, env: Env, words: list[str], results: list[str]) -> None:
+        for word, name in zip(words, results, strict=True):
+            env[word].append(name)
+
+    def block(self, env: Env, words: list[str], first: list[str] | None = None, swap: list[str] | None = None) -> None:
+        inner = {word: list(names) for word, names in env.items()}
         self.depth += 2
         for _ in range(self.rng.randint(0, 3)):
             self.statement(inner)
-        given = [self.rng.choice(inner[type]) for type in types]
-        if swap and types.count(T) == 2 and self.rng.random() < 0.5:  # two names change places
-            a, b = (index for index, type in enumerate(types) if type == T)
+        given = [self.rng.choice(inner[word]) for word in words]
+        if swap and words.count("T") == 2 and self.rng.random() < 0.5:  # two names change places
+            a, b = (index for index, word in enumerate(words) if word == "T")
             given[a], given[b] = swap[b], swap[a]
         self.emit(f"-> ({', '.join(f'%{name}' for name in [*(first or []), *given])})")
         self.depth -= 2

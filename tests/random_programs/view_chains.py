@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -50,10 +51,12 @@ class Program:
         return name
 
     def call(self, op: str, overload: str, name: str, *arguments: Any) -> str:
-        """One line; of an op that gives a list, two, and the name of one item."""
+        """One line; of an op that gives a list, two, and the name of one item. Raises what torch raises."""
         given = [self.tensors[a] if isinstance(a, str) else a for a in arguments]
-        function = getattr(getattr(torch.ops.aten, op), overload or "default")
-        found = function(self.tensors[name], *given)
+        return self.made(op, name, arguments, getattr(getattr(torch.ops.aten, op), overload or "default")(self.tensors[name], *given))
+
+    def made(self, op: str, name: str, arguments: Sequence[Any], found: Any) -> str:
+        """The line of a call whose result is known."""
         operands = [f"%{name}", *(f"%{a}" if isinstance(a, str) else f"%{self.constant(a)}" for a in arguments)]
         if isinstance(found, torch.Tensor):
             result = f"v{len(self.tensors)}"
@@ -117,199 +120,143 @@ def _new_shape(rng: random.Random, t: torch.Tensor) -> list[int]:
     return sizes
 
 
+@dataclass(frozen=True)
+class At:
+    """A tensor and a random axis of it, which `dim` may write from the end."""
+
+    p: Program
+    name: str
+    axis: int
+    dim: int
+
+    @property
+    def rng(self) -> random.Random:
+        return self.p.rng
+
+    @property
+    def t(self) -> torch.Tensor:
+        return self.p.tensors[self.name]
+
+    @property
+    def rank(self) -> int:
+        return self.t.dim()
+
+    @property
+    def size(self) -> int:
+        return self.t.shape[self.axis]
+
+    def axes(self, count: int) -> list[int]:
+        return self.rng.sample(range(self.rank), count)
+
+    def some(self) -> list[int]:
+        return self.axes(self.rng.randrange(1, self.rank + 1))
+
+    def below(self, start: int, stop: int) -> int:
+        return self.rng.randrange(start, stop)
+
+
+Arguments = Callable[[At], Sequence[Any]]
+_VIEWS: Final[dict[str, tuple[int, Arguments]]] = {
+    **dict.fromkeys("alias detach lift_fresh positive ravel squeeze neg numpy_T t conj".split(), (0, lambda at: [])),
+    **dict.fromkeys("atleast_1d atleast_2d atleast_3d view_as_real view_as_complex".split(), (0, lambda at: [])),
+    **dict.fromkeys(("mT", "adjoint"), (2, lambda at: [])),
+    "permute": (0, lambda at: [at.axes(at.rank)]),
+    **dict.fromkeys(("transpose.int", "swapdims", "swapaxes"), (1, lambda at: [at.dim, at.below(0, at.rank)])),
+    **dict.fromkeys(("movedim.int", "moveaxis.int"), (1, lambda at: [at.dim, at.below(0, at.rank)])),
+    **dict.fromkeys(("movedim.intlist", "moveaxis.intlist"), (1, lambda at: [some := at.some(), at.axes(len(some))])),
+    **dict.fromkeys(("reshape", "view", "_unsafe_view"), (0, lambda at: [_new_shape(at.rng, at.t)])),
+    "flatten.using_ints": (0, lambda at: [at.axis, at.below(at.axis, at.rank) if at.rank else 0]),
+    "unflatten.int": (1, lambda at: [at.dim, _factors(at.rng, at.size) or [1]]),
+    "squeeze.dim": (0, lambda at: [at.dim]), "squeeze.dims": (0, lambda at: [at.axes(at.below(0, at.rank + 1))]),
+    "unsqueeze": (0, lambda at: [at.below(-at.rank - 1, at.rank + 1)]),
+    **dict.fromkeys(("expand", "broadcast_to"), (0, lambda at: [_wider(at)])),
+    **dict.fromkeys(("expand_as", "view_as", "reshape_as"), (0, lambda at: [at.rng.choice(list(at.p.tensors))])),
+    "diagonal": (2, lambda at: [at.rng.choice([0, 0, 1, -1, 2, -2]), *at.axes(2)]),
+    "unfold": (0, lambda at: [at.dim, at.below(1, at.size + 1), at.rng.choice([1, 1, 2, 3])] if at.rank else [0, 1, 1]),
+    "as_strided": (0, lambda at: _strided(at)),
+    "as_strided.offset": (0, lambda at: [*_strided(at), at.below(0, at.t.storage_offset() + 1)]),
+    "slice.Tensor": (1, lambda at: [
+        at.dim, at.rng.choice([None, *range(-at.size - 1, at.size + 2)]), at.rng.choice([None, 2**63 - 1, *range(-at.size, at.size + 2)]),
+        at.rng.choice([1, 1, 1, 2, 3]),
+    ]),
+    "narrow": (1, lambda at: [at.dim, start := at.below(0, at.size + 1), at.below(0, at.size - start + 1)]),
+    "select.int": (1, lambda at: [at.dim, at.below(-at.size, at.size)]), "unbind.int": (1, lambda at: [at.dim]),
+    **dict.fromkeys(("chunk", "unsafe_chunk", "split.Tensor", "unsafe_split.Tensor"), (1, lambda at: [at.below(1, 4), at.dim])),
+    **dict.fromkeys(
+        ("split_with_sizes", "unsafe_split_with_sizes"), (1, lambda at: [[cut := at.below(0, at.size + 1), at.size - cut], at.dim])
+    ),
+    "tensor_split.sections": (1, lambda at: [at.below(1, 4), at.dim]),
+    "tensor_split.indices": (1, lambda at: [[at.below(-2, at.size + 2) for _ in range(2)], at.dim]),
+    **dict.fromkeys(("hsplit.array", "vsplit.array", "dsplit.array"), (1, lambda at: [[at.below(0, 4)]])),
+    **dict.fromkeys(("hsplit.int", "vsplit.int", "dsplit.int"), (1, lambda at: [at.below(1, 4)])),
+    "constant_pad_nd": (1, lambda at: [[-1, 0]]),
+}  # fmt: skip
+"""The arguments of each op by its overload, and the least rank that it takes; what else torch refuses is not written."""
+_OFTEN: Final = {
+    **dict.fromkeys("permute reshape slice.Tensor".split(), 6), "contiguous": 4, "view": 4, "flatten.using_ints": 4, "unsqueeze": 4,
+    "expand": 4, "select.int": 4,
+    **dict.fromkeys((kind for kind in _VIEWS if kind[:4] in ("move", "hspl", "vspl", "dspl")), 1),
+}  # fmt: skip
+_KINDS: Final = [kind for kind in (*_VIEWS, "view.dtype", "real", "imag", "contiguous", "clone", "to") for _ in range(_OFTEN.get(kind, 2))]
+
+_WORDS: Final = {
+    torch.float32: "Float", torch.float64: "Double", torch.int16: "Short", torch.uint8: "Byte", torch.complex64: "ComplexFloat",
+}  # fmt: skip
+_CODES: Final = {torch.complex128: 10, torch.uint8: 0, torch.int16: 2, torch.float32: 6, torch.float64: 7, torch.complex64: 9}
+_FORMATS: Final = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)
+
+
 def step(p: Program, name: str) -> str | None:
     """One random op; None where it does not suit the tensor."""
     rng, t = p.rng, p.tensors[name]
-    rank, shape = t.dim(), list(t.shape)
-    axis = rng.randrange(rank) if rank else 0
-    sign = axis - rank if rng.random() < 0.3 and rank else axis
+    axis = rng.randrange(t.dim()) if t.dim() else 0
+    at = At(p, name, axis, axis - t.dim() if rng.random() < 0.3 and t.dim() else axis)
     kind = rng.choice(_KINDS)
     if kind.startswith("unsafe_") and any(x.is_complex() and storage_of(x) == storage_of(t) for x in p.tensors.values()):
         return None  # whether these copy depends on a mark of the tensor: see test_a_conjugate_is_not_decided
-    if kind in ("alias", "detach", "lift_fresh", "positive", "ravel", "squeeze", "neg") and (kind != "positive" or t.dtype != torch.bool):
-        return p.call(kind, "", name)
-    if kind == "mT" or kind == "adjoint" or kind == "t" or kind == "numpy_T":
-        suits = {"mT": rank >= 2, "adjoint": rank >= 2, "t": rank <= 2, "numpy_T": True}[kind]
-        return p.call(kind, "", name) if suits else None
-    if kind == "permute":
-        return p.call("permute", "", name, rng.sample(range(rank), rank))
-    if kind in ("transpose", "swapdims", "swapaxes"):
-        if not rank:
-            return None
-        return p.call(kind, "int" if kind == "transpose" else "", name, sign, rng.randrange(rank))
-    if kind in ("movedim", "moveaxis"):
-        if not rank:
-            return None
-        if rng.random() < 0.5:
-            return p.call(kind, "int", name, sign, rng.randrange(rank))
-        some = rng.sample(range(rank), rng.randrange(1, rank + 1))
-        return p.call(kind, "intlist", name, some, rng.sample(range(rank), len(some)))
-    if kind in ("reshape", "view", "_unsafe_view"):
-        sizes = _new_shape(rng, t)
-        if kind != "reshape":
-            try:
-                t.view(sizes)
-            except RuntimeError:
-                return None
-        return p.call(kind, "", name, sizes)
-    if kind == "flatten":
-        last = rng.randrange(axis, rank) if rank else 0
-        return p.call("flatten", "using_ints", name, axis, last)
-    if kind == "unflatten":
-        if not rank or not shape[axis]:
-            return None
-        return p.call("unflatten", "int", name, sign, _factors(rng, shape[axis]) or [1])
-    if kind == "squeeze.dim":
-        return p.call("squeeze", "dim", name, sign)
-    if kind == "squeeze.dims":
-        return p.call("squeeze", "dims", name, rng.sample(range(rank), rng.randrange(rank + 1)))
-    if kind == "unsqueeze":
-        return p.call("unsqueeze", "", name, rng.randrange(-rank - 1, rank + 1)) if rank < 6 else None
-    if kind in ("atleast_1d", "atleast_2d", "atleast_3d"):
-        return p.call(kind, "", name)
-    if kind in ("expand", "broadcast_to"):
-        sizes = [rng.choice([1, 2, 3, 0, -1]) if n == 1 else rng.choice([n, -1]) for n in shape]
-        if rank < 5 and rng.random() < 0.4:
-            sizes = [rng.choice([1, 2]), *sizes]
-        return p.call(kind, "", name, sizes)
-    if kind in ("expand_as", "view_as", "reshape_as"):
-        other = rng.choice(list(p.tensors))
-        try:
-            getattr(t, kind)(p.tensors[other])
-        except RuntimeError:
-            return None
-        return p.call(kind, "", name, other)
-    if kind == "diagonal":
-        if rank < 2:
-            return None
-        a, b = rng.sample(range(rank), 2)
-        return p.call("diagonal", "", name, rng.choice([0, 0, 1, -1, 2, -2]), a, b)
-    if kind == "unfold":
-        if rank == 0:
-            return p.call("unfold", "", name, 0, 1, 1)
-        if not shape[axis] or rank > 5:
-            return None
-        return p.call("unfold", "", name, sign, rng.randrange(1, shape[axis] + 1), rng.choice([1, 1, 2, 3]))
-    if kind in ("as_strided", "as_strided.offset"):
-        room = t.untyped_storage().nbytes() // t.element_size() - t.storage_offset()
-        sizes = [rng.choice([1, 2, 3]) for _ in range(rng.randrange(3))]
-        strides = [rng.choice([0, 1, 2, 3]) for _ in sizes]
-        if 1 + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) > room:
-            return None
-        if kind == "as_strided":
-            return p.call("as_strided", "", name, sizes, strides)
-        return p.call("as_strided", "", name, sizes, strides, rng.randrange(t.storage_offset() + 1))
-    if kind in ("view.dtype", "view_as_real", "view_as_complex", "real", "imag", "conj"):
-        return _of_another_type(p, name, kind)
-    if kind in ("contiguous", "clone", "to"):
-        return _in_a_format(p, name, kind)
-    if not rank:
+    if (kind == "constant_pad_nd" and t.dtype not in (torch.float32, torch.float64)) or (t.dim() > 5 and kind in ("unsqueeze", "unfold")):
         return None
-    if kind == "slice":
-        start = rng.choice([None, *range(-shape[axis] - 1, shape[axis] + 2)])
-        end = rng.choice([None, 2**63 - 1, *range(-shape[axis], shape[axis] + 2)])
-        return p.call("slice", "Tensor", name, sign, start, end, rng.choice([1, 1, 1, 2, 3]))
-    if kind == "narrow":
-        start = rng.randrange(shape[axis] + 1)
-        return p.call("narrow", "", name, sign, start, rng.randrange(shape[axis] - start + 1))
-    if kind == "select":
-        return p.call("select", "int", name, sign, rng.randrange(-shape[axis], shape[axis])) if shape[axis] else None
-    if kind == "unbind":
-        return p.call("unbind", "int", name, sign) if shape[axis] else None
-    if kind in ("chunk", "unsafe_chunk"):
-        return p.call(kind, "", name, rng.randrange(1, 4), sign)
-    if kind in ("split", "unsafe_split"):
-        return p.call(kind, "Tensor", name, rng.randrange(1, 4), sign)
-    if kind in ("split_with_sizes", "unsafe_split_with_sizes"):
-        cut = rng.randrange(shape[axis] + 1)
-        return p.call(kind, "", name, [cut, shape[axis] - cut], sign)
-    if kind == "tensor_split":
-        return p.call("tensor_split", "sections", name, rng.randrange(1, 4), sign)
-    if kind == "tensor_split.indices":
-        return p.call("tensor_split", "indices", name, [rng.randrange(-2, shape[axis] + 2) for _ in range(2)], sign)
-    if kind in ("hsplit", "vsplit", "dsplit"):
-        least, along = {"hsplit": (1, 0 if rank == 1 else 1), "vsplit": (2, 0), "dsplit": (3, 2)}[kind]
-        if rank < least:
-            return None
-        if rng.random() < 0.5:
-            return p.call(kind, "array", name, [rng.randrange(shape[along] + 1)])
-        ways = [n for n in range(1, 4) if shape[along] % n == 0]
-        return p.call(kind, "int", name, rng.choice(ways))
-    if kind == "pad":
-        if t.dtype not in (torch.float32, torch.float64) or shape[-1] < 2:
-            return None
-        return p.call("constant_pad_nd", "", name, [-1, 0])
-    raise AssertionError(kind)
-
-
-_KINDS = """
-alias detach lift_fresh positive ravel squeeze neg mT adjoint t numpy_T permute permute permute transpose swapdims
-swapaxes movedim moveaxis reshape reshape reshape reshape view view _unsafe_view flatten flatten unflatten squeeze.dim
-squeeze.dims unsqueeze unsqueeze atleast_1d atleast_2d atleast_3d expand expand broadcast_to expand_as view_as
-reshape_as diagonal unfold as_strided as_strided.offset view.dtype view_as_real view_as_complex real imag conj
-contiguous contiguous clone to slice slice slice narrow select select unbind chunk unsafe_chunk split unsafe_split
-split_with_sizes unsafe_split_with_sizes tensor_split tensor_split.indices hsplit vsplit dsplit pad
-""".split()
-
-_WORDS = {
-    torch.float32: "Float", torch.float64: "Double", torch.int16: "Short", torch.uint8: "Byte", torch.complex64: "ComplexFloat",
-}  # fmt: skip
-_CODES = {torch.complex128: 10, torch.uint8: 0, torch.int16: 2, torch.float32: 6, torch.float64: 7, torch.complex64: 9}
-
-
-def _of_another_type(p: Program, name: str, kind: str) -> str | None:
-    t = p.tensors[name]
     try:
+        if kind in ("contiguous", "clone", "to"):
+            return _in_a_format(p, name, kind)
         if kind == "view.dtype":
             if t.is_conj() or t.is_neg():
                 return None
-            dtype = p.rng.choice([torch.uint8, torch.int16, torch.float32, torch.float64, torch.complex64])
-            t.view(dtype)
-            found = t.view(dtype)
-            result = f"v{len(p.tensors)}"
-            p.lines.append(f"  %{result} : Tensor = aten::view(%{name}, %{p.constant(_CODES[dtype])})")
-            p.tensors[result] = found
-            return result
-        if kind in ("conj", "real", "imag"):
-            if kind != "conj" and not t.is_complex():
-                return None
-            return p.call(kind, "", name) if kind == "conj" else _by_name(p, name, kind)
-        return p.call(kind, "", name)
-    except RuntimeError:
+            dtype = rng.choice([torch.uint8, torch.int16, torch.float32, torch.float64, torch.complex64])
+            return p.made("view", name, [_CODES[dtype]], t.view(dtype))
+        if kind in ("real", "imag"):
+            return p.made(kind, name, [], getattr(t, kind)) if t.is_complex() else None
+        least, arguments = _VIEWS[kind]
+        op, _, overload = kind.partition(".")
+        return p.call(op, "" if kind == "as_strided.offset" else overload, name, *arguments(at)) if t.dim() >= least else None
+    except (RuntimeError, IndexError, ValueError):
         return None
 
 
-def _by_name(p: Program, name: str, op: str) -> str:
-    result = f"v{len(p.tensors)}"
-    p.lines.append(f"  %{result} : Tensor = aten::{op}(%{name})")
-    p.tensors[result] = getattr(p.tensors[name], op)
-    return result
+def _wider(at: At) -> list[int]:
+    sizes = [at.rng.choice([1, 2, 3, 0, -1]) if n == 1 else at.rng.choice([n, -1]) for n in at.t.shape]
+    return [at.rng.choice([1, 2]), *sizes] if at.rank < 5 and at.rng.random() < 0.4 else sizes
 
 
-_FORMATS = {0: torch.contiguous_format, 1: torch.preserve_format, 2: torch.channels_last, 3: torch.channels_last_3d}
+def _strided(at: At) -> list[list[int]]:
+    room = at.t.untyped_storage().nbytes() // at.t.element_size() - at.t.storage_offset()
+    sizes = [at.rng.choice([1, 2, 3]) for _ in range(at.rng.randrange(3))]
+    strides = [at.rng.choice([0, 1, 2, 3]) for _ in sizes]
+    if 1 + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) > room:
+        raise ValueError("beyond the storage")
+    return [sizes, strides]
 
 
-def _in_a_format(p: Program, name: str, kind: str) -> str | None:
-    t = p.tensors[name]
-    choices = [0, 0, 2] if t.dim() == 4 else [0, 0, 3] if t.dim() == 5 else [0]
-    code = p.rng.choice(choices)
-    result = f"v{len(p.tensors)}"
+def _in_a_format(p: Program, name: str, kind: str) -> str:
+    t, rng = p.tensors[name], p.rng
+    code = rng.choice([0, 0, 2] if t.dim() == 4 else [0, 0, 3] if t.dim() == 5 else [0])
     if kind == "contiguous":
-        line, found = f"aten::contiguous(%{name}, %{p.constant(code)})", t.contiguous(memory_format=_FORMATS[code])
-    elif kind == "clone":
-        code = p.rng.choice([code, 1])
-        line, found = f"aten::clone(%{name}, %{p.constant(code)})", t.clone(memory_format=_FORMATS[code])
-    else:
-        code, copy = p.rng.choice([code, 1, 1]), p.rng.random() < 0.2
-        dtype = p.rng.choice([t.dtype, t.dtype, torch.float64])
-        if t.is_complex():
-            dtype = t.dtype
-        operands = [_CODES[dtype], False, copy, code]
-        text = ", ".join(f"%{p.constant(each)}" for each in operands)
-        line, found = f"aten::to(%{name}, {text})", t.to(dtype, copy=copy, memory_format=_FORMATS[code])
-    p.lines.append(f"  %{result} : Tensor = {line}")
-    p.tensors[result] = found
-    return result
+        return p.made(kind, name, [code], t.contiguous(memory_format=_FORMATS[code]))
+    code = rng.choice([code, 1])
+    if kind == "clone":
+        return p.made(kind, name, [code], t.clone(memory_format=_FORMATS[code]))
+    copy, dtype = rng.random() < 0.2, rng.choice([t.dtype, t.dtype, t.dtype if t.is_complex() else torch.float64])
+    return p.made(kind, name, [_CODES[dtype], False, copy, code], t.to(dtype, copy=copy, memory_format=_FORMATS[code]))
 
 
 def chains(seed: int, count: int, *, length: int = 8) -> Program:

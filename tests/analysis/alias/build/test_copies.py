@@ -49,7 +49,7 @@ def check_chains(seed: int, count: int) -> tuple[int, int]:
 
 
 def test_random_chains() -> None:
-    found = [check_chains(seed, 12) for seed in range(25)]
+    found = [check_chains(seed, 12) for seed in range(30)]
     copies, told = map(sum, zip(*found, strict=True))
     assert told == copies > 100
 

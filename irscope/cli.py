@@ -212,7 +212,7 @@ def _show(options: argparse.Namespace) -> None:
     from irscope.display.text import overview
     from irscope.ir.module import public_graphs
     from irscope.report.pages import Exploration
-    from irscope.report.pages.explorer_view import explorer_view
+    from irscope.report.pages.parts import explorer_view
     from irscope.session import one_graph
 
     program = _loaded(options)

@@ -354,7 +354,7 @@ def explore(
     if hasattr(source, "_explored_"):  # defined above this layer
         return source._explored_()  # type: ignore[no-any-return]
     wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
-    return Explorer.of(
+    return Explorer(
         exploration(source, example_args, measure=wanted, sources=sources, threads=threads, **load_options)
     )
 
@@ -367,7 +367,7 @@ def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
     """
     from irscope.widgets.timeline import Timeline
 
-    return Timeline.of_history(_history(source, example_args, load_options))
+    return Timeline(_history(source, example_args, load_options))
 
 
 def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]) -> History:

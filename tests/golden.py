@@ -30,7 +30,7 @@ irscope.ir.core.new_id = itertools.count(_FIRST_ID).__next__  # before others ta
 import irscope as irs  # noqa: E402
 from irscope.ir import Graph, Module  # noqa: E402
 from irscope.report.pages import Exploration  # noqa: E402
-from irscope.report.pages.explorer_view import explorer_view  # noqa: E402
+from irscope.report.pages.parts import explorer_view  # noqa: E402
 from irscope.transforms.dedup import RELATIONS  # noqa: E402
 
 ROOT = Path(__file__).parent.parent

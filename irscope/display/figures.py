@@ -14,7 +14,7 @@ from irscope.files import write_file
 from irscope.ir import Graph
 from irscope.report.figures import classes_picture, points_to_picture
 from irscope.report.pages import Exploration, ProgramIndex
-from irscope.report.pages.explorer_view import is_sent_whole
+from irscope.report.pages.parts import is_sent_whole
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.view_models import GraphView
 from irscope.transforms.dedup import Dedup

@@ -17,8 +17,8 @@ from irscope.display.profile_page import profile_body
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.pages import Exploration
-from irscope.report.pages.explorer_view import explorer_view
 from irscope.report.pages.history_view import history_view
+from irscope.report.pages.parts import explorer_view
 from irscope.report.view_models import ExplorerView
 from irscope.transforms.history import History
 

@@ -79,7 +79,7 @@ def _fusion(fusion: Any) -> str:
     from irscope.display.svg import graph_svg
     from irscope.display.text import overview
     from irscope.report.pages import Exploration
-    from irscope.report.pages.explorer_view import explorer_view
+    from irscope.report.pages.parts import explorer_view
 
     view = explorer_view(Exploration.of(fusion), whole=False)
     return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"

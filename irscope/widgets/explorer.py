@@ -7,15 +7,17 @@ a kernel, or an untrusted one, shows the picture.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakSet
 
-from irscope._base.concurrency.restored import holding_the_lock, to_stay, without_collector
+from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_script, one_line
+from irscope.display.html import static_html
 from irscope.errors import ArgumentError, MissingExtra, UnknownName
-from irscope.report.view_models import Detail, ExplorerView, KernelText, PairDetail, PaneName
+from irscope.report.pages import Exploration, Page, ProgramPage
+from irscope.report.view_models import ExplorerView, PaneName
+from irscope.runtime.profile import Profile
 from irscope.widgets.beside import answer_beside
 from irscope.widgets.forking import Forking
 from irscope.widgets.hub import Hub, Runtime, View
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from IPython.display import HTML
 
     from irscope.ir import Node, Value
-    from irscope.report.pages import Exploration
-    from irscope.runtime.profile import Profile
 
 try:
     import anywidget
@@ -37,16 +37,6 @@ __all__ = ["Explorer", "Pane"]
 
 _LONG = 20_000
 """The size of an answer, in characters, from which it is sent as a JSON buffer beside its message, which is parsed once."""
-Inspect = Callable[..., Detail | PairDetail]
-"""Answers a list of one id with its details, and of two ids with the answers about the pair; a second argument selects a
-state of the history."""
-KernelIn = Callable[[int, str], KernelText]
-"""Returns the kernel text of a node in a language."""
-Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Answers a message of the page with the fields of the reply."""
-Resolve = Callable[[Any], int]
-"""Returns the id of a record given as an id, a Value, a Node or a printed name."""
-
 
 class Explorer(Forking):
     """Linked views of one program. `selection` holds the selected ids; setting it selects in every view."""
@@ -69,38 +59,14 @@ class Explorer(Forking):
     """The part of the view that a profile set later adds, as JSON text."""
 
     _links: tuple[traitlets.link, ...] = ()
-    _shown: Exploration | None = None
+    _is_open = False
+    """Whether a new profile is checked and shown."""
 
-    def __init__(
-        self,
-        view: ExplorerView,
-        inspect: Inspect,
-        static_html: str | Callable[[], str],
-        *,
-        resolve: Resolve | None = None,
-        kernel_in: KernelIn | None = None,
-        questions: Mapping[str, Answer] | None = None,
-        records: Callable[[Iterable[int]], list[Value | Node]] | None = None,
-        query: Callable[[str], list[Value | Node]] | None = None,
-        last_step: int | None = None,
-        summary: str = "",
-        profile: Profile | None = None,
-        measure: Callable[[Profile], Mapping[str, Any]] | None = None,
-    ) -> None:
-        self._inspect = inspect
-        self._questions = {**(questions or {}), **self._branch_questions()}
-        self._records = records
-        self._query = query
-        self._kernel_in = kernel_in
-        self._resolve = resolve or int
-        self._static_html = static_html
-        self._summary = summary or _headline(view)
-        self._last_step = len(view["timeline"]["steps"]) if "timeline" in view else last_step
-        text = in_script(view)
-        step = self._last_step or 0
-        self._measure: Callable[[Profile], Mapping[str, Any]] | None = None
-        super().__init__(view=text.encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
-        self._measure = measure
+    def __init__(self, shown: Exploration | Page) -> None:
+        self._page = page = ProgramPage(shown) if isinstance(shown, Exploration) else shown
+        step, profile = page.last_step or 0, page.exploration.profile if page.exploration is not None else None
+        super().__init__(view=in_script(page.view).encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
+        self._is_open = True
         self.hub.checks = {"selection": self._ids_of, "step": self._state_of}
         self._links = (
             traitlets.link((self, "selection"), (self.hub, "selection")),
@@ -108,6 +74,8 @@ class Explorer(Forking):
         )
         self._panes: WeakSet[Pane] = WeakSet()
         self.on_msg(self._answer)
+        if page.exploration is not None:
+            self._grow(page.exploration)
 
     def close(self) -> None:
         """Remove the views from the page, including panes in other cells, and release the program and its analyses."""
@@ -120,37 +88,17 @@ class Explorer(Forking):
             widget.close()
         super().close()
 
-    @classmethod
-    def of(cls, exploration: Exploration) -> Explorer:
-        """The views of an exploration."""
-        from irscope.widgets.parts import parts_of
-
-        parts = parts_of(exploration)
-        made = cls(parts.pop("view"), parts.pop("inspect"), **parts)
-        made._shown = exploration
-        made._grow(exploration)
-        return made
-
     def _show(self, exploration: Exploration) -> None:
         """Replace the program shown; the selection is kept, by id or by name."""
-        from irscope.widgets.parts import known_in, parts_of
-
-        before, self._shown = self._shown, exploration
-        parts, chosen = parts_of(exploration), list(self.selection)
-        profile, self._measure = self.profile, None
-        view = parts["view"]
-        self._inspect, self._kernel_in, self._resolve = parts["inspect"], parts["kernel_in"], parts["resolve"]
-        self._questions = {**parts["questions"], **self._branch_questions()}
-        self._records, self._query, self._static_html = parts["records"], parts["query"], parts["static_html"]
-        self._summary, self._last_step = _headline(view), len(view["timeline"]["steps"]) if "timeline" in view else parts["last_step"]
+        page, before, chosen = ProgramPage(exploration), self._page.exploration, list(self.selection)
+        self._page = page
         if before is not None:
-            self.selection = [id for one in chosen if (id := known_in(exploration, before, one)) is not None]
-        self.step = self._last_step or 0
-        self.view = in_script(view).encode()
-        self._measure = parts["measure"]
-        if profile is not None:
+            self.selection = [id for one in chosen if (id := exploration.known_as(one, before)) is not None]
+        self.step = page.last_step or 0
+        self.view = in_script(page.view).encode()
+        if self.profile is not None:
             try:
-                self.measured = in_script(self._measure(profile)).encode()
+                self.measured = in_script(page.measure(self.profile)).encode()
             except ArgumentError:  # a profile of another program
                 self.profile = None
 
@@ -162,23 +110,28 @@ class Explorer(Forking):
     def _ids(self, proposal: Mapping[str, Any]) -> list[int]:
         """Raises UnknownName for a name that the program does not have, or an id unknown to the program and the page."""
         ids = self._ids_of(proposal["value"])
-        if self._records is not None and ids != self.hub.selection:
-            unknown = [id for id in ids if id >= 0 and not self._records([id])]  # boxes without a record have negative ids
+        program = self._page.exploration
+        if program is not None and ids != self.hub.selection:
+            unknown = [id for id in ids if id >= 0 and not program.records_of([id])]  # boxes without a record have negative ids
             if unknown:
                 raise UnknownName(f"nothing in this program has the id {unknown[0]}", hint="a Value, a Node or a printed name is taken too")
         return ids
 
     def _ids_of(self, given: Any) -> list[int]:
         several = isinstance(given, Iterable) and not isinstance(given, str)
-        return [self._resolve(record) for record in (given if several else [given])]
+        return [self._page.resolve(record) for record in (given if several else [given])]
 
     @property
     def selected(self) -> list[Value | Node]:
         """The selection as Values and Nodes of the program shown, accepted by every query:
         `db.may_alias(*e.selected)`, `f.why_not(*e.selected)`. Raises UnknownName for an explorer without a program."""
-        if self._records is None:
+        return self._program.records_of(self.selection)
+
+    @property
+    def _program(self) -> Exploration:
+        if self._page.exploration is None:
             raise UnknownName("this explorer shows no program of this process", hint="e.selection has the ids")
-        return self._records(self.selection)
+        return self._page.exploration
 
     def select(self, query: str) -> list[Value | Node]:
         """Select the results of a query in all views, and return them: `e.select("op:conv & bytes>1e6")`.
@@ -189,9 +142,7 @@ class Explorer(Forking):
         words, searched in printed text. Combine them by `&`, `|`, `!` and brackets. If the program shown has no result, nodes that
         passes removed are found. Raises ArgumentError or UnknownName.
         """
-        if self._query is None:
-            raise UnknownName("this explorer answers no queries", hint="irs.explore(program) does")
-        found = self._query(query)
+        found = self._program.queries.in_any_state(query)
         self.selection = found
         return found
 
@@ -201,7 +152,7 @@ class Explorer(Forking):
         return self._state_of(proposal["value"])
 
     def _state_of(self, given: Any) -> int:
-        step, last = int(given), self._last_step
+        step, last = int(given), self._page.last_step
         if last is None:
             return step
         if not -last - 1 <= step <= last:
@@ -212,13 +163,11 @@ class Explorer(Forking):
     def _profile_of_this(self, proposal: Mapping[str, Any]) -> Profile:
         """Raises ArgumentError for a value that is not a profile, or a profile of another program; None is accepted."""
         profile: Profile = proposal["value"]
-        if self._measure is None:
+        if not self._is_open or not isinstance(self._page, ProgramPage):
             return profile
-        from irscope.runtime.profile import Profile as Measured
-
-        if not isinstance(profile, Measured):
+        if not isinstance(profile, Profile):
             raise ArgumentError(f"a profile is what irs.profile gives, not {type(profile).__name__}", hint="e.profile = irs.profile(f, x)")
-        self.measured = in_script(self._measure(profile)).encode()
+        self.measured = in_script(self._page.measure(profile)).encode()
         return profile
 
     @traitlets.observe("profile")  # type: ignore[untyped-decorator]
@@ -227,10 +176,8 @@ class Explorer(Forking):
             self.measured = b""
 
     def pane(self, name: str) -> Pane:
-        """One pane for a separate cell, linked with the rest.
-
-        `name` is `"text"`, `"graph"`, `"inspector"`, `"tables"`, `"timeline"`, `"time"`, `"classes"` or `"memory"`.
-        """
+        """One pane for a separate cell, linked with the rest: `e.pane("graph")`. Raises UnknownName for another name than those of
+        the panes, and lists these."""
         panes = Pane.pane.values
         if name not in panes:
             raise UnknownName(f"there is no pane {name!r}", hint=f"the panes are {', '.join(panes)}")
@@ -242,48 +189,31 @@ class Explorer(Forking):
         """Answer a request of the page. Any error becomes the answer: a view must survive a bad request."""
         if not isinstance(message, Mapping):
             return
-        kinds: dict[str, Answer] = {"inspect": self._inspected, "kernel": self._kernel_text}
-        kinds.update({kind: partial(self._asked, kind) for kind in self._questions})
-        answer = kinds.get(str(message.get("kind")))
-        token = message.get("token")
-        if answer is None and token is None:
+        kind, token = str(message.get("kind")), message.get("token")
+        answers = {**self._page.answers, **self._branch_questions()}
+        if kind not in answers and token is None:
             return
 
         def reply() -> tuple[Any, ...]:
             try:
-                if answer is None:
-                    raise UnknownName(f"this explorer answers no {message.get('kind')!r}", hint=f"it answers {', '.join(kinds)}")
-                text = in_script({"token": token, **quiet(answer, message)})
+                if kind not in answers:
+                    raise UnknownName(f"this explorer answers no {message.get('kind')!r}", hint=f"it answers {', '.join(answers)}")
+                text = in_script({"token": token, "kind": kind, **without_collector(answers[kind], message)})
                 return (json.loads(text),) if len(text) < _LONG else ({"token": token}, [text.encode()])
             except Exception as error:
                 return ({"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"},)
 
-        quiet = to_stay if message.get("kind") == "part" else without_collector
-        if message.get("kind") == "part" and message.get("name") != "timing":  # a measurement needs the processor for itself
+        if kind == "part" and message.get("name") != "timing":  # a measurement needs the processor for itself
             answer_beside(reply, lambda made: self.send(*made))
         else:
-            self.send(*holding_the_lock(reply))
-
-    def _inspected(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        ids = [int(record) for record in message["ids"]]
-        kind = "pair" if len(ids) == 2 else "detail"
-        state = () if message.get("state") is None else (int(message["state"]),)
-        return {"kind": kind, kind: self._inspect(ids, *state)}
-
-    def _asked(self, kind: str, message: Mapping[str, Any]) -> dict[str, Any]:
-        return {"kind": kind, **self._questions[kind](message)}
-
-    def _kernel_text(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        if self._kernel_in is None:
-            raise UnknownName("this explorer has no kernels to show", hint="irs.explore(fusion) does")
-        return {"kind": "kernel", "kernel": self._kernel_in(int(message["id"]), str(message["language"]))}
+            self.send(*reply())
 
     def _text(self) -> str:
         """The text for a terminal."""
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"Explorer({self._summary})"
+        return f"{type(self).__name__}({_headline(self._page.view)})"
 
     def static(self) -> HTML:
         """The picture that a saved notebook shows without its kernel. An explorer alone in a cell keeps one by itself; inside
@@ -292,8 +222,7 @@ class Explorer(Forking):
         from IPython.display import HTML
 
         wake = "<p>A picture that was saved with the notebook: run this cell for the live views.</p>"
-        picture = self._static_html() if callable(self._static_html) else self._static_html
-        return HTML(f'<div class="irs-static">{picture}{wake}</div>')
+        return HTML(f'<div class="irs-static">{static_html(self._page.view)}{wake}</div>')
 
     def _ipython_display_(self) -> None:
         from IPython.display import display

@@ -30,4 +30,4 @@ def _history(history: Any) -> None:
         view = history_view(history)
         display({"text/html": static_html(view), "text/plain": overview(view)}, raw=True)
     else:
-        display(Timeline.of_history(history))
+        display(Timeline(history))

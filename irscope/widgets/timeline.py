@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from irscope.ir import Node, Value
+from irscope.display.text import overview
+from irscope.report.pages import history_page
 from irscope.transforms.history import History
 from irscope.widgets.explorer import Explorer
 
@@ -23,33 +22,8 @@ class Timeline(Explorer):
     state.
     """
 
-    _overview = ""
-
-    @classmethod
-    def of_history(cls, history: History) -> Timeline:
-        """The views of a history."""
-        from irscope.display.html import static_html
-        from irscope.display.text import overview
-        from irscope.report.pages import HistoryInspection
-        from irscope.report.pages.history_view import history_view
-
-        view = history_view(history)
-        inspection = HistoryInspection(history)
-
-        def resolve(record: Any) -> int:
-            if isinstance(record, int):
-                return record
-            if isinstance(record, Value | Node):
-                return record.id
-            graph = history.final
-            return graph.node(record).id if "::" in record else graph.value(record).id
-
-        made = cls(view, inspection, static_html(view), resolve=resolve)
-        made._overview = overview(view)
-        return made
+    def __init__(self, history: History) -> None:
+        super().__init__(history_page(history))
 
     def _text(self) -> str:
-        return self._overview
-
-    def __repr__(self) -> str:
-        return f"Timeline({self._summary})"
+        return overview(self._page.view)

@@ -15,7 +15,7 @@ from irscope.display.html import standalone_html
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 from irscope.report.panes.graph_view import graph_view
 
 PROGRAM = """graph(%x : Tensor):

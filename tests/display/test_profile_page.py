@@ -19,8 +19,8 @@ from irscope.display.profile_page import profile_cell
 from irscope.display.profile_text import profile_text
 from irscope.errors import ArgumentError
 from irscope.magics import load
-from irscope.report.pages import Exploration, Inspection, Measurements, ProgramIndex
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages import Exploration, Inspection
+from irscope.report.pages.parts import Cost, ProgramPage, explorer_view
 from irscope.report.panes import profile_view
 
 X = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
@@ -212,26 +212,26 @@ def test_what_is_clicked_is_in_the_program_that_is_shown(profile: Any) -> None:
 
 def test_a_page_that_holds_a_part_asks_for_the_heat_of_what_it_shows(profile: Any) -> None:
     exploration = Exploration.of(profile.measured.fusion, profile=profile)
-    index = ProgramIndex(exploration.graph)
-    view = explorer_view(exploration, whole=False, index=index)
+    page = ProgramPage(exploration, Cost.EACH_GROUP)
+    view = page.view
     assert view["profile"]["heat"] == {}
-    answered = Measurements(exploration, index).answer({"ids": [box["id"] for box in view["graph"]["boxes"]]})["heat"]
+    answered = page.answers["heat"]({"ids": [box["id"] for box in view["graph"]["boxes"]]})["heat"]
     whole = explorer_view(exploration)["profile"]["heat"]
     assert answered and all(whole[id] == values for id, values in answered.items())
-    assert Measurements(Exploration.of(profile.measured.fusion), index).answer({"ids": list(answered)}) == {"heat": {}}
+    assert ProgramPage(Exploration.of(profile.measured.fusion)).answers["heat"]({"ids": list(answered)}) == {"heat": {}}
 
 
 def test_a_profile_may_come_later_and_must_be_of_the_program(profile: Any) -> None:
     pytest.importorskip("anywidget")
     from irscope.widgets.explorer import Explorer
 
-    e = Explorer.of(Exploration.of(profile.measured.fusion))
+    e = Explorer(Exploration.of(profile.measured.fusion))
     assert e.profile is None and e.measured == b""
     e.profile = profile
     part = json.loads(e.measured)
     assert part["opens"] == "Time" and part["profile"]["heat"]
     group = profile.measured.fusion.groups[0].id
-    assert "of the run" in e._inspect([group])["time"]
+    assert "of the run" in e._page.inspection.detail(group)["time"]
     for wrong, told in ((irs.profile(lambda x: np.exp(x) + 1, X, seconds=0.02), "not those of the program"), ("p", "not str")):
         with pytest.raises(ArgumentError, match=told):
             e.profile = wrong
@@ -239,4 +239,4 @@ def test_a_profile_may_come_later_and_must_be_of_the_program(profile: Any) -> No
     e.set_state({"measured": "{}"})
     assert json.loads(e.measured) == part
     e.profile = None
-    assert e.measured == b"" and Explorer.of(Exploration.of(profile.measured.fusion, profile=profile)).profile is profile
+    assert e.measured == b"" and Explorer(Exploration.of(profile.measured.fusion, profile=profile)).profile is profile

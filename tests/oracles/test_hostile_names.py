@@ -30,7 +30,7 @@ from irscope.display.html import static_html
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 from tests.oracles.hostile import BRIEF, HOSTILE, SHORT, program, told
 
 

@@ -14,7 +14,7 @@ import irscope as irs
 from irscope import cli
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 
 TEXT = """graph(%x : Float(4, strides=[1])):
   %y : Float(4, strides=[1]) = aten::relu(%x) # PLACE:1:0

@@ -7,7 +7,7 @@ import re
 import irscope as irs
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 from irscope.report.panes.fusion_view import remarks_table
 from irscope.report.value_names import names_in
 

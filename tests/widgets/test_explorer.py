@@ -22,6 +22,7 @@ from tests.browser.fixtures import network
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
 
+from irscope.report.pages import Exploration, Page
 from irscope.widgets.explorer import Explorer
 from irscope.widgets.hub import Runtime
 
@@ -46,7 +47,7 @@ class Recorded(Explorer):  # type: ignore[misc]
         self._handle_custom_msg(message, [])
 
 
-def explorer(**options: Any) -> Recorded:
+def explorer(**answers: Any) -> Recorded:
     net = network(3)
 
     def resolve(record: Any) -> int:
@@ -56,7 +57,9 @@ def explorer(**options: Any) -> Recorded:
             raise UnknownName(f"no value {record}")
         return record if isinstance(record, int) else net.names[record.lstrip("%")]
 
-    return Recorded(net.view("net"), net.inspect, "<img>", **{"resolve": resolve, **options})
+    page = Page(net.view("net"), net.inspect, resolve)
+    page.answers.update(answers)
+    return Recorded(page)
 
 
 def test_the_view_travels_once_as_json_text() -> None:
@@ -124,24 +127,16 @@ def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
 
 
 def test_a_kernel_is_asked_for_by_language() -> None:
-    asked: list[tuple[int, str]] = []
-
-    def kernel_in(id: int, language: str) -> Any:
-        asked.append((id, language))
-        return {"language": language, "source": "ret"}
-
-    e = Recorded(network(3).view("net"), lambda ids: {}, "<img>", kernel_in=kernel_in)  # type: ignore[arg-type, return-value]
-    answer = e.receive({"kind": "kernel", "id": 7, "language": "assembly", "token": 4})
-    assert answer == {"kind": "kernel", "token": 4, "kernel": {"language": "assembly", "source": "ret"}}
-    assert asked == [(7, "assembly")]
-    assert (
-        "this explorer has no kernels to show"
-        in explorer().receive({"kind": "kernel", "id": 7, "language": "llvm"})["message"]
-    )
+    fusion = irs.fuse(irs.parse(CHAIN))
+    e = Recorded(Exploration.of(fusion))
+    answer = e.receive({"kind": "kernel", "id": fusion.groups[0].id, "language": "assembly", "token": 4})
+    assert (answer["kind"], answer["token"], answer["kernel"]["language"]) == ("kernel", 4, "assembly") and answer["kernel"]["source"]
+    refused = explorer().receive({"kind": "kernel", "id": 7, "language": "llvm", "token": 5})
+    assert "this explorer answers no 'kernel'" in refused["message"]
 
 
 def test_an_answer_that_is_no_json_becomes_an_error() -> None:
-    e = Recorded(network(3).view("net"), lambda ids: {"title": object()}, "<img>")  # type: ignore[arg-type, return-value]
+    e = Recorded(Page(network(3).view("net"), lambda ids: {"title": object()}))  # type: ignore[arg-type, return-value, typeddict-item]
     assert "not JSON serializable" in e.receive({"kind": "inspect", "ids": [1], "token": 1})["message"]
 
 
@@ -173,12 +168,12 @@ def test_the_picture_is_displayed_before_the_live_views(monkeypatch: pytest.Monk
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
     e = explorer()
     e._ipython_display_()
-    assert shown[0]["text/html"].startswith('<div class="irs-static"><img>')
+    assert shown[0]["text/html"].startswith('<div class="irs-static"><img ')
     assert "run this cell" in shown[0]["text/html"]
     assert (
         shown[0]["text/plain"]
         == repr(e)
-        == "Explorer(net · 12 nodes · 3 fusion groups · 1 kernels · 3 in-place writes)"
+        == "Recorded(net · 12 nodes · 3 fusion groups · 1 kernels · 3 in-place writes)"
     )
     assert "application/vnd.jupyter.widget-view+json" in shown[1]
 
@@ -207,11 +202,11 @@ def test_a_real_program_is_selected_by_its_records_and_answers_questions() -> No
     e = irs.explore(g)
     e.selection = [g.value("y"), "%z", "aten::relu_#0"]
     assert e.hub.selection == [g.value("y").id, g.value("z").id, g.node("y").id]
-    alias = e._inspect([g.value("y").id, g.value("z").id])["alias"]
+    alias = e._page.inspection([g.value("y").id, g.value("z").id])["alias"]
     assert alias["holds"]
     with pytest.raises(UnknownName, match="nothing"):
         e.selection = "%nothing"
-    assert "<img" in e._static_html()
+    assert "<img" in e.static().data
 
 
 CHAIN = """graph(%x : Float(8)):
@@ -242,7 +237,8 @@ def test_a_question_may_be_about_a_state_of_the_history() -> None:
 
     g = irs.parse(CHAIN)
     t = irs.timeline(g)
-    answers = {state: t._inspect([g.value("c").id], state)["alias"]["summary"] for state in (0, 2)}
+    ask = t._page.answers["inspect"]
+    answers = {state: ask({"ids": [g.value("c").id], "state": state})["detail"]["alias"]["summary"] for state in (0, 2)}
     assert answers[0] == "%c shares memory with no other value. Nothing writes it."
     assert answers[2].startswith("%c may share memory with %c.1, because %c is %c.1, a result of")
 
@@ -324,7 +320,7 @@ def test_what_a_page_says_and_the_program_does_not_have_changes_nothing() -> Non
 def test_groups_that_were_given_are_counted_apart() -> None:
     import irscope as irs
     from irscope.report.pages.exploration import Exploration
-    from irscope.report.pages.explorer_view import explorer_view
+    from irscope.report.pages.parts import explorer_view
 
     given = irs.parse(str(irs.fuse(irs.parse(CHAIN)).graph))
     told = {count["label"]: count["value"] for count in explorer_view(Exploration.of(irs.fuse(given)))["headline"]}
@@ -351,10 +347,8 @@ LONG = "graph(%x : Float(8)):\n" + "".join(
 
 
 def test_an_explorer_of_a_large_program_sends_what_it_shows_and_answers_for_the_rest() -> None:
-    from irscope.report.pages import Exploration
-
     fusion = irs.fuse(irs.parse(LONG))
-    e = Recorded.of(Exploration.of(fusion))
+    e = Recorded(Exploration.of(fusion))
     assert len(e.view) < 150_000
     view = json.loads(e.view)
     assert view["text"]["total"] > 3000 > len(view["text"]["lines"])
@@ -391,7 +385,7 @@ def test_what_is_selected_can_be_asked_about() -> None:
 
 def test_a_long_answer_is_sent_as_text_beside_its_message() -> None:
     sent: list[tuple[Any, Any]] = []
-    e = explorer(questions={"lines": lambda message: {"text": "%</script>" * message["count"]}})
+    e = explorer(lines=lambda message: {"text": "%</script>" * message["count"]})
     e.send = lambda content, buffers=None: sent.append((content, buffers))  # type: ignore[method-assign]
     e.receive_nothing({"kind": "lines", "count": 1, "token": "short"})
     e.receive_nothing({"kind": "lines", "count": 9000, "token": "long"})
@@ -411,7 +405,7 @@ def test_a_short_question_is_answered_while_a_long_part_is_worked_out() -> None:
         return {"part": {"title": message["name"]}}
 
     async def page() -> list[Mapping[str, Any]]:
-        e = explorer(questions={"part": part, "find": lambda message: {"found": message["query"]}})
+        e = explorer(part=part, find=lambda message: {"found": message["query"]})
         e.receive_nothing({"kind": "part", "name": "numbers", "token": "long"})
         assert asked.wait(10)
         e.receive({"kind": "find", "query": "relu", "token": "short"})

@@ -9,10 +9,11 @@ from .exploration import (
     Exploration,
 )
 from .history_view import (
-    HistoryInspection,
+    history_page,
 )
-from .measurements import (
-    Measurements,
+from .parts import (
+    Page,
+    ProgramPage,
 )
 from .program_index import (
     ProgramIndex,
@@ -22,8 +23,9 @@ __all__ = [
     "Branch",
     "Branches",
     "Exploration",
-    "HistoryInspection",
     "Inspection",
-    "Measurements",
+    "Page",
     "ProgramIndex",
+    "ProgramPage",
+    "history_page",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from irscope._base.escaping import shortened
 from irscope._base.verdict import Verdict
@@ -40,9 +40,6 @@ from irscope.report.view_models import (
 )
 from irscope.report.words import short_type
 from irscope.runtime.cpu import CpuDevice
-
-if TYPE_CHECKING:
-    from irscope.runtime.profile import Profile
 
 _MOST_SAMPLES: Final = 50
 
@@ -103,9 +100,9 @@ class Inspection:
         for nodes in islice(self._of.queries.index.of_op.values(), _MOST_SAMPLES):
             self.detail(nodes[len(nodes) // 2].id)
 
-    def measured(self, profile: Profile) -> None:
-        """Show the times of this profile from now on. Raises ArgumentError for a profile of another program."""
-        self._of = self._of.with_profile(profile)
+    def show(self, exploration: Exploration) -> None:
+        """Answer with the times of this exploration of the same program from now on."""
+        self._of = exploration
 
     def _record(self, id: int) -> Value | Node:
         record = self._of.records.get(id)

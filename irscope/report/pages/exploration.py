@@ -188,6 +188,22 @@ class Exploration:
                 found.append(self.gone[id].record)
         return found
 
+    def known_as(self, id: int, before: Exploration) -> int | None:
+        """The id here of a record of another exploration: its own, or that of a record of the same name; None if there is none."""
+        if id in self.records or id in self.gone:
+            return id
+        record = next(iter(before.records_of([id])), None)
+        value = record if isinstance(record, Value) else next(iter(record.outputs), None) if isinstance(record, Node) else None
+        names = [graph.names[value] for graph in (before.graph, before.fusion.original) if value is not None and value in graph.names]
+        for name in names:
+            try:
+                found = self.graph.value(name)
+            except UnknownName:
+                continue
+            maker = self.graph.producer.get(found)
+            return maker.id if isinstance(record, Node) and maker is not None else found.id
+        return None
+
 
 def _named(graph: Graph, name: str) -> int:
     return graph.node(name).id if "::" in name else graph.value(name).id

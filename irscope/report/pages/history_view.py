@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from irscope._base.escaping import shortened
 from irscope.analysis.alias import AliasDb
@@ -13,7 +14,8 @@ from irscope.ir.text import print_node
 from irscope.report.history import AliasSteps, program_stops
 from irscope.report.history.timeline_view import timeline_view
 from irscope.report.pages.details import declared, title_of, verdict_view
-from irscope.report.pages.precomputed import store_details
+from irscope.report.pages.parts import Page
+from irscope.report.pages.stored_details import stored_details
 from irscope.report.panes import AliasViews, remarks_table
 from irscope.report.panes.graph_view import graph_view
 from irscope.report.panes.text_view import text_view
@@ -22,7 +24,21 @@ from irscope.report.view_models import VIEW_VERSION, AliasDetail, Count, Detail,
 from irscope.report.words import amount, byte_count
 from irscope.transforms.history import History
 
-__all__ = ["HistoryInspection", "history_view"]
+__all__ = ["HistoryInspection", "history_page", "history_view"]
+
+
+def history_page(history: History) -> Page:
+    """The page of `irs.timeline`."""
+
+    def resolve(record: Any) -> int:
+        if isinstance(record, int):
+            return record
+        if isinstance(record, Value | Node):
+            return record.id
+        graph = history.final
+        return graph.node(record).id if "::" in record else graph.value(record).id
+
+    return Page(history_view(history), HistoryInspection(history), resolve)
 
 
 def history_view(history: History, *, details: bool = False) -> ExplorerView:
@@ -56,7 +72,8 @@ def history_view(history: History, *, details: bool = False) -> ExplorerView:
         view["timeline"] = timeline
         view["programs"] = program_stops(history)
     if details:
-        store_details(view, map(inspection.detail, inspection.records), history)
+        stored = stored_details(text, timeline, map(inspection.detail, inspection.records), history)
+        view["details"], view["alias_sets"] = stored
     return view
 
 

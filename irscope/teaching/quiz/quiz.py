@@ -12,8 +12,7 @@ from irscope.display.svg import graph_svg
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra
 from irscope.files import read_json
 from irscope.ir import Graph, Node, Value
-from irscope.report.pages import HistoryInspection, ProgramIndex
-from irscope.report.pages.history_view import history_view
+from irscope.report.pages import ProgramIndex, history_page
 from irscope.report.view_models import CardJudgement, CardOption, CardRemark, CardView
 from irscope.teaching.quiz.question import Judgement, Question
 from irscope.transforms.history import History
@@ -252,9 +251,7 @@ class Shown:
         from irscope.widgets.explorer import Explorer
 
         if number not in self._explorers:
-            history = History(self._quiz.questions[number].graph)
-            inspection = HistoryInspection(history)
-            self._explorers[number] = Explorer(history_view(history), inspection, "")
+            self._explorers[number] = Explorer(history_page(History(self._quiz.questions[number].graph)))
         return self._explorers[number]
 
     def card(self, number: int) -> CardView:

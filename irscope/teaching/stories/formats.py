@@ -20,7 +20,7 @@ from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
 from irscope.report.boxes import BoxTree
 from irscope.report.pages import ProgramIndex
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 from irscope.report.view_models import StoryView
 
 if TYPE_CHECKING:

@@ -212,7 +212,7 @@ class Story:
         except MissingExtra:
             display(self.kept(), raw=True)
             return
-        widget = StoryWidget(self, Explorer.of(self.exploration))
+        widget = StoryWidget(self, Explorer(self.exploration))
         self.on_change.append(widget.refresh)
         display(widget)
 

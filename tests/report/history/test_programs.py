@@ -9,7 +9,7 @@ from irscope.errors import UnknownName
 from irscope.report.history import program_stops
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 
 WRITES = """graph(%x : Float(4, 4), %y : Float(4, 4)):
   %a : Float(4, 4) = aten::relu(%x)

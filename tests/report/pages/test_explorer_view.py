@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 from irscope.session import exploration as exploration_of
 
 

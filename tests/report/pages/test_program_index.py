@@ -10,8 +10,8 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
 from irscope.report.boxes import BoxTree
-from irscope.report.pages import Exploration, Inspection, ProgramIndex
-from irscope.report.pages.explorer_view import explorer_view, is_sent_whole, later_part
+from irscope.report.pages import Exploration, ProgramIndex
+from irscope.report.pages.parts import ProgramPage, explorer_view, is_sent_whole
 from irscope.report.panes.text_view import text_view
 
 T = "Float(16, 16)"
@@ -89,17 +89,17 @@ def test_a_page_of_text_says_where_its_nodes_and_what_they_make_stand(index: Pro
     assert set(here) == {node for node in page["nodes"] if node}
 
 
-def test_a_first_view_is_small_and_its_later_parts_are_those_of_the_whole(exploration: Exploration, index: ProgramIndex) -> None:
+def test_a_first_view_is_small_and_its_later_parts_are_those_of_the_whole(exploration: Exploration) -> None:
     assert not is_sent_whole(exploration.graph)
-    first, whole = explorer_view(exploration, whole=False, index=index), explorer_view(exploration)
+    page, whole = ProgramPage(exploration), explorer_view(exploration)
+    first = page.view
     assert len(json.dumps(first)) < 120_000 < len(json.dumps(whole))
     assert first["headline"] == whole["headline"][: len(first["headline"])]
-    inspection = Inspection(exploration)
     for name in set(first["later"]) - set(whole["later"]):
-        for field, value in later_part(exploration, inspection, name).items():
+        for field, value in page.part(name).items():
             assert whole[field] == value, field  # type: ignore[literal-required]
     with pytest.raises(UnknownName, match="dessert"):
-        later_part(exploration, inspection, "dessert")
+        page.part("dessert")
 
 
 def test_a_box_that_is_not_there_is_named(index: ProgramIndex) -> None:

@@ -12,7 +12,7 @@ from irscope.errors import UnknownName
 from irscope.ir.core import Node
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 from irscope.report.panes.kernel_languages import LANGUAGES
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")

@@ -133,7 +133,7 @@ def test_the_bar_changes_the_story_and_a_bad_message_is_answered() -> None:
             self.sent = content
 
     s = made()
-    view = Recorded(s, Explorer.of(s.exploration))
+    view = Recorded(s, Explorer(s.exploration))
     s.on_change.append(view.refresh)
     group = s.exploration.fusion.groups[0]
     message = {

@@ -9,7 +9,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
 from irscope.report.pages import Exploration, Inspection
-from irscope.report.pages.explorer_view import explorer_view, later_part
+from irscope.report.pages.parts import ProgramPage, explorer_view
 from irscope.report.panes import LayoutViews
 
 PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1], device=cpu), %i : int):
@@ -84,11 +84,11 @@ def test_a_page_without_python_holds_layouts_buffers_copies_and_the_plan(explora
 
 
 def test_a_live_page_asks_for_them(exploration: Exploration) -> None:
-    inspection = Inspection(exploration)
+    page = ProgramPage(exploration)
     assert "copies" in explorer_view(exploration)["later"] and "layouts" not in explorer_view(exploration)
-    assert later_part(exploration, inspection, "copies") == {"copies": exploration.layouts.copies()}
-    final = later_part(exploration, inspection, "memory")["memory"]
-    first = inspection.memory(0)
+    assert page.part("copies") == {"copies": exploration.layouts.copies()}
+    final = page.part("memory")["memory"]
+    first = page.inspection.memory(0)
     assert final["peak"] < first["peak"] or len(first["bars"]) > len(final["bars"])  # before fusion %c has memory
     names = {bar["label"]: bar["id"] for bar in first["bars"]}
     assert names["%a"] in exploration.records

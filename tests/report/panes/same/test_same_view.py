@@ -10,7 +10,7 @@ import pytest
 import irscope as irs
 from irscope.errors import UnknownNumber
 from irscope.report.pages import Exploration
-from irscope.report.pages.explorer_view import explorer_view
+from irscope.report.pages.parts import explorer_view
 from irscope.report.panes import SameViews
 from irscope.report.view_models import Word
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from irscope.report.history import AliasSteps, lifetimes
-from irscope.report.view_models import AliasDetail, Detail, EarlierAlias, ExplorerView, TextView
+from irscope.report.view_models import AliasDetail, Detail, EarlierAlias, TextView, TimelineView
 from irscope.transforms.history import History
 
-__all__ = ["store_details"]
+__all__ = ["stored_details"]
 
 _FEW = 60
 """The most writers that a detail holds inline."""
 
 
-def store_details(view: ExplorerView, details: Iterable[Detail], history: History) -> None:
-    """Store the answers about every record in a view, and those of earlier states where a pass changed them."""
-    stored = StoredDetails(view["text"], details)
-    if "timeline" in view:
-        view["timeline"]["earlier_aliases"] = [
+def stored_details(
+    text: TextView, timeline: TimelineView | None, details: Iterable[Detail], history: History
+) -> tuple[dict[int, Detail], list[list[int]]]:
+    """The `details` and `alias_sets` of a view: the answers about every record. Those of earlier states go into its timeline."""
+    stored = StoredDetails(text, details)
+    if timeline is not None:
+        timeline["earlier_aliases"] = [
             EarlierAlias(value=value, alias=stored.shared(alias), until=until)
             for value, alias, until in _earlier_aliases(history)
         ]
-    view["details"], view["alias_sets"] = stored.details, stored.alias_sets
+    return stored.details, stored.alias_sets
 
 
 def _earlier_aliases(history: History) -> Iterator[tuple[int, AliasDetail, int]]:

@@ -1,0 +1,410 @@
+"""The page of the explorer: its parts, what each costs, and the answers to what it asks.
+
+`PARTS` is the one table. A live page begins with the parts that cost little for its program and asks for the others: after its first
+picture, or when a pane is opened. A page without Python has all of them stored. A new pane is one function and one row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from functools import cached_property
+from itertools import islice
+from typing import Any, Final
+
+from irscope._base.escaping import shortened
+from irscope._base.loaded_code import lines_below, loaded_lines
+from irscope._base.progress import counted
+from irscope.analysis.memory import memory_plan
+from irscope.errors import UnknownName
+from irscope.ir import Graph, Node
+from irscope.report.history import program_stops
+from irscope.report.history.timeline_view import timeline_view
+from irscope.report.pages.details import Inspection
+from irscope.report.pages.exploration import Exploration
+from irscope.report.pages.headline import headline, quick_headline
+from irscope.report.pages.program_index import ProgramIndex
+from irscope.report.pages.stored_details import stored_details
+from irscope.report.panes import (
+    Heat,
+    SameViews,
+    class_views,
+    memory_view,
+    no_remarks,
+    profile_view,
+    remarks_table,
+    with_coarser_steps,
+)
+from irscope.report.panes.graph_view import graph_view
+from irscope.report.panes.text_view import text_view
+from irscope.report.panes.timing_view import timing_view
+from irscope.report.view_models import (
+    VIEW_VERSION,
+    ClassView,
+    Count,
+    Detail,
+    ExplorerView,
+    KernelDetail,
+    KernelText,
+    PairDetail,
+    TextView,
+    TimelineView,
+)
+from irscope.runtime.profile import Profile
+
+__all__ = ["PARTS", "Cost", "Page", "ProgramPage", "explorer_view", "is_sent_whole"]
+
+Fields = Mapping[str, Any]
+"""Fields of an `ExplorerView`, or of a message."""
+Answer = Callable[[Fields], Fields]
+"""Answers a message of a page with the fields of the reply."""
+
+
+class Page:
+    """What an explorer shows, and its answers to the messages of the page, by kind."""
+
+    exploration: Exploration | None = None
+    """The program of this process that is shown, if there is one."""
+
+    def __init__(
+        self, view: ExplorerView, inspect: Callable[..., Detail | PairDetail], resolve: Callable[[Any], int] = int
+    ) -> None:
+        """`inspect` answers about one id or two, in a state of the history; `resolve` returns the id of a record by what a user
+        calls it."""
+        self.view = view
+        self.resolve = resolve
+        self.last_step = len(view["timeline"]["steps"]) if "timeline" in view else None
+        """The number of steps of the history, if it is known and not 0."""
+        self.answers: dict[str, Answer] = {"inspect": lambda ask: _inspected(inspect, ask)}
+
+
+def _inspected(inspect: Callable[..., Detail | PairDetail], ask: Fields) -> Fields:
+    ids = [int(record) for record in ask["ids"]]
+    kind = "pair" if len(ids) == 2 else "detail"
+    state = () if ask.get("state") is None else (int(ask["state"]),)
+    return {"kind": kind, kind: inspect(ids, *state)}
+
+
+class Cost(IntEnum):
+    """What a part of a page costs. A page begins with the parts up to some cost."""
+
+    LITTLE = 0
+    """Of any program at once."""
+    EACH_GROUP = 1
+    """A look at each group: later, where there are many."""
+    WHOLE_PROGRAM = 2
+    """A walk over the program: later, where it is large."""
+    MOMENT = 3
+    """A live page asks for it after its first picture."""
+    PANE = 4
+    """A live page asks for it when its pane is opened."""
+    STORED = 5
+    """For pages without Python; a live page asks about one record at a time."""
+    EVERY_ANSWER = 6
+    """The same, but about every value and node: in large programs only for those who ask for it."""
+    MEASURED = 7
+    """Takes the processor for itself for seconds: only when somebody asks."""
+
+
+class ProgramPage(Page):
+    """The page of an exploration, which begins with the parts up to a cost; by default as a live page of that program does."""
+
+    exploration: Exploration
+
+    def __init__(self, exploration: Exploration, held: Cost | None = None) -> None:
+        self.exploration = exploration
+        self.held = _held_at_first(exploration) if held is None else held
+        self.index = ProgramIndex(exploration.graph, exploration.queries)
+        self.inspection = Inspection(exploration)
+        view = ExplorerView()  # type: ignore[typeddict-item]
+        for make in counted([make for make, cost in PARTS.values() if cost <= self.held], "drawing"):
+            view |= make(self)
+        super().__init__(view, self.inspection, exploration.resolve)
+        self.last_step = exploration.fusion.history.count or None
+        inspection = self.inspection
+        self.answers |= {
+            **self.index.answers(),
+            "kernel": lambda ask: {"kernel": inspection.kernel_text(int(ask["id"]), str(ask["language"]))},
+            "part": lambda ask: {"part": self.part(str(ask["name"]))},
+            "heat": lambda ask: {"heat": self.heat_of([int(id) for id in ask["ids"]])},
+            "same": lambda ask: self.same.answer(ask),
+            "layout": lambda ask: {"layout": inspection.layout(int(ask["id"]))},
+            "assumed": lambda ask: {"assumed": inspection.assumed(int(ask["id"]), str(ask["layout"]))},
+            "memory": lambda ask: {"memory": inspection.memory(int(ask["state"]))},
+        }
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the page holds the text and graph of the whole program."""
+        return self.held >= Cost.WHOLE_PROGRAM
+
+    def part(self, name: str) -> Fields:
+        """A part that the page asks for later, as fields of its view. Raises UnknownName."""
+        if name in _WARM_UPS:
+            _WARM_UPS[name](self)
+            return {}
+        found = PARTS.get(name)
+        if found is None or (found[1] is Cost.MEASURED and not self.exploration.can_measure):
+            raise UnknownName(f"a view has no part {name!r}", hint=f"the parts are {', '.join([*_WARM_UPS, *PARTS])}")
+        return found[0](self)
+
+    def measure(self, profile: Profile) -> Fields:
+        """Show a profile from now on; returns that part. Raises ArgumentError for a profile of another program."""
+        self.exploration = self.exploration.with_profile(profile)
+        self.inspection.show(self.exploration)
+        vars(self).pop("heat", None)
+        return _profile(self)
+
+    def heat_of(self, ids: Iterable[int]) -> dict[int, list[float]]:
+        """The heat of some boxes and nodes, if the program was measured."""
+        return {} if self.heat is None else self.heat.of(ids)
+
+    # What several parts, or a part and the answers, are made of
+
+    @cached_property
+    def text(self) -> TextView:
+        """The text of the whole program."""
+        return text_view(self.exploration.graph)
+
+    @cached_property
+    def classes(self) -> list[ClassView]:
+        """The equivalence classes of the groups."""
+        return class_views(self.exploration.dedup, self.exploration.graph.names)
+
+    @cached_property
+    def timeline(self) -> TimelineView | None:
+        """The steps of the passes."""
+        return timeline_view(self.exploration.fusion.history, self.text)
+
+    @cached_property
+    def same(self) -> SameViews:
+        """Which groups are equal, by each relation."""
+        return SameViews(self.exploration.dedup, self.exploration.records)
+
+    @cached_property
+    def heat(self) -> Heat | None:
+        """The heat of the boxes by the profile, if there is one."""
+        profile, tree = self.exploration.profile, self.index.tree
+        if profile is None:
+            return None
+        around = [tree.ids[box] if box >= 0 else 0 for box in tree.parent.tolist()]
+        return Heat(profile, list(zip(tree.ids, around, strict=True)), self.exploration.way)
+
+
+# The parts
+
+
+def _beginning(page: ProgramPage) -> Fields:
+    """What every page begins with; fields that other parts fill are empty."""
+    exploration, index, graph = page.exploration, page.index, page.exploration.graph
+    return ExplorerView(
+        version=VIEW_VERSION,
+        title=shortened(graph.name, 200),
+        headline=quick_headline(exploration),
+        text=page.text if page.is_whole else index.first_text(),
+        source=_sources(exploration),
+        graph=graph_view(graph, exploration.class_of, exploration.hottest) if page.is_whole else index.first_graph(exploration.hottest),
+        remarks=no_remarks(),
+        classes=[],
+        timing=timing_view(exploration.comparison) if exploration.comparison is not None else None,
+        kernels={},
+        details={},
+    )
+
+
+def _numbers(page: ProgramPage) -> Fields:
+    counts = headline(page.exploration, page.inspection)
+    return {"headline": [_UNANSWERED, *counts] if page.held is Cost.STORED else counts, "classes": page.classes}
+
+
+def _remarks(page: ProgramPage) -> Fields:
+    exploration = page.exploration
+    return {"remarks": remarks_table(exploration.fusion.history, exploration.names, None if page.is_whole else _MOST_REMARKS)}
+
+
+def _timeline(page: ProgramPage) -> Fields:
+    return {} if page.timeline is None else {"timeline": page.timeline}
+
+
+def _programs(page: ProgramPage) -> Fields:
+    stops = program_stops(page.exploration.fusion.history)
+    return {"programs": stops} if stops else {}
+
+
+def _profile(page: ProgramPage) -> Fields:
+    exploration, heat = page.exploration, page.heat
+    if exploration.profile is None or heat is None:
+        return {}
+    files = {node.location.file for node in exploration.graph.nodes() if node.location is not None}
+    return {"profile": heat.put(profile_view(exploration.profile, exploration.records), files, whole=page.is_whole), "opens": "Time"}
+
+
+def _later(page: ProgramPage) -> Fields:
+    """What a live page asks for by itself."""
+    held = min(page.held, Cost.WHOLE_PROGRAM)
+    names = [*(() if page.is_whole else _WARM_UPS), *(name for name, (_, cost) in PARTS.items() if held < cost <= Cost.MOMENT)]
+    return {"later": [*names, "timing"] if page.exploration.can_measure else names}
+
+
+def _opened(page: ProgramPage) -> Fields:
+    return {} if page.exploration.same is None else {"opens": "Classes"}
+
+
+def _same(page: ProgramPage) -> Fields:
+    exploration = page.exploration
+    if len(exploration.dedup.classes) < 2 and exploration.same is None:
+        return {}
+    return {"same": page.same.stored(), "coarser": with_coarser_steps(page.classes, exploration.dedup)}
+
+
+def _repeats(page: ProgramPage) -> Fields:
+    return {"repeats": page.index.repeats()}
+
+
+def _memory(page: ProgramPage) -> Fields:
+    return {"memory": memory_view(memory_plan(page.exploration.graph), page.exploration.records)}
+
+
+def _copies(page: ProgramPage) -> Fields:
+    return {"copies": page.exploration.layouts.copies()}
+
+
+def _answers(page: ProgramPage) -> Fields:
+    """The answers about every record."""
+    layouts, buffers = page.exploration.layouts.stored()
+    answered, kernels = _answered_ahead(page.exploration, page.inspection)
+    texts = _machine_code(page.exploration, page.inspection)
+    details, alias_sets = stored_details(page.text, page.timeline, answered, page.exploration.fusion.history)
+    return {
+        "layouts": layouts, "buffers": buffers, "kernels": kernels, "kernel_texts": texts, "details": details, "alias_sets": alias_sets,
+    }  # fmt: skip
+
+
+def _timing(page: ProgramPage) -> Fields:
+    return {"timing": timing_view(page.exploration.measured)}
+
+
+PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
+    "beginning": (_beginning, Cost.LITTLE),
+    "numbers": (_numbers, Cost.EACH_GROUP),
+    "remarks": (_remarks, Cost.EACH_GROUP),
+    "timeline": (_timeline, Cost.WHOLE_PROGRAM),
+    "programs": (_programs, Cost.LITTLE),
+    "profile": (_profile, Cost.LITTLE),
+    "later": (_later, Cost.LITTLE),
+    "opened": (_opened, Cost.LITTLE),
+    "same": (_same, Cost.STORED),
+    "repeats": (_repeats, Cost.STORED),
+    "memory": (_memory, Cost.PANE),
+    "copies": (_copies, Cost.MOMENT),
+    "answers": (_answers, Cost.EVERY_ANSWER),
+    "timing": (_timing, Cost.MEASURED),
+}
+"""The parts of a page by the name by which a live one asks: what makes its fields, and what that costs."""
+
+_WARM_UPS: Final[dict[str, Callable[[ProgramPage], object]]] = {
+    "search": lambda page: page.exploration.queries.prepare(),
+    "questions": lambda page: page.inspection.prepare(),
+}
+"""Parts without data: a page of a large program asks for them so that its first query, selection and question are quick."""
+
+
+def explorer_view(
+    exploration: Exploration, *, details: bool = False, answers: bool | None = None, whole: bool = True
+) -> ExplorerView:
+    """The view of an exploration, as a live page begins with it, or with `details` as a page without Python holds it.
+
+    With `answers=False` such a page has text, graph, tables and steps, but nothing about single values and nodes; by default that is
+    so above a size, and the page says it. A live view that is not `whole` is that of a large program.
+    """
+    if not details:
+        return ProgramPage(exploration, Cost.WHOLE_PROGRAM if whole else _held_of_large(exploration)).view
+    if answers is None:
+        answers = len(exploration.graph.position) <= _MOST_ANSWERED
+    return ProgramPage(exploration, Cost.EVERY_ANSWER if answers else Cost.STORED).view
+
+
+_MOST_ANSWERED = 50_000
+"""The largest program, in nodes, for which a page without a kernel has every answer: about 250 bytes of file and 3 KB of JSON each."""
+_UNANSWERED = Count(
+    label="answers about single values", value="no", selects=[],
+    hint="left out of this file: explore, or write_report(…, answers=True), has them",
+)  # fmt: skip
+_SENT_WHOLE = 2500
+"""The largest program, in nodes, that is sent to a page at once; for larger ones the page asks for what it shows."""
+_FEW_GROUPS = 300
+_MOST_REMARKS = 2000
+"""The most rows in the table; queries find the rest."""
+
+
+def is_sent_whole(graph: Graph) -> bool:
+    """Whether the whole program is sent to a live page at once."""
+    names = sum(len(node.outputs) for node in islice(graph.nodes(), _SENT_WHOLE + 1))
+    return len(graph.position) <= _SENT_WHOLE and names <= 4 * _SENT_WHOLE
+
+
+def _held_at_first(exploration: Exploration) -> Cost:
+    return Cost.WHOLE_PROGRAM if is_sent_whole(exploration.graph) else _held_of_large(exploration)
+
+
+def _held_of_large(exploration: Exploration) -> Cost:
+    return Cost.EACH_GROUP if len(exploration.fusion.groups) <= _FEW_GROUPS else Cost.LITTLE
+
+
+def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[list[Detail], dict[str, str]]:
+    """The details of every record and the kernel sources, each stored once. Only the detail of a group itself has a kernel."""
+    made = exploration.fusion.groups
+    if not is_sent_whole(exploration.graph):  # in a large program, the kernel of one group per class
+        made = tuple(alike[0] for alike in exploration.alike())
+        inspection.only_kernels_of(made)
+    groups = {node.id for node in made}
+    details = [inspection.detail(id) for id in counted(exploration.records, "answers for the page")]
+    sources: dict[str, str] = {}
+    for detail in details:
+        kernel = detail["kernel"]
+        if kernel is None or detail["id"] not in groups:
+            detail["kernel"] = None
+        else:
+            sources[kernel["name"]] = kernel["source"]
+            detail["kernel"] = KernelDetail(**kernel | {"source": ""})
+    return details, sources
+
+
+_MOST_MACHINE_CODE = 12
+
+
+def _machine_code(exploration: Exploration, inspection: Inspection) -> dict[str, list[KernelText]]:
+    """Facts and assembly of the kernels that most groups run. Each costs a compilation and about 30 KB of the page."""
+    first: dict[str, Node] = {}
+    runs: Counter[str] = Counter()
+    for alike in exploration.alike():
+        if specs := inspection.kernels.specs(alike[0]):
+            first.setdefault(specs[0].name, alike[0])
+            runs[specs[0].name] += len(alike)
+    return {
+        name: [inspection.kernel_text(first[name].id, language) for language in ("llvm", "assembly")]
+        for name, _ in counted(runs.most_common(_MOST_MACHINE_CODE), "kernels for the page")
+    }
+
+
+_MOST_SOURCE_FILES = 8
+_MOST_SOURCE_LINES = 4000
+
+
+def _sources(exploration: Exploration) -> dict[str, list[str]]:
+    """The user's source files that most nodes came from: those of code loaded in this process, and those in the folder named for it.
+
+    A file that IR text merely names is never opened: pages are made to be shared.
+    """
+    places = [node.location for node in exploration.graph.nodes() if node.location is not None]
+    live = {place.file for place in places if place.live}
+    files = Counter(place.file for place in places if place.live or exploration.sources is not None)
+    found = {}
+    for file, _ in files.most_common(_MOST_SOURCE_FILES):
+        lines = lines_below(exploration.sources, file) if exploration.sources is not None else []
+        if not lines and file in live:
+            lines = loaded_lines(file)
+        if 0 < len(lines) <= _MOST_SOURCE_LINES:
+            found[file] = lines
+    return found

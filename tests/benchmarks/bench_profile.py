@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "examples"), str(Path(__file__).parent)]
 
 import irscope as irs  # noqa: E402
 from irscope.runtime.profile import way as way_module  # noqa: E402
-from irscope.runtime.profile.stopwatch import HostWatch  # noqa: E402
+from irscope.runtime.profile.clocks import HostWatch  # noqa: E402
 
 
 def lstm100() -> Any:

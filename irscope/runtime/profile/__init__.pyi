@@ -5,7 +5,7 @@ from .measuring import (
 from .profile_result import (
     Profile,
 )
-from .rows import (
+from .readings import (
     NodeRow,
     place,
 )

@@ -15,8 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
+from math import sqrt
 from random import Random
 from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from irscope._base.progress import progress
 from irscope.errors import ArgumentError
@@ -27,14 +31,14 @@ from irscope.runtime.machine import describe
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.measure.keep_freed_memory import with_kept_memory
 from irscope.runtime.measure.own_function import OwnFunction, own_function
-from irscope.runtime.profile.spread import sure_order
 from irscope.runtime.profile.way import Way, WayName
 from irscope.runtime.program import Executable, compile_graph
 from irscope.runtime.threads import Threads, threads_for, with_threads
 from irscope.runtime.timer import LEAST_TURNS, Spread, spent, undisturbed
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Measured", "measured"]
+__all__ = ["Measured", "is_larger", "measured", "sure_order"]
+
 
 T = TypeVar("T")
 
@@ -302,3 +306,36 @@ def _environment(is_torch: bool, kept: bool, threads: int) -> dict[str, Any]:
     library = "torch's allocator" if is_torch else "NumPy's allocator"
     memory = "freed memory kept" if kept else "freed memory may go back to the system"
     return describe() | {"threads": threads, "allocator": f"{library}, {memory}"}
+
+
+# -- which of two is larger -------------------------------------------------------------------------------------------
+
+# Statistics of repeated measurements: which of two is larger.
+#
+# *One is larger than another in the same runs* if it was in more runs than chance would allow: of `n` pairs in which neither
+# is generally larger, more than `n / 2 + 0.98 √n` of one kind occur in one of twenty cases (the sign test).
+
+_EQUAL: Final = 0.03
+
+
+def is_larger(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    """Checks whether the first of two measured in the same runs is larger, more often than chance would allow.
+
+    >>> is_larger(np.full(20, 2.0), np.full(20, 1.0)), is_larger(np.array([2.0, 1.0] * 10), np.array([1.0, 2.0] * 10))
+    (True, False)
+    """
+    count = int(np.count_nonzero(a != b))
+    return count > 3 and int(np.count_nonzero(a > b)) > count / 2 + 0.98 * sqrt(count)
+
+
+def sure_order(taken: np.ndarray[Any, Any], places: Sequence[int]) -> list[int]:
+    """Returns those of some columns, in descending order of their medians, whose order relative to the next is not sure.
+
+    `taken` has a row for each run. Columns whose medians differ by less than the fraction `_EQUAL` count as equal.
+    """
+    unsure = []
+    for a, b in pairwise(places):
+        first, second = np.median(taken[:, a]), np.median(taken[:, b])
+        if first - second > _EQUAL * first and not is_larger(taken[:, a], taken[:, b]):
+            unsure.append(a)
+    return unsure

@@ -13,8 +13,7 @@ from irscope._base.words import byte_count, plural
 from irscope.errors import ArgumentError, loading
 from irscope.files import write_file
 from irscope.runtime.profile.measuring import unsure
-from irscope.runtime.profile.readings import Readings
-from irscope.runtime.profile.rows import place
+from irscope.runtime.profile.readings import Readings, place
 from irscope.runtime.profile.tables import By, check, group_table, node_table, summed_table
 from irscope.runtime.timer import time_words
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from irscope.runtime.profile.advice import Remark
-    from irscope.runtime.profile.difference import ProfileDifference
-    from irscope.runtime.profile.trial import Trial
+    from irscope.runtime.profile.differences import ProfileDifference, Trial
 
 __all__ = ["Profile"]
 
@@ -99,7 +97,7 @@ class Profile(Readings):
     def try_(self, remark: Remark | int, *, seconds: float = 1.0) -> Trial:
         """Applies a remark (or the one of this number) to the program and measures both in turn. Raises ArgumentError for one
         that only the author of the source can follow."""
-        from irscope.runtime.profile.trial import trial
+        from irscope.runtime.profile.differences import trial
 
         if isinstance(remark, int):
             if not 0 <= remark < len(self.remarks):
@@ -109,7 +107,7 @@ class Profile(Readings):
 
     def diff(self, other: Profile, *, way: str | None = None) -> ProfileDifference:
         """Returns the classes of nodes that are slower or faster in another profile: of another version, machine or policy."""
-        from irscope.runtime.profile.difference import difference
+        from irscope.runtime.profile.differences import difference
 
         return difference(self, other, way)
 
@@ -117,13 +115,13 @@ class Profile(Readings):
 
     def save(self, path: str | Path) -> Path:
         """Writes a trace that Chrome and Perfetto open: a run of each way, with its lanes and its memory."""
-        from irscope.runtime.profile.traces import chrome_trace
+        from irscope.runtime.profile.trace_files import chrome_trace
 
         return write_file(path, json.dumps(chrome_trace(self)))
 
     def to_speedscope(self, path: str | Path | None = None) -> dict[str, Any]:
         """Returns a run of each way in speedscope's format: modules and lines as the stack; writes it to a file if one is named."""
-        from irscope.runtime.profile.traces import speedscope
+        from irscope.runtime.profile.trace_files import speedscope
 
         made = speedscope(self)
         if path is not None:

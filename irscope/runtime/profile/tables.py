@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope.errors import ArgumentError, loading
 from irscope.ir import Node
-from irscope.runtime.profile.readings import Readings
-from irscope.runtime.profile.rows import NodeRow, class_numbers, place, type_words
+from irscope.runtime.profile.readings import NodeRow, Readings, class_numbers, place, type_words
 
 if TYPE_CHECKING:
     import pandas as pd

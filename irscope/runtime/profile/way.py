@@ -13,8 +13,8 @@ import numpy as np
 from irscope.ir import Graph, Node
 from irscope.runtime.executor import StampedCode
 from irscope.runtime.executor.bytecode import FlatCode, Slots
-from irscope.runtime.profile.counting import Counter, NodeCost
-from irscope.runtime.profile.stopwatch import Durations, Stopwatch, stopwatch
+from irscope.runtime.profile.clocks import Durations, Stopwatch, stopwatch
+from irscope.runtime.profile.costs import Counter, NodeCost
 from irscope.runtime.program import Executable
 from irscope.runtime.timer import Spread, spent, undisturbed
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.runtime.profile.stopwatch import EventWatch
+from irscope.runtime.profile.clocks import EventWatch
 from tests.codegen.cuda_emulator import AVAILABLE
 from tests.runtime.cuda.fake_cupy import FakeCupy
 from tests.runtime.cuda.test_device import CountingCompiler, installed

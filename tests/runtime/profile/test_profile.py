@@ -13,10 +13,9 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.profile.counting import TensorFacts
-from irscope.runtime.profile.measuring import measured
+from irscope.runtime.profile.costs import TensorFacts
+from irscope.runtime.profile.measuring import is_larger, measured, sure_order
 from irscope.runtime.profile.profile_result import Profile
-from irscope.runtime.profile.spread import is_larger, sure_order
 from irscope.runtime.profile.tables import BY
 from irscope.runtime.timer import Spread
 

@@ -13,7 +13,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, LoadError
-from irscope.runtime.profile.traces import chrome_trace
+from irscope.runtime.profile.trace_files import chrome_trace
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -169,7 +169,7 @@ def test_deep_stacks_are_read_in_linear_time() -> None:
         steps += event == "line"
         return count
 
-    from irscope.runtime.profile.traces.torch_trace import map_trace
+    from irscope.runtime.profile.trace_reading import map_trace
 
     graph = irs.load(Model(), X)
     sys.settrace(count)

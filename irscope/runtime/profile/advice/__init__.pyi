@@ -1,7 +1,7 @@
-from .remark import (
+from .evidence import (
     Remark,
 )
-from .remarks_of import (
+from .ranking import (
     remarks_of,
 )
 

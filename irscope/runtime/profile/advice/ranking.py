@@ -11,19 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from irscope.ir import Node
-from irscope.runtime.profile.advice.copies import copy_remarks
-from irscope.runtime.profile.advice.dtypes import dtype_remarks
-from irscope.runtime.profile.advice.evidence import Evidence
-from irscope.runtime.profile.advice.groups import group_remarks
-from irscope.runtime.profile.advice.growing import growing_remarks
-from irscope.runtime.profile.advice.layouts import layout_remarks
-from irscope.runtime.profile.advice.remark import Remark
-from irscope.runtime.profile.advice.repeated import repeated_remarks
-from irscope.runtime.profile.advice.roofs import roof_remarks
-from irscope.runtime.profile.advice.waiting import waiting_remarks
+from irscope.runtime.profile.advice.evidence import Evidence, Remark
+from irscope.runtime.profile.advice.slow_ops import group_remarks, layout_remarks, roof_remarks, waiting_remarks
+from irscope.runtime.profile.advice.wasted_work import copy_remarks, dtype_remarks, growing_remarks, repeated_remarks
 from irscope.runtime.profile.readings import Readings
 
 __all__ = ["remarks_of"]
+
 
 Rule = Callable[[Evidence], Iterator[Remark]]
 

@@ -1,4 +1,4 @@
-"""Counts of each node's reads, writes, arithmetic and allocations, taken on the tensors of one run.
+"""What an op costs, and what the machine allows: reads, writes, arithmetic and allocations, counted on the tensors of one run.
 
 A view moves nothing; an in-place op moves its operands and the elements it writes. A lookup reads only as much of its table
 as it returns. An expanded operand counts with the memory that it occupies.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import log2
 from typing import Any, Final
 
 from irscope._base.leaves import leaves
@@ -15,9 +16,11 @@ from irscope.ir import GROUPS, Node
 from irscope.ops.registry import category_of, effect_of
 from irscope.runtime.executor import PeakMemory
 from irscope.runtime.executor.bytecode import FlatCode, Slots
+from irscope.runtime.machine import limits
 from irscope.runtime.measure.workload import bytes_of, flops_of
 
-__all__ = ["Counter", "NodeCost", "TensorFacts"]
+__all__ = ["Counter", "NodeCost", "Speeds", "TensorFacts"]
+
 
 _MOVES_NOTHING: Final = ("container", "scalar", "control")
 _OVERWRITES: Final = (
@@ -193,3 +196,57 @@ def _storages(value: Any) -> Iterator[int]:
     for item in leaves(value):
         for address, _ in blocks_of(item):
             yield address
+
+
+# -- the limits of the machine ----------------------------------------------------------------------------------------
+
+# The machine's limits at many sizes: the time of a copy, and of arithmetic.
+#
+# Measuring a copy of each size would take a second; sizes are measured on demand in steps of four, and the speed between two
+# steps is interpolated linearly. No limits are measured for a GPU.
+
+_SMALLEST: Final = 1 << 14
+_LARGEST: Final = 1 << 26
+_STEP: Final = 2
+"""The logarithm to base 2 of the ratio between two measured sizes."""
+
+
+class Speeds:
+    """The limits for programs on a number of threads of the processor; other devices have none.
+
+    >>> speeds = Speeds(1, "cpu")
+    >>> speeds.copy_ns(1 << 20) > 0, Speeds(1, "cuda").copy_ns(1 << 20)
+    (True, 0.0)
+    """
+
+    def __init__(self, threads: int, device: str) -> None:
+        self._limits = limits(threads) if device == "cpu" else None
+
+    def copy_ns(self, moved: float) -> float:
+        """Returns the nanoseconds of a copy that moves this many bytes, reads and writes together; 0 where it is unknown."""
+        if self._limits is None or moved <= 0:
+            return 0.0
+        size = min(max(moved, _SMALLEST), _LARGEST)
+        steps = log2(size / _SMALLEST) / _STEP
+        below = int(steps)
+        first = _SMALLEST << (_STEP * below)
+        second = min(first << _STEP, _LARGEST)
+        part = steps - below
+        speed = self._bytes_per_ns(first)
+        if part > 0 and second > first:
+            speed += part * (self._bytes_per_ns(second) - speed)
+        return moved / speed
+
+    def _bytes_per_ns(self, size: int) -> float:
+        assert self._limits is not None
+        return size / (self._limits.copy_seconds(size) * 1e9)
+
+    def flops_ns(self, flops: float) -> float:
+        """Returns the least nanoseconds of this many float32 additions and multiplications; 0 where it is unknown."""
+        if self._limits is None or flops <= 0:
+            return 0.0
+        return flops / self._limits.flops() * 1e9
+
+    def roof_ns(self, moved: float, flops: float) -> float:
+        """Returns the least time that both allow."""
+        return max(self.copy_ns(moved), self.flops_ns(flops))

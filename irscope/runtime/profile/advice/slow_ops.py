@@ -1,0 +1,471 @@
+"""Ops that take longer than they could: for their operands, one by one instead of fused, waited for, or far from the machine's limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from irscope._base.words import byte_count, plural
+from irscope.errors import IrscopeError
+from irscope.ir import Node
+from irscope.runtime.profile.advice.evidence import Evidence, Remark
+from irscope.runtime.profile.costs import TensorFacts
+from irscope.runtime.profile.readings import NodeRow
+from irscope.runtime.timer import time_words
+from irscope.transforms.fusion import Fusion
+
+__all__ = ["group_remarks", "layout_remarks", "roof_remarks", "waiting_remarks"]
+
+
+# -- operands that are expanded or lie across -------------------------------------------------------------------------
+
+# Unfavourable combinations of operands: broadcasts of small tensors to a large one, and mixed row and column order.
+
+_EXPANDS: Final = 4
+"""The least factor by which a broadcast's result exceeds its operands together that is worth a remark."""
+_LEAST_BYTES: Final = 1 << 18
+_TRANSPOSES: Final = frozenset(
+    f"aten::{name}"
+    for name in "t transpose permute mT mH T H numpy_T swapaxes swapdims movedim moveaxis adjoint".split()
+)
+_SLOW: Final = 0.6
+"""The share of a copy's speed below which strides are a likely cause."""
+
+
+def layout_remarks(evidence: Evidence) -> Iterator[Remark]:
+    """Yields remarks on broadcasts that expand, and on transposed operands."""
+    for row in evidence.rows:
+        if row.category in ("pointwise", "reduction", "normalization") and row.launches:
+            yield from _expanding(evidence, row)
+            yield from _crossing(evidence, row)
+
+
+def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
+    made = evidence.result(row.node)
+    given = [facts for facts in row.cost.operands if facts is not None]
+    small = sum(facts.bytes for facts in given)
+    if row.category != "pointwise" or made is None or len(given) < 2:
+        return
+    if made.bytes < _LEAST_BYTES or made.bytes < _EXPANDS * small:
+        return
+    affected = [row.node, *_downstream(evidence, row.node, made.elements // 2)]
+    ends = [node for node in affected if evidence.category(node) == "reduction"]
+    name = row.node.op.partition("::")[2]
+    because = f"{name} expands operands of {byte_count(small)} to {byte_count(made.bytes)}"
+    through = f", and {len(affected) - 1} more ops read it" if len(affected) > 1 else ""
+    product = False
+    if ends:
+        least = evidence.copy_ns(small + evidence.cost(ends[0]).written_bytes) * row.calls
+        product = name == "mul" and ends[0] in set(evidence.users(row.node))
+        advice = (
+            "a matrix product does it without the large tensor"
+            if product
+            else "reduce first, or fuse it with the reduction"
+        )
+        certainty = 1.0
+    else:
+        least, certainty = evidence.sum_ns(affected) * 0.3, 0.6
+        advice = "check that both shapes are intended; compute on the operands before they are broadcast"
+    gain = evidence.sum_ns(affected) - least
+    measured = evidence.saved_by_fusing(row.node, ends[0]) if ends and not product else None
+    if measured is not None:
+        gain = min(gain, measured)
+    yield evidence.remark(
+        "expanding-broadcast", affected, gain, because + through, advice, certainty=certainty, first=row.node
+    )
+
+
+def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
+    """Returns the nodes after one that read at least this many elements derived from it."""
+    found: list[Node] = []
+    seen, pending = {start}, [start]
+    while pending:
+        for user in evidence.users(pending.pop()):
+            if user in seen or user not in evidence.row_of:
+                continue
+            seen.add(user)
+            operands = [facts.elements for facts in evidence.cost(user).operands if facts is not None]
+            if max(operands, default=0) >= least:
+                found.append(user)
+                pending.append(user)
+    return found
+
+
+def _crossing(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
+    """Yields a remark on operands transposed against the others, where the op is far below the speed of a copy."""
+    given = [facts for facts in row.cost.operands if facts is not None and facts.bytes * _EXPANDS >= _largest(row)]
+    made = evidence.result(row.node)
+    every = [*given, made] if made is not None and made.bytes * _EXPANDS >= _largest(row) else given
+    took = row.self_time.median
+    if _largest(row) < _LEAST_BYTES or row.copy_ns > _SLOW * took:
+        return
+    orders = [_full_order(facts) for facts in every if len(facts.order) > 1]
+    is_reduced = row.category != "pointwise" and any(_lies_across(facts) for facts in given)
+    if all(_agree(a, b) for a in orders for b in orders) and not is_reduced:  # an op has a handful of operands
+        return
+    across = [place for place, facts in enumerate(row.cost.operands) if facts is not None and _lies_across(facts)]
+    views = [view for place in across for view in _views_before(evidence, row.node, place)]
+    text = f"{len(across) or 1} of its operands {'are' if len(across) > 1 else 'is'} transposed against the others"
+    strides = ", ".join(str(list(row.cost.operands[p].strides)) for p in across[:2])  # type: ignore[union-attr]
+    because = f"{text} (strides {strides}): it runs at {row.copy_ns / took:.0%} of a copy" if took else text
+    yield evidence.remark(
+        "transposed-operand", [row.node, *views], took - row.copy_ns / 0.8, because,
+        "keep all in one order: transpose where the tensor is created, or compute the transposed result", first=row.node,
+    )  # fmt: skip
+
+
+def _largest(row: NodeRow) -> int:
+    return max((facts.bytes for facts in (*row.cost.operands, *row.cost.results) if facts is not None), default=0)
+
+
+def _full_order(facts: TensorFacts) -> tuple[int, ...]:
+    """Returns the order of the dimensions, counted from the last, so that a broadcast operand compares."""
+    return tuple(dim - len(facts.shape) for dim in facts.order)
+
+
+def _agree(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Checks whether two orders agree on the dimensions that both have."""
+    return [dim for dim in a if dim in b] == [dim for dim in b if dim in a]
+
+
+def _lies_across(facts: TensorFacts) -> bool:
+    return list(facts.order) != sorted(facts.order)
+
+
+def _views_before(evidence: Evidence, node: Node, place: int) -> Iterator[Node]:
+    """Yields the view that transposed an operand, if one did."""
+    maker = evidence.graph.producer.get(node.inputs[place]) if place < len(node.inputs) else None
+    while maker is not None and evidence.category(maker) == "view" and maker in evidence.row_of:
+        if maker.op in _TRANSPOSES:
+            yield maker
+            return
+        maker = next(evidence.makers(maker), None)
+
+
+# -- what fusing gained, lost, and could gain -------------------------------------------------------------------------
+
+
+_MOST_QUESTIONS = 12
+"""The most nodes for which the fusion is asked why they stay apart: those that move most."""
+
+
+def group_remarks(evidence: Evidence) -> Iterator[Remark]:
+    """Yields remarks on groups that are faster or slower as kernels, and on nodes beside them that are in no kernel."""
+    readings = evidence.readings
+    if "fused" not in readings.ways:
+        return
+    groups = [row for row in readings.rows("fused") if row.node.op == "prim::FusionGroup"]
+    yield from _faster(evidence, groups)
+    fusion = readings.measured.fusion
+    if fusion is not None:
+        yield from _slower(evidence, groups, fusion)
+        yield from _apart(evidence, fusion)
+
+
+def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
+    """Yields one remark for all groups of the same lines, such as a layer's or a loop's."""
+    by_lines: dict[object, list[NodeRow]] = {}
+    members = {
+        row.node.id: [n for n in evidence.readings.members.get(row.node.id, ()) if n in evidence.row_of]
+        for row in groups
+    }
+    for row in groups:
+        nodes = members[row.node.id]
+        if len(nodes) < 2:
+            continue
+        verdict = row.self_time.against(evidence.readings.group_before(row.node))
+        if verdict == "faster":
+            by_lines.setdefault(frozenset(_line(node) for node in nodes), []).append(row)
+    for rows in by_lines.values():
+        nodes = [node for row in rows for node in members[row.node.id]]
+        before = evidence.sum_ns(nodes)
+        after = sum(row.self_time.median for row in rows)
+        moved, moves = sum(evidence.cost(node).bytes for node in nodes), sum(row.cost.bytes for row in rows)
+        kernels = "one kernel" if len(rows) == 1 else f"{len(rows)} kernels"
+        yield evidence.remark(
+            "fuse", nodes, before - after / evidence.scale,
+            f"{_described(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
+            "irs.compile(irs.fuse(g)) runs them fused", is_measured=evidence.scale == 1.0,
+        )  # fmt: skip
+
+
+def _slower(evidence: Evidence, groups: list[NodeRow], fusion: Fusion) -> Iterator[Remark]:
+    """Yields a remark for each group that the library computes in less time, one by one."""
+    for row in groups:
+        before = evidence.readings.group_before(row.node)
+        nodes = [node for node in evidence.readings.members.get(row.node.id, ()) if node in evidence.row_of and node.outputs]
+        if not nodes or row.self_time.against(before) != "slower" or evidence.scale < 1.0:
+            continue
+        names = ", ".join(f'"{fusion.original.names[node.outputs[0]]}"' for node in nodes)
+        after = row.self_time.median
+        yield evidence.remark(
+            "slower-fused", nodes, after - before.median,
+            f"the kernel of {_described(nodes)} takes {time_words(after)}, and the library "
+            f"{time_words(before.median)}", f"irs.fuse(g, opaque=[{names}]) leaves it to the library", is_measured=True, now_ns=after,
+        )  # fmt: skip
+
+
+def _line(node: Node) -> object:
+    return (node.location.file, node.location.line) if node.location is not None else node.op
+
+
+def _described(nodes: list[Node]) -> str:
+    names = Counter(node.op.partition("::")[2] for node in nodes)
+    if "exp" in names and "sum" in names and ("div" in names or "mul" in names):
+        return f"a softmax written out in {plural(len(nodes), 'op')}"
+    if {"mean", "var"} <= names.keys() or {"mean", "rsqrt"} <= names.keys():
+        return f"a normalization written out in {plural(len(nodes), 'op')}"
+    shown = ", ".join(name for name, _ in names.most_common(4))
+    return f"{plural(len(nodes), 'op')} ({shown}{', …' if len(names) > 4 else ''})"
+
+
+def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
+    """Yields remarks on nodes beside a kernel but in none, with the cost of passing their values through memory."""
+    rows = evidence.readings.rows("fused")
+    graph = fusion.graph
+    found = []
+    for row in rows:
+        node = row.node
+        if (
+            node.op == "prim::FusionGroup"
+            or row.category not in ("pointwise", "reduction", "memory", "other")
+            or node.blocks
+        ):
+            continue
+        makers = [graph.producer.get(value) for value in node.inputs]
+        users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
+        sides = [side for side in (*makers, *users) if isinstance(side, Node) and side.op == "prim::FusionGroup"]
+        if sides and row.cost.bytes:
+            found.append((row.cost.bytes, row, len(sides)))
+    found.sort(key=lambda entry: -entry[0])
+    for moved, row, beside in found[:_MOST_QUESTIONS]:
+        own = next((each.node for each in evidence.rows if each.node.id == row.node.id), None)
+        why = _why(fusion, row.node)
+        if own is None or not why:
+            continue
+        gain = min(evidence.copy_ns(moved), evidence.ns(own))
+        yield evidence.remark(
+            "stays-apart", [own], gain,
+            f"it is beside {plural(beside, 'kernel')} but in none, because {why}; {byte_count(moved)} pass through memory",
+            "otherwise it could be part of them", certainty=0.5,
+        )  # fmt: skip
+
+
+def _why(fusion: Fusion, node: Node) -> str:
+    try:
+        return fusion.why_alone(node).because
+    except IrscopeError:
+        return ""
+
+
+# -- calls and waits --------------------------------------------------------------------------------------------------
+
+# Time spent on calls and waits rather than on work: many small ops, and numbers that Python waits for.
+
+_WAITS: Final = frozenset(
+    f"aten::{name}"
+    for name in "item _local_scalar_dense Bool Int Float Complex ScalarImplicit IntImplicit FloatImplicit is_nonzero nonzero "
+    "nonzero_numpy argwhere masked_select unique unique_consecutive _unique2 equal allclose tolist cpu".split()
+)
+"""Ops whose result the program needs as a number, or whose extents depend on one: a GPU must finish before they return."""
+_MANY: Final = 8
+_CALLED: Final = 3.0
+"""The factor over the roof from which on a small op's time counts as that of the call."""
+_SMALL_NS: Final = 30_000.0
+_SLICES: Final = frozenset(
+    {"aten::select", "aten::slice", "aten::narrow", "aten::unbind", "aten::index", "aten::__getitem__"}
+)
+_WAIT_WEIGHT: Final = 0.25
+"""The part of the time before a wait that is attributed to it: a GPU's host could have been that far ahead."""
+
+
+def waiting_remarks(evidence: Evidence) -> Iterator[Remark]:
+    """Yields remarks on lines of many small calls, on waits, and on a GPU that waits for Python."""
+    yield from _small_calls(evidence)
+    yield from _waits(evidence)
+    yield from _idle(evidence)
+
+
+def _small_calls(evidence: Evidence) -> Iterator[Remark]:
+    by_line: dict[object, list[NodeRow]] = {}
+    for row in evidence.rows:
+        where = row.node.location
+        key = (where.file, where.line) if where is not None else evidence.graph.block_of[row.node]
+        by_line.setdefault(key, []).append(row)
+    found = [remark for rows in by_line.values() if (remark := _of_one_line(evidence, rows)) is not None]
+    yield from _joined(evidence, found)
+
+
+def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
+    launches = sum(row.launches for row in rows)
+    took = sum(row.self_time.median for row in rows)
+    work = sum(row.roof_ns for row in rows)
+    nodes = [row.node for row in rows]
+    if launches < _MANY or took / launches > _SMALL_NS or took < _CALLED * work:
+        return None
+    sliced = any(node.op in _SLICES for node in nodes) or any(node.op in ("aten::stack", "aten::cat") for node in nodes)
+    turns = max(row.calls for row in rows)
+    ops = len({row.node.op for row in rows if row.launches})
+    count = turns if turns >= _MANY else launches // max(ops, 1)
+    if (sliced or turns >= _MANY) and _leads_on(evidence, nodes, count):
+        because = f"it runs {plural(launches, 'op')} one after the other, {time_words(took / launches)} each"
+        advice = "each turn needs the one before: fuse what a turn does, or use an op of the library for the whole loop"
+    elif sliced or turns >= _MANY:
+        because = f"it runs {plural(launches, 'op')} on parts of tensors, one after the other, {time_words(took / launches)} each"
+        advice = f"one op over the whole tensor instead of {count} would do"
+    else:
+        because = f"it runs {plural(launches, 'small op')}, {time_words(took / launches)} each"
+        advice = "fused they are one kernel"
+    because += f": {1 - work / took:.0%} of that are calls, not work"
+    return evidence.remark("many-small-ops", nodes, took - work - ops * evidence.call_ns, because, advice)
+
+
+def _leads_on(evidence: Evidence, nodes: list[Node], count: int) -> bool:
+    """Checks whether a loop's iteration computes an operand of the next one."""
+    loops = {evidence.graph.owner.get(evidence.graph.block_of[node]) for node in nodes}
+    if any(loop is not None and loop.op == "prim::Loop" and len(loop.inputs) > 2 for loop in loops):
+        return True
+    depth: dict[Node, int] = {}
+    for node in nodes:  # in program order
+        depth[node] = max([depth[maker] for maker in evidence.makers(node) if maker in depth], default=0) + 1
+    return max(depth.values()) >= max(count, _MANY)
+
+
+def _joined(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
+    """Joins adjacent lines of small calls, which are one loop."""
+    ordered = sorted(remarks, key=lambda r: (r.line.file, r.line.line) if r.line is not None else ("", 0))
+    group: list[Remark] = []
+    for remark in ordered:
+        last = group[-1].line if group else None
+        near = (
+            last is not None
+            and remark.line is not None
+            and remark.line.file == last.file
+            and remark.line.line - last.line <= 2
+        )
+        if group and not near:
+            yield _one_loop(evidence, group)
+            group = []
+        group.append(remark)
+    if group:
+        yield _one_loop(evidence, group)
+
+
+def _one_loop(evidence: Evidence, group: list[Remark]) -> Remark:
+    if len(group) == 1:
+        return group[0]
+    main = max(group, key=lambda remark: remark.now_ns)
+    nodes = [node for remark in group for node in remark.nodes]
+    because = f"{len(group)} lines, of which {main.because.removeprefix('it ')}"
+    gain = sum(remark.gain_ns for remark in group)
+    return evidence.remark("many-small-ops", nodes, gain, because, main.advice, first=main.node)
+
+
+def _waits(evidence: Evidence) -> Iterator[Remark]:
+    by_line: dict[object, list[Node]] = {}
+    for row in evidence.rows:
+        if row.node.op in _WAITS and row.cost.operands and row.cost.operands[0] is not None:
+            where = row.node.location
+            by_line.setdefault((where.file, where.line) if where is not None else row.node, []).append(row.node)
+    for nodes in by_line.values():
+        first = nodes[0]
+        before = _ancestors(evidence, first)
+        waited = evidence.sum_ns(before)
+        readers = sum(1 for _ in evidence.users(first))
+        name = first.op.partition("::")[2]
+        turns = sum(evidence.cost(node).calls for node in nodes)
+        times = f" {turns} times" if turns > 1 else ""
+        because = (
+            f"{name} waits{times} for a number: {plural(len(before), 'op')} ({time_words(waited)}) must be done before "
+            f"{plural(readers, 'op')} can start, and none of them can be launched ahead or fused with them"
+        )
+        idle = sum(evidence.row_of[node].idle_ns for node in nodes)
+        gain = evidence.sum_ns(nodes) + max(idle, _WAIT_WEIGHT * waited)
+        yield evidence.remark(
+            "waits-for-a-number", [*nodes], gain, because, "keep it a zero-dimensional tensor: ops accept one like a number",
+            now_ns=max(evidence.sum_ns(nodes) + idle, gain), first=first,
+        )  # fmt: skip
+
+
+def _ancestors(evidence: Evidence, node: Node) -> list[Node]:
+    found: list[Node] = []
+    seen, pending = {node}, [node]
+    while pending:
+        for maker in evidence.makers(pending.pop()):
+            if maker not in seen:
+                seen.add(maker)
+                found.append(maker)
+                pending.append(maker)
+    return [each for each in found if each in evidence.row_of]
+
+
+def _idle(evidence: Evidence) -> Iterator[Remark]:
+    """Yields a remark on a GPU that is idle while it waits for Python."""
+    label = evidence.readings.main
+    rows = evidence.readings.rows(label)
+    idle, launches = sum(row.idle_ns for row in rows), sum(row.launches for row in rows)
+    if not idle or not launches:
+        return
+    hosts = sum(row.host_ns for row in rows)
+    nodes = [row.node for row in evidence.rows if row.launches] or [row.node for row in evidence.rows]
+    yield evidence.remark(
+        "waits-for-python", nodes, idle,
+        f"the GPU waits for Python: {time_words(hosts / launches)} a launch, {plural(launches, 'launch', 'launches')}",
+        "x.captured(*args) replays them with one call", now_ns=idle, certainty=0.8,
+    )  # fmt: skip
+
+
+# -- what memory and arithmetic allow ---------------------------------------------------------------------------------
+
+# The distance of each slow op from its memory and arithmetic limits: the rule for ops that no other rule covers.
+
+_LEAST_SHARE: Final = 0.05
+_AT_THE_ROOF: Final = 0.7
+_CERTAINTY: Final = {
+    "matmul": 0.05, "convolution": 0.05, "pointwise": 0.5, "reduction": 0.5, "normalization": 0.4, "view": 0.6, "memory": 0.6,
+}  # fmt: skip
+"""The chance to improve an op that is far from its roof: low for a library's matrix product."""
+_OF_A_FUNCTION: Final = 0.2
+"""The factor for pointwise functions: the peak is of multiplications and additions in parallel, while `tanh` and `exp` are
+steps that depend on each other, and no layout helps."""
+
+
+def roof_remarks(evidence: Evidence) -> Iterator[Remark]:
+    """Yields remarks on the distance of each slow op from its roof; none where irscope's interpreter is what takes the time."""
+    if evidence.scale < 1.0:
+        return
+    for row in sorted(evidence.rows, key=lambda each: -each.self_time.median)[:20]:
+        if row.share >= _LEAST_SHARE and row.launches:
+            yield _remark(evidence, row)
+
+
+def _remark(evidence: Evidence, row: NodeRow) -> Remark:
+    took, roof = row.self_time.median, row.roof_ns
+    name = row.node.op.partition("::")[2]
+    part = roof / took if took else 0.0
+    bound = "arithmetic" if row.flops_ns > row.copy_ns else "memory"
+    if part >= _AT_THE_ROOF:
+        what = "of the arithmetic peak" if bound == "arithmetic" else "of a copy's speed"
+        because = f"{name} runs at {min(part, 1.0):.0%} {what}: nothing to gain except by computing less"
+        return evidence.remark("at-the-roof", [row.node], 0.0, because, "", certainty=0.0)
+    each = took / max(row.calls, 1)
+    if each < 4 * evidence.call_ns:
+        because = f"{name} is so small that the call takes most of its {time_words(each)}"
+        return evidence.remark("small", [row.node], took - roof, because, "do more in one op", certainty=0.1)
+    known = "" if row.cost.is_counted else ", though its arithmetic is unknown"
+    least = (
+        f"moving {byte_count(row.cost.bytes)} takes {time_words(row.copy_ns)}"
+        if row.copy_ns
+        else "it moves almost nothing"
+    )
+    if bound == "arithmetic":
+        least = f"its {row.cost.flops / 1e6:.3g} MFLOP take {time_words(row.flops_ns)} at the machine's peak"
+    certainty = _CERTAINTY.get(row.category, 0.35) * (1.0 if row.cost.is_counted else 0.7)
+    if bound == "arithmetic" and row.category == "pointwise":
+        certainty *= _OF_A_FUNCTION
+    return evidence.remark(
+        "below-the-roof", [row.node], took - max(roof, evidence.call_ns) / _AT_THE_ROOF,
+        f"{name} runs at {part:.0%} of what {bound} allows: {least}{known}",
+        "another layout or another op may be faster", certainty=certainty,
+    )  # fmt: skip

@@ -94,8 +94,8 @@ def _lowered(source: Any, args: Sequence[Any]) -> tuple[Any, bool]:
 
 
 def _imported(lowered: Any, name: str | None) -> Graph:
-    from irscope.frontends.mlir.modules import import_module  # loads all op semantics, so only when there is MLIR
     from irscope.frontends.mlir.parse.bindings import bindings_of
+    from irscope.frontends.mlir.source import import_module
 
     module = lowered.compiler_ir(dialect="stablehlo")
     bindings = bindings_of(module)
@@ -126,7 +126,7 @@ def _with_unread(graph: Graph, lowered: Any) -> Graph:
 
 def _type_of(argument: Any) -> TensorType:
     """Returns the type of an argument from JAX's shape and element type."""
-    from irscope.frontends.mlir.read.types import ELEMENTS
+    from irscope.frontends.mlir.types import ELEMENTS
 
     element, shape = str(argument.dtype), tuple(map(int, argument.shape))
     return TensorType(element, shape, None if shape else ()) if element in ELEMENTS.values() else TensorType()

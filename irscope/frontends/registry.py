@@ -25,7 +25,7 @@ from irscope.ir import Graph, Module, Origin
 __all__ = ["FRONTENDS", "Frontend", "load"]
 
 FRONTENDS: Final = (
-    "irscope.frontends.mlir.sources",
+    "irscope.frontends.mlir.source",
     "irscope.frontends.jax",
     "irscope.frontends.text",
     "irscope.frontends.torch.torchscript",

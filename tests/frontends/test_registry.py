@@ -15,7 +15,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError, IrscopeError, LoadError, ParseError
 from irscope.frontends import load, registry
-from irscope.frontends.mlir.sources import is_mlir_text
+from irscope.frontends.mlir.source import is_mlir_text
 from irscope.ir.structural import same_structure
 
 TEXT = "graph(%x : Tensor, %k : int):\n  %y : Tensor = aten::mul(%x, %k)\n  return (%y)\n"

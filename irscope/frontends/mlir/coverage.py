@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Final
 
-from irscope.frontends.mlir.control.branches import CHOICES, JUMPS, SWITCHES
-from irscope.frontends.mlir.control.loop_nests import LOOP_NESTS
-from irscope.frontends.mlir.control.structured import CONTROL
-from irscope.frontends.mlir.meaning.table import MEANINGS
+from irscope.frontends.mlir.control import CHOICES, CONTROL, JUMPS, SWITCHES
+from irscope.frontends.mlir.ops_linalg import LOOP_NESTS
+from irscope.frontends.mlir.source import rules
 
-__all__ = ["DIALECTS", "table"]
+__all__ = ["table"]
 
 DIALECTS: Final = ("stablehlo", "chlo", "arith", "math", "scf", "cf", "func")
 """The dialects whose ops jaxlib's bindings list."""
@@ -41,7 +40,8 @@ def table() -> str:
         known = sum(_meaning(name) != "" for name in names)
         parts.append(f"\n## {dialect}: {known} of {len(names)}\n\n| op | becomes |\n|---|---|")
         parts.extend(f"| `{name}` | {_meaning(name) or 'kept'} |" for name in names)
-    known_names = {*MEANINGS, *CONTROL, *LOOP_NESTS, *JUMPS, *CHOICES, *SWITCHES}
+    control, meanings = rules()
+    known_names = {*meanings, *control, *JUMPS, *CHOICES, *SWITCHES}
     others = sorted(name for name in known_names if name.partition(".")[0] not in DIALECTS)
     parts.append("\n## Other dialects\n\n| op | becomes |\n|---|---|")
     parts.extend(f"| `{name}` | {_meaning(name)} |" for name in others)
@@ -65,7 +65,7 @@ def _meaning(name: str) -> str:
         return "`prim::If` or `prim::Loop` where structured, otherwise an error"
     if name == "func.call":
         return "a call, which the alias db follows and `inlined` opens"
-    rule = MEANINGS.get(name)
+    rule = rules()[1].get(name)
     if rule is None:
         return ""
     single, summary = getattr(rule, "becomes", ""), (inspect.getdoc(rule) or "").partition("\n")[0]

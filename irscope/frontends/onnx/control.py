@@ -21,7 +21,6 @@ from irscope.ir.builder import BlockBuilder
 
 __all__ = ["STRUCTURED"]
 
-
 _FOREVER: Final = 2**63 - 1
 _LIST: Final = ListType(TENSOR)
 

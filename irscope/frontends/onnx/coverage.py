@@ -27,7 +27,6 @@ from irscope.ops.registry import overloads
 
 __all__ = ["table"]
 
-
 _CALLS = ("op", "ops")
 
 

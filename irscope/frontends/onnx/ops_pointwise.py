@@ -21,7 +21,6 @@ from irscope.ir import BOOL, INT, ITEM_SIZE, NONE, TENSOR, ListType, OptionalTyp
 
 __all__ = ["OPS"]
 
-
 OPS: Table = {}
 
 _ONE_OPERAND: Final = {

@@ -26,7 +26,6 @@ from irscope.ir.payload import argument_type, element_name
 
 __all__ = ["function", "runs_in"]
 
-
 Run = Callable[[dict[str, Any]], Sequence[Any]]
 
 _CELL: Final[Mapping[str, Any]] = {

@@ -14,7 +14,6 @@ from irscope.ir import Graph
 
 __all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "recognizes", "suffixes"]
 
-
 name: Final = "ONNX model"
 suffixes: Final = (".onnx",)
 has_weights_elsewhere: Final = True

@@ -28,7 +28,6 @@ __all__ = [
     "is_sound", "location_of", "merged", "proto_of", "schema_of_op", "scope_of", "type_of",
 ]  # fmt: skip
 
-
 ELEMENT_TYPES: Final[Mapping[int, str]] = dict(
     enumerate(
         "float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 complex64 complex128 bfloat16 "

@@ -15,20 +15,24 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.emit import CODES
-from irscope.frontends.mlir.emit import Emitter, dtype_of
-from irscope.frontends.mlir.meaning.bodies import has_one_zero_and_nan
-from irscope.frontends.mlir.operation import Operation
-from irscope.ir import Value
+from irscope.frontends.mlir.importer import Emitter, Operation, dtype_of, producer
+from irscope.frontends.mlir.types import attribute_of
+from irscope.ir import TensorData, TensorType, Value
 
-__all__ = ["FLOATS", "INTEGERS", "RULES", "divided", "is_float", "is_integer", "simple"]
+__all__ = [
+    "FLOATS", "INTEGERS", "RULES", "SIGNED", "_ELEMENTWISE", "divided", "expressions", "is_lexicographic",
+    "keeps_new", "reducer", "selects_largest", "shift_right_logical", "simple", "splat",
+]  # fmt: skip
 
 FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)})
+SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")
 _COMPLEX: Final = frozenset({"complex64", "complex128"})
 _NUMBERS: Final = FLOATS | INTEGERS | _COMPLEX
 _BITS: Final = INTEGERS | {"bool"}
 
-Rule = Callable[[Operation], Value | None]
+_Rule = Callable[[Operation], Value | None]
+"""The rule of an op with one result."""
 
 
 def is_float(dtype: str) -> bool:
@@ -39,7 +43,7 @@ def is_integer(dtype: str) -> bool:
     return dtype in INTEGERS
 
 
-def simple(aten: str, accepted: frozenset[str], *rest: Any) -> Rule:
+def simple(aten: str, accepted: frozenset[str], *rest: Any) -> _Rule:
     """Returns the rule of an op that is the same as one of torch's for these element types; `rest` are further
     arguments."""
 
@@ -157,7 +161,7 @@ def _compare_pairs(op: Operation, word: str, a: Value, b: Value) -> Value:
     return e.op("where", e.op("eq", x, y, type=kind), second, first, type=kind)
 
 
-def _extreme(aten: str, word: str) -> Rule:
+def _extreme(aten: str, word: str) -> _Rule:
     """Returns the rule of a maximum or minimum; of complex numbers XLA compares the real parts only, StableHLO pairs."""
     plain = simple(aten, FLOATS | INTEGERS | {"bool"})
 
@@ -278,7 +282,7 @@ def _digamma(op: Operation) -> Value | None:
     return e.op("where", e.like("eq", x, 0, dtype="bool"), pole, e.like("digamma", x), type=op.type)
 
 
-def _infinite(sign: int) -> Rule:
+def _infinite(sign: int) -> _Rule:
     def rule(op: Operation) -> Value | None:
         (x,) = op.operands
         if not is_float(dtype_of(x)):
@@ -296,13 +300,13 @@ def _subtract(op: Operation) -> Value | None:
     return op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None
 
 
-def _functions(names: str, accepted: frozenset[str]) -> dict[str, Rule]:
+def _functions(names: str, accepted: frozenset[str]) -> dict[str, _Rule]:
     """Returns rules of functions of one or two operands, from `mlir=aten` words."""
     pairs = (word.partition("=") for word in names.split())
     return {name: simple(aten or name.partition(".")[2], accepted) for name, _, aten in pairs}
 
 
-RULES: Final[Mapping[str, Rule]] = {
+_ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     **_functions(
         "stablehlo.ceil stablehlo.floor stablehlo.round_nearest_even=round stablehlo.is_finite=isfinite stablehlo.atan2 "
         "stablehlo.logistic=sigmoid chlo.erf chlo.erfc chlo.erf_inv=erfinv chlo.lgamma chlo.is_inf=isinf "
@@ -355,3 +359,251 @@ def splat(e: Emitter, value: Value) -> float | int | bool | None:
         return None
     first = known.reshape(-1)[0]
     return first.item() if np.all(known == first) else None
+
+
+# Rules of shifts, and of the bits of numbers as numbers of another type.
+#
+# StableHLO shifts out all bits if the distance is the width or more; torch does the same.
+
+
+_SHIFTED: Final = frozenset({"uint8", "int8", "int16", "int32", "int64"})
+"""The element types that torch shifts."""
+
+
+def _shift(right: bool) -> _Rule:
+    """Returns the rule of a shift. Of a type that torch does not shift, it is a product or a quotient with a power of two if
+    the distance is constant, and computed in int64 otherwise."""
+    aten = "__rshift__" if right else "__lshift__"
+
+    def rule(op: Operation) -> Value | None:
+        if op.dtype not in INTEGERS:
+            return None
+        if op.dtype in _SHIFTED:
+            return op.e.op(aten, *op.operands, type=op.type)
+        known, bits = op.e.known.get(op.operands[1]), np.iinfo(op.dtype).bits
+        if known is None or known.size == 0 or not np.all(known < bits):
+            return _shifted(op, aten, bits)
+        power = TensorData.of(np.left_shift(np.ones(known.shape, op.dtype), known.astype(op.dtype)))
+        by = op.e.constant(power, TensorType(op.dtype, known.shape, None if known.shape else ()))
+        return op.e.like("div", op.operands[0], by, "floor") if right else op.e.like("mul", op.operands[0], by)
+
+    return rule
+
+
+def _shifted(op: Operation, aten: str, bits: int) -> Value:
+    """Emits a shift of unsigned numbers by a computed distance."""
+    if bits == 64:
+        return op.e.op(aten, *op.operands, type=op.type)
+    wide = op.e.like(aten, *(op.e.cast(value, "int64") for value in op.operands))
+    return op.e.cast(op.e.like("bitwise_and", wide, (1 << bits) - 1), op.dtype)
+
+
+def _bitcast(op: Operation) -> Value | None:
+    """The same bits as elements of another type of the same width."""
+    source = dtype_of(op.operands[0])
+    plain = (FLOATS | INTEGERS) - {"bfloat16"}
+    if not {source, op.dtype} <= plain or np.dtype(source).itemsize != np.dtype(op.dtype).itemsize:
+        return None
+    return op.e.op("view", op.operands[0], CODES[op.dtype], type=op.type)
+
+
+def shift_right_logical(op: Operation) -> Value | None:
+    """A shift that brings in zeros; a signed number is shifted by one first and then has no sign."""
+    if op.dtype.startswith("u"):
+        return _shift(True)(op)
+    if op.dtype not in _SHIFTED:
+        return None
+    e, (x, by) = op.e, op.operands
+    half = e.like("bitwise_and", e.op("__rshift__", x, 1, type=op.type), int(np.iinfo(op.dtype).max))
+    rest = e.op("__rshift__", half, e.like("sub", by, 1, 1), type=op.type)
+    return e.op("where", e.op("eq", by, 0, type=op.type.with_(dtype="bool")), x, rest, type=op.type)
+
+
+_BROADCASTING: Final = (
+    "add", "and", "atan2", "compare", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "select",
+    "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+)  # fmt: skip
+
+
+def _broadcasting(rule: _Rule) -> _Rule:
+    """Returns the rule for operands that broadcast as in NumPy."""
+
+    def guarded(op: Operation) -> Value | None:
+        return rule(op) if op.is_static and not op.text("broadcast_dimensions") else None
+
+    guarded.becomes = getattr(rule, "becomes", "")  # type: ignore[attr-defined]  # for the coverage table
+    return guarded
+
+
+_OWN: Final[Mapping[str, _Rule]] = {
+    "stablehlo.shift_left": _shift(False),
+    "stablehlo.shift_right_arithmetic": lambda op: _shift(True)(op) if op.dtype[:1] != "u" else None,
+    "stablehlo.shift_right_logical": shift_right_logical,
+    "stablehlo.bitcast_convert": _bitcast,
+}
+RULES: Final[Mapping[str, _Rule]] = {
+    **_ELEMENTWISE,
+    **_OWN,
+    **{f"chlo.broadcast_{name}": _broadcasting({**_ELEMENTWISE, **_OWN}[f"stablehlo.{name}"]) for name in _BROADCASTING},
+}
+"""The rule of each op."""
+
+
+# Recognises the small region of a reduction, sort or scatter as an expression.
+#
+# Nothing is guessed: the region is written out as one text over its parameters (`add(a0,a1)`), and only texts that are
+# known to correspond to an op of torch are accepted.
+
+
+_MAX_OPS: Final = 64
+_MAX_TEXT: Final = 4096
+
+_KINDS: Final = {
+    "add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or",
+}  # fmt: skip
+
+
+def expressions(region: Any) -> list[str] | None:
+    """Returns the results of a region of one block as texts; None if it is too large or has nested regions.
+
+    Constants are written with their elements, so that nothing is omitted; conversions and types of scalars are implied
+    by the operands' types, which the ops determine.
+    """
+    blocks = list(region.blocks)
+    if len(blocks) != 1 or len(blocks[0].operations) > _MAX_OPS:
+        return None
+    text: dict[Any, str] = {argument: f"a{i}" for i, argument in enumerate(blocks[0].arguments)}
+    operations = [op.operation for op in blocks[0].operations]
+    for op in operations[:-1]:
+        if len(op.regions) or any(operand not in text for operand in op.operands):
+            return None
+        inside = ",".join(text[operand] for operand in op.operands)
+        words = [_word(name, attribute_of(op, name)) for name in sorted(getattr(a, "name", a) for a in op.attributes)]
+        head = f"{op.name.removeprefix('stablehlo.')}{''.join(words)}"
+        for number, result in enumerate(op.results):
+            text[result] = f"{head}({inside})" + (f"#{number}" if number else "")
+            if len(text[result]) > _MAX_TEXT:
+                return None
+    end = operations[-1]
+    if any(operand not in text for operand in end.operands):
+        return None
+    return [text[operand] for operand in end.operands]
+
+
+def _word(name: str, attribute: Any) -> str:
+    if name == "comparison_direction":
+        return "." + str(attribute).rpartition(" ")[2].rstrip(">")
+    if name == "compare_type":
+        kind = str(attribute).rpartition(" ")[2].rstrip(">")
+        return ".TOTALORDER" if kind == "TOTALORDER" else ""
+    return f"[{name}={attribute}]"
+
+
+def reducer(region: Any) -> str | None:
+    """Returns `add`, `mul`, `max`, `min`, `and` or `or` if the region combines its two parameters this way, else
+    None."""
+    texts = expressions(region)
+    if texts is None or len(texts) != 1:
+        return None
+    name, _, operands = texts[0].partition("(")
+    return _KINDS.get(name) if operands in ("a0,a1)", "a1,a0)") else None
+
+
+def keeps_new(region: Any) -> bool:
+    """Checks whether the region of a scatter returns the update, whatever the old element is."""
+    return expressions(region) == ["a1"]
+
+
+def selects_largest(region: Any) -> str | None:
+    """Returns `argmax` or `argmin` if the region selects one of two (value, index) pairs that way, else None. NaN must
+    come before all other values, and of equal values the one with the smaller index."""
+    texts = expressions(region)
+    if texts is None or len(texts) != 2:
+        return None
+    for name, sign in (("argmax", "GT"), ("argmin", "LT")):
+        wins = f"or(compare.{sign}(a0,a2),compare.NE(a0,a0))"
+        pick = f"or({wins},and(compare.EQ(a0,a2),compare.LT(a1,a3)))"
+        if texts == [f"select({wins},a0,a2)", f"select({pick},a1,a3)"]:
+            return name
+    return None
+
+
+def is_lexicographic(region: Any) -> tuple[int, bool] | None:
+    """Returns by how many keys a sort compares, and whether the largest comes first; None if it is not certain.
+
+    Floats must be compared as JAX does, with one zero and one NaN, which is the largest: that is torch's order, too.
+    """
+    texts = expressions(region)
+    if texts is None or len(texts) != 1:
+        return None
+    arguments = list(region.blocks[0].arguments)
+    for keys in range(1, len(arguments) // 2 + 1):
+        types = [str(argument.type) for argument in arguments[: 2 * keys : 2]]
+        for sign, largest_first in (("LT", False), ("GT", True)):
+            if texts[0] == _order(types, sign):
+                return keys, largest_first
+    return None
+
+
+def _order(types: list[str], sign: str) -> str:
+    """Returns the text of a lexicographic comparison of keys of these types."""
+    less, equal = [], []
+    for key, type in enumerate(types):
+        a, b = f"a{2 * key}", f"a{2 * key + 1}"
+        if _is_float(type):
+            a, b = _one_zero_and_nan(a, type), _one_zero_and_nan(b, type)
+            less.append(f"compare.TOTALORDER.{sign}({a},{b})")
+            equal.append(f"compare.TOTALORDER.EQ({a},{b})")
+        else:
+            less.append(f"compare.{sign}({a},{b})")
+            equal.append(f"compare.EQ({a},{b})")
+    made = less[-1]
+    for one, same in zip(reversed(less[:-1]), reversed(equal[:-1]), strict=True):
+        made = f"or({one},and({same},{made}))"
+    return made
+
+
+def _is_float(type: str) -> bool:
+    return "f" in type.rpartition("<")[2]
+
+
+def _one_zero_and_nan(argument: str, type: str) -> str:
+    element = type.removeprefix("tensor<").removesuffix(">")
+    zero = f"constant[value=dense<0.000000e+00> : tensor<{element}>]()"
+    nan = f"constant[value=dense<{_NANS.get(element, '?')}> : tensor<{element}>]()"
+    plain = f"select(compare.EQ({argument},{zero}),{zero},{argument})"
+    return f"select(compare.NE({argument},{argument}),{nan},{plain})"
+
+
+def has_one_zero_and_nan(value: Any) -> bool:
+    """Checks whether a value is produced by JAX's selects that leave one zero and one NaN of a float."""
+    outer = producer(value, "stablehlo.select")
+    if outer is None:
+        return False
+    is_nan, nan, rest = outer.operands
+    inner = producer(rest, "stablehlo.select")
+    if inner is None or not _is_constant(nan, tuple(_NANS.values())):
+        return False
+    is_zero, zero, x = inner.operands
+    return (
+        _is_constant(zero, ("0.000000e+00",))
+        and _compares(is_nan, "NE", x, lambda other: other == x)
+        and _compares(is_zero, "EQ", x, lambda other: _is_constant(other, ("0.000000e+00",)))
+    )
+
+
+def _is_constant(value: Any, words: tuple[str, ...]) -> bool:
+    spread = producer(value, "stablehlo.broadcast_in_dim")
+    made = producer(spread.operands[0] if spread is not None else value, "stablehlo.constant")
+    return made is not None and str(made.attributes["value"]).startswith(tuple(f"dense<{word}>" for word in words))
+
+
+def _compares(value: Any, sign: str, x: Any, is_other: Callable[[Any], bool]) -> bool:
+    made = producer(value, "stablehlo.compare")
+    if made is None or sign not in str(made.attributes["comparison_direction"]):
+        return False
+    left, right = made.operands
+    return bool(left == x) and is_other(right)
+
+
+_NANS: Final = {"f32": "0x7FC00000", "f64": "0x7FF8000000000000", "f16": "0x7E00", "bf16": "0x7FC0"}

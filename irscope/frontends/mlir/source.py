@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irscope.errors import LoadError
 from irscope.files import read_file
-from irscope.frontends.mlir.parse.bindings import BYTECODE, bindings_of, narrowed
+from irscope.frontends.mlir.parse.bindings import BYTECODE, Bindings, bindings_of, narrowed
 from irscope.ir import Graph, Module
 
-__all__ = ["load", "name", "reads", "recognizes", "suffixes"]
+if TYPE_CHECKING:
+    from irscope.frontends.mlir.importer import ControlRule, Rule
+
+__all__ = ["import_module", "is_mlir_text", "load", "name", "reads", "recognizes", "rules", "suffixes"]
 
 name: Final = "MLIR, as text or bytecode"
 suffixes: Final = (".mlir", ".mlirbc")
@@ -63,7 +66,6 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
 
     Raises ParseError, LoadError and MissingExtra, with file and line.
     """
-    from irscope.frontends.mlir.modules import import_module  # loads all op semantics, so only when there is MLIR
     from irscope.frontends.mlir.parse.parser_call import parse_module
 
     file = str(source) if isinstance(source, Path) else ""
@@ -82,6 +84,28 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None) -> Graph 
         raise LoadError(  # bytecode holds names as bytes, and Python's bindings return them as text
             f"{file or 'the module'} has a name or a string that is not UTF-8", hint="it is damaged: write the bytecode again"
         ) from None
+
+
+def import_module(operation: Any, bindings: Bindings, *, file: str = "", name: str = "") -> Graph | Module:
+    """Returns the program of an MLIR module or of one function.
+
+    Raises CaptureError, with op, file and line, for anything that has no counterpart.
+    """
+    from irscope.frontends.mlir.control import read_branches
+    from irscope.frontends.mlir.importer import Reading, import_program
+
+    control, meanings = rules()
+    return import_program(Reading(bindings, file, operation, control, meanings, read_branches), operation, name)
+
+
+def rules() -> tuple[Mapping[str, ControlRule], Mapping[str, Rule]]:
+    """Returns the rules by op: of those that become ifs and loops, and of those that become other ops."""
+    from irscope.frontends.mlir import ops_arith, ops_pointwise, ops_reductions, ops_shaping
+    from irscope.frontends.mlir.control import CONTROL
+    from irscope.frontends.mlir.ops_linalg import LOOP_NESTS
+
+    meanings = {**ops_pointwise.RULES, **ops_shaping.RULES, **ops_reductions.RULES, **ops_arith.RULES}
+    return {**CONTROL, **LOOP_NESTS}, meanings
 
 
 def _shape(argument: Any) -> list[int] | None:

@@ -10,19 +10,16 @@ be compared as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from irscope._base.trampoline import Call
-from irscope.frontends.mlir.control.convolving import convolved
-from irscope.frontends.mlir.control.reach import Place, in_loops, places_of
-from irscope.frontends.mlir.emit import dtype_of, shape_of
-from irscope.frontends.mlir.meaning.pointwise import FLOATS
-from irscope.frontends.mlir.meaning.reductions import combined, is_identity, is_reducible, reduced
-from irscope.frontends.mlir.meaning.shaping import PADDED, along, iota, padded_with, permuted, reshaped, spread
-from irscope.frontends.mlir.operation import Operation
-from irscope.frontends.mlir.reader import BlockReader
+from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, Operation, dtype_of, shape_of
+from irscope.frontends.mlir.ops_pointwise import FLOATS
+from irscope.frontends.mlir.ops_reductions import PADDED, combined, is_identity, is_reducible, padded_with, reduced
+from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread
 from irscope.ir import INT, TensorType, Value
 
 __all__ = ["LOOP_NESTS"]
@@ -50,7 +47,7 @@ class _Nest:
         self.block = operation.regions[0].blocks[0]
         self.operands = reader.operands(operation)
         self.outputs = len(operation.results)
-        self.maps = [places_of(str(attribute)) for attribute in maps]
+        self.maps = [indices_of(str(attribute)) for attribute in maps]
         types = operation.attributes.get("iterator_types")
         named = None if types is None else [str(kind) for kind in types]
         self.reduces = [axis for axis, kind in enumerate(named or ()) if "parallel" not in kind]
@@ -281,7 +278,7 @@ class _Nest:
         return [self._with_result("add", self.e.tensor(product_op or "einsum", *given, dtype=dtype, shape=shape))]
 
 
-def _loops(places: Sequence[Place]) -> list[int]:
+def _loops(places: Sequence[Index]) -> list[int]:
     """Returns the loops of those dimensions that are exactly one loop each."""
     return [place.loop for place in places if place.loop is not None]
 
@@ -365,10 +362,182 @@ def _transpose(reader: BlockReader, operation: Any) -> Call:
     reader.bind(operation.results, [permuted(reader.e, value, order)])
 
 
-LOOP_NESTS: Final[Mapping[str, Callable[[BlockReader, Any], Call]]] = {
+LOOP_NESTS: Final[Mapping[str, ControlRule]] = {
     **{f"linalg.{name}": _loop_nest for name in _NAMED},
     "linalg.fill": _fill,
     "linalg.transpose": _transpose,
     "tensor.pad": _pad,
 }
 """Readers of the ops that are loop nests over tensors."""
+
+
+# Maps operands of a loop nest to its iteration space: each operand dimension is indexed by a sum of scaled loops and a
+# constant.
+#
+# `(d0, d1 * 2 + d3)` reads the second dimension in windows of `d3` with a stride of two. An operand is brought into the
+# iteration space with extent 1 for loops that do not index it: single loops permute dimensions, sums of two loops are
+# windows (`unfold`, a view), and anything else is gathered by the indices that the sums compute.
+
+
+class Index(NamedTuple):
+    """The index expression of one dimension of an operand."""
+
+    steps: tuple[tuple[int, int], ...]
+    """Loops and their factors, each loop once."""
+    start: int
+
+    @property
+    def loop(self) -> int | None:
+        """The loop, if the expression is a single loop."""
+        return self.steps[0][0] if len(self.steps) == 1 and self.steps[0][1] == 1 and not self.start else None
+
+
+def indices_of(text: str) -> list[Index] | None:
+    """Returns the index expression of each dimension in a map; None if it does more than add and multiply by positive numbers.
+
+    >>> indices_of("affine_map<(d0, d1, d2) -> (d2, d0 * 2 + d1, 0)>")[1]
+    Index(steps=((0, 2), (1, 1)), start=0)
+    >>> indices_of("affine_map<(d0, d1) -> (d0 floordiv 2)>") is None
+    True
+    """
+    found = re.fullmatch(r"affine_map<\([^)]*\) -> \((.*)\)>", text)
+    words = [word.strip() for word in found.group(1).split(",") if word.strip()] if found is not None else ["?"]
+    places = [_index(word) for word in words]
+    known = [place for place in places if place is not None]
+    return known if len(known) == len(places) else None
+
+
+def _index(word: str) -> Index | None:
+    steps: dict[int, int] = {}
+    start = 0
+    for term in word.split(" + "):
+        found = re.fullmatch(r"d(\d+)(?: \* (\d+))?|(\d+)", term)
+        if found is None:
+            return None
+        loop, step, number = found.groups()
+        if number is not None:
+            start += int(number)
+        elif int(loop) in steps or step == "0":
+            return None
+        else:
+            steps[int(loop)] = int(step or 1)
+    return Index(tuple(sorted(steps.items(), key=lambda item: -item[1])), start)
+
+
+def in_loops(e: Emitter, value: Value, places: Sequence[Index], extents: Sequence[int]) -> Value:
+    """Returns an operand with the loops as its dimensions."""
+    loops = [loop for place in places for loop, _ in place.steps]
+    if len(set(loops)) != len(loops) or any(len(place.steps) > 2 for place in places):
+        return _gathered(e, value, places, extents)
+    dims: list[int | None] = []
+    windows = []
+    for axis, place in enumerate(places):
+        if place.loop is None:
+            value = _ranged(e, value, axis, place, extents)
+        dims.append(place.steps[0][0] if place.steps else None)
+        if len(place.steps) == 2:
+            windows.append((axis, place))
+    for axis, ((wide, far), (narrow, near)) in [(axis, place.steps) for axis, place in windows]:
+        before = shape_of(value)
+        assert before is not None  # checked by the caller
+        reach = (extents[narrow] - 1) * near + 1
+        shape = [*before[:axis], extents[wide], *before[axis + 1 :], reach]
+        value = e.tensor("unfold", value, axis, reach, far, dtype=dtype_of(value), shape=shape)
+        value = sliced(e, value, len(dims), 0, reach, near)
+        dims.append(narrow)
+    order = sorted((axis for axis, loop in enumerate(dims) if loop is not None), key=lambda axis: dims[axis] or 0)
+    fixed = [axis for axis, loop in enumerate(dims) if loop is None]
+    shape = [extent if axis in loops else 1 for axis, extent in enumerate(extents)]
+    return reshaped(e, permuted(e, value, [*order, *fixed]), shape)
+
+
+def _ranged(e: Emitter, value: Value, axis: int, place: Index, extents: Sequence[int]) -> Value:
+    """Returns the part of a dimension that is read: every n-th element, or the range that the windows cover."""
+    if not place.steps:
+        return sliced(e, value, axis, place.start, place.start + 1)
+    last = place.start + sum((extents[loop] - 1) * step for loop, step in place.steps)
+    return sliced(e, value, axis, place.start, last + 1, place.steps[0][1] if len(place.steps) == 1 else 1)
+
+
+def _gathered(e: Emitter, value: Value, places: Sequence[Index], extents: Sequence[int]) -> Value:
+    """Gathers the operand's elements at the computed indices."""
+    rank, at = len(extents), list[Value]()
+    for place in places:
+        terms = [e.scalar(place.start, "int64")] if place.start or not place.steps else []
+        for loop, step in place.steps:
+            row = along(e, iota(e, extents[loop]), loop, rank)
+            terms.append(e.like("mul", row, step) if step != 1 else row)
+        made, *others = terms
+        for other in others:
+            made = _sum(e, other, made)
+        at.append(made)
+    used = {loop for place in places for loop, _ in place.steps}
+    shape = [extent if axis in used else 1 for axis, extent in enumerate(extents)]
+    return e.tensor("index", value, at, dtype=dtype_of(value), shape=shape if used else ())
+
+
+def _sum(e: Emitter, a: Value, b: Value) -> Value:
+    shapes = [list(shape_of(value) or ()) for value in (a, b)]
+    rank = max(map(len, shapes))
+    rows = [[1] * (rank - len(shape)) + shape for shape in shapes]
+    return e.tensor("add", a, b, 1, dtype="int64", shape=[max(pair) for pair in zip(*rows, strict=True)])
+
+
+# Recognises sums of products that are convolutions: one operand is read in windows, over whose positions the sum runs.
+#
+# The loops determine everything. Those of the windows are the spatial loops of the result and of the kernel; of the
+# others, those of the image alone are its batch, those of the kernel alone its features, and shared ones are summed
+# (channels) or kept (groups).
+
+
+def convolved(
+    e: Emitter, operands: Sequence[Value], maps: Sequence[Sequence[Index]], kept: Sequence[int], extents: Sequence[int]
+) -> Value | None:
+    """Emits the `aten::convolution` with the loops `kept`, in this order, as dimensions; None if there is none."""
+    (image, kernel), (there, here) = operands, maps
+    windows = [(axis, place) for axis, place in enumerate(there) if len(place.steps) == 2]
+    plain = {place.loop: axis for axis, place in enumerate(there) if place.loop is not None}
+    weights = {place.loop: axis for axis, place in enumerate(here) if place.loop is not None}
+    if not 1 <= len(windows) <= 3 or len(plain) + len(windows) != len(there) or len(weights) != len(here):
+        return None
+    pairs = []
+    for _, place in windows:
+        (out, step), (inside, gap) = place.steps if place.steps[0][0] in kept else place.steps[::-1]
+        if out not in kept or inside in kept or inside not in weights or {out, inside} & plain.keys() or out in weights:
+            return None
+        pairs.append((out, step, inside, gap))
+    inner = [inside for _, _, inside, _ in pairs]
+    batch = [loop for loop in plain if loop not in weights]
+    groups = [loop for loop in plain if loop in weights and loop in kept]
+    channels = [loop for loop in plain if loop in weights and loop not in kept]
+    features = [loop for loop in weights if loop in kept and loop not in plain]
+    outs = [out for out, *_ in pairs]
+    loops = [*batch, *groups, *features, *outs]
+    others = [loop for loop in weights if loop not in (*groups, *channels, *features, *inner)]
+    if others or sorted(loops) != list(kept) or any(place.start for _, place in windows):
+        return None
+
+    def size(names: Sequence[int | None]) -> int:
+        return prod(extents[name] for name in names if name is not None)
+
+    dtype, spatial = dtype_of(image), [axis for axis, _ in windows]
+    before = shape_of(image) or ()
+    places = [before[axis] for axis in spatial]
+    x = permuted(e, image, [*(plain[loop] for loop in (*batch, *groups, *channels)), *spatial])
+    x = reshaped(e, x, [size(batch), size(groups) * size(channels), *places])
+    w = permuted(e, kernel, [weights[loop] for loop in (*groups, *features, *channels, *inner)])
+    w = reshaped(e, w, [size(groups) * size(features), size(channels), *(extents[loop] for loop in inner)])
+    steps, gaps = [step for _, step, _, _ in pairs], [gap for *_, gap in pairs]
+    sizes = [
+        (extent - (extents[loop] - 1) * gap - 1) // step + 1
+        for extent, loop, gap, step in zip(places, inner, gaps, steps, strict=True)
+    ]
+    zeros = [0] * len(pairs)
+    made = e.tensor(
+        "convolution", x, w, None, steps, zeros, gaps, False, zeros, size(groups),
+        dtype=dtype, shape=[size(batch), size(groups) * size(features), *sizes],
+    )  # fmt: skip
+    for number, out in enumerate(outs):
+        made = sliced(e, made, 2 + number, 0, extents[out])
+    made = reshaped(e, made, [extents[loop] for loop in loops])
+    return permuted(e, made, [loops.index(loop) for loop in kept])

@@ -7,29 +7,171 @@ of rank 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from irscope._base.frozen import FrozenDict
-from irscope.frontends.mlir.emit import dtype_of
-from irscope.frontends.mlir.meaning.pointwise import FLOATS, INTEGERS, divided, simple
-from irscope.frontends.mlir.meaning.pointwise import RULES as STABLEHLO
-from irscope.frontends.mlir.meaning.shaping import tensor_constant
-from irscope.frontends.mlir.meaning.unsigned import RULES as UNSIGNED
-from irscope.frontends.mlir.meaning.unsigned import compared, index_of
-from irscope.frontends.mlir.operation import Operation
-from irscope.frontends.mlir.read.dense import dense_data
+from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, shape_of
+from irscope.frontends.mlir.ops_pointwise import _ELEMENTWISE as STABLEHLO
+from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, SIGNED, divided, shift_right_logical, simple
+from irscope.frontends.mlir.ops_pointwise import RULES as BITS
+from irscope.frontends.mlir.ops_shaping import tensor_constant
+from irscope.frontends.mlir.types import dense_data
 from irscope.ir import BOOL, INT, TensorData, TensorType, Value
 
 __all__ = ["RULES"]
 
-Rule = Callable[[Operation], Value | Sequence[Value] | None]
+
+# Rules of `arith` ops that read an integer's bits as an unsigned number, shift them, or reinterpret them as a float.
+#
+# Torch's integers are signed. With the sign bit of both sides flipped, a signed comparison orders as an unsigned one;
+# quotients and conversions are computed in a wider type, so those of 64 bits are kept. Shifts by the width or more and
+# divisions by zero have no defined value in MLIR, so any result is correct.
+
+
+_WORDS: Final = {"ult": "lt", "ule": "le", "ugt": "gt", "uge": "ge"}
+
+
+def compared(op: Operation, word: str) -> Value | None:
+    """Emits `ult`, `ule`, `ugt` or `uge` of two operands; None if their type is not supported."""
+    dtype = dtype_of(op.operands[0])
+    if dtype == "bool":
+        sides = [op.e.cast(value, "int8") for value in op.operands]
+    elif dtype in SIGNED:
+        sides = [_sign_flipped(op.e, value) for value in op.operands]
+    else:
+        return None
+    return op.e.op(_WORDS[word], *sides, type=op.type)
+
+
+def _sign_flipped(e: Emitter, value: Value) -> Value:
+    """Flips the sign bit."""
+    return e.like("bitwise_xor", value, int(np.iinfo(dtype_of(value)).min))
+
+
+def _unsigned_extreme(aten: str, of_bools: str) -> Rule:
+    def rule(op: Operation) -> Value | None:
+        if op.dtype == "bool":
+            return op.e.op(of_bools, *op.operands, type=op.type)
+        if op.dtype not in SIGNED:
+            return None
+        return _sign_flipped(op.e, op.e.like(aten, *(_sign_flipped(op.e, value) for value in op.operands)))
+
+    return rule
+
+
+def _widened(e: Emitter, value: Value) -> Value | None:
+    """Returns the unsigned number of an integer's bits as int64; None for 64 bits."""
+    dtype = dtype_of(value)
+    if dtype == "bool":
+        return e.cast(value, "int64")
+    if dtype not in SIGNED or dtype == "int64":
+        return None
+    return e.like("bitwise_and", e.cast(value, "int64"), (1 << np.iinfo(dtype).bits) - 1)
+
+
+def _converted(targets: frozenset[str]) -> Rule:
+    """Returns the rule that converts an unsigned number to a wider type, or to a float."""
+
+    def rule(op: Operation) -> Value | None:
+        wide = _widened(op.e, op.operands[0]) if op.dtype in targets else None
+        return None if wide is None else op.e.cast(wide, op.dtype)
+
+    return rule
+
+
+def index_of(op: Operation) -> Value | None:
+    """An unsigned integer as an index."""
+    wide = _widened(op.e, op.operands[0])
+    if wide is None or (op.types[0] != INT and op.dtype != "int64"):
+        return None
+    return op.e.op("Int", wide, type=INT) if op.types[0] == INT and shape_of(wide) == () else wide
+
+
+def _to_unsigned(op: Operation) -> Value | None:
+    """A float as an unsigned number of up to 32 bits; out of range the result is undefined in MLIR."""
+    if dtype_of(op.operands[0]) not in FLOATS or op.dtype not in SIGNED - {"int64"}:
+        return None
+    return op.e.cast(op.e.cast(op.operands[0], "int64"), op.dtype)
+
+
+def _quotient(aten: str, *rest: Any) -> Rule:
+    def rule(op: Operation) -> Value | None:
+        sides = [_widened(op.e, value) for value in op.operands]
+        if op.dtype not in SIGNED or None in sides:
+            return None
+        return op.e.cast(divided(op.of([side for side in sides if side is not None], "int64"), aten, *rest), op.dtype)
+
+    return rule
+
+
+_UNSIGNED: Final[Mapping[str, Rule]] = {
+    "arith.maxui": _unsigned_extreme("maximum", "bitwise_or"),
+    "arith.minui": _unsigned_extreme("minimum", "bitwise_and"),
+    "arith.extui": _converted(SIGNED),
+    "arith.uitofp": _converted(FLOATS),
+    "arith.fptoui": _to_unsigned,
+    "arith.divui": _quotient("div", "trunc"),
+    "arith.remui": _quotient("fmod"),
+    "arith.shli": simple("__lshift__", SIGNED),
+    "arith.shrsi": simple("__rshift__", SIGNED),
+    "arith.shrui": shift_right_logical,
+    "arith.bitcast": BITS["stablehlo.bitcast_convert"],
+}
+"""The rule of each op, if all operands are tensors and it has no flags."""
+
+
+# Rules of torch-mlir's dialect, whose ops are torch's: `torch.aten.add.Tensor` is `aten::add`.
+#
+# Its operands are those of torch's schema, in order, so an op needs no translation; overloads follow from the types.
+
+
+_PRIMS: Final = frozenset({
+    "ListConstruct", "ListUnpack", "NumToTensor", "TupleConstruct", "TupleIndex", "TupleUnpack", "device", "dtype", "max", "min",
+})  # fmt: skip
+_COPIES: Final = ("torch.copy.to_tensor", "torch.copy.to_vtensor", "torch.tensor_static_info_cast")
+
+
+def _torchs(op: Operation) -> Value | Sequence[Value] | None:
+    """Torch-mlir's ops: `torch.aten.X` is `aten::X`, with constants, lists, tuples and literals; those with regions are kept."""
+    _, space, *rest = op.name.split(".")
+    if op.regions():
+        return None
+    if space == "constant":
+        return _python_constant(op, rest[0])
+    if op.name.endswith("tensor.literal"):
+        return tensor_constant(op) if isinstance(op.types[0], TensorType) and op.types[0].is_static else None
+    if op.name in _COPIES:
+        return op.e.node("aten::alias" if op.name.endswith("cast") else "aten::clone", op.operands, op.types)
+    if rest and (space in ("aten", "prims") or (space == "prim" and rest[0] in _PRIMS)):
+        return op.e.node(f"{space}::{rest[0]}", op.operands, op.types)
+    return None
+
+
+def _python_constant(op: Operation, kind: str) -> Value | None:
+    """Returns a Python constant."""
+    if kind == "none":
+        return op.e.constant(None)
+    attribute = op.attr("value")
+    known = {"int": int, "float": float, "bool": bool, "str": str, "device": str}
+    return op.e.constant(known[kind](attribute.value), op.types[0]) if attribute is not None and kind in known else None
+
+
+_TORCH: Final[Mapping[str, Rule]] = {"torch.*": _torchs}
+"""The rule of every op of the dialect."""
+
+
+# Rules of `arith`, `math` and `complex` on tensors and plain numbers.
+#
+# MLIR's integers have no sign, its ops do (`unsigned.py` has those that read integers as unsigned). Vectors, fast-math
+# flags, and `math.fma`, which rounds once, are kept. An `index` becomes an `int`; numbers of a fixed width become tensors
+# of rank 0.
+
 
 _TO_EVEN: Final = ("0 :", "to_nearest_even", "#arith.roundingmode<to_nearest_even>")
 _COMPLEX: Final = ("complex64", "complex128")
-_SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")
 
 
 def is_plain(op: Operation) -> bool:
@@ -145,24 +287,24 @@ def _cast(sources: frozenset[str], targets: frozenset[str]) -> Rule:
 def _truncated(op: Operation) -> Value | None:
     """The low bits of an integer."""
     (x,) = op.operands
-    if dtype_of(x) not in _SIGNED or op.dtype not in _SIGNED | {"bool"}:
+    if dtype_of(x) not in SIGNED or op.dtype not in SIGNED | {"bool"}:
         return None
     return op.e.cast(op.e.like("bitwise_and", x, 1) if op.dtype == "bool" else x, op.dtype)
 
 
 def _index_cast(op: Operation) -> Value | None:
     (x,), (type,) = op.operands, op.types
-    if isinstance(type, TensorType) and {dtype_of(x), type.dtype} <= _SIGNED:  # in a loop nest on whole tensors
+    if isinstance(type, TensorType) and {dtype_of(x), type.dtype} <= SIGNED:  # in a loop nest on whole tensors
         return op.e.cast(x, str(type.dtype))
-    if x.type == INT and isinstance(type, TensorType) and type.dtype in _SIGNED:
+    if x.type == INT and isinstance(type, TensorType) and type.dtype in SIGNED:
         return op.e.cast(op.e.tensor("prim::NumToTensor", x, dtype="int64", shape=()), type.dtype)
-    if type == INT and dtype_of(x) in _SIGNED and isinstance(x.type, TensorType) and x.type.shape == ():
+    if type == INT and dtype_of(x) in SIGNED and isinstance(x.type, TensorType) and x.type.shape == ():
         return op.e.op("Int", x, type=INT)
     return None
 
 
 def _extreme(aten: str) -> Rule:
-    tensors = _on_tensors(simple(f"{aten}imum", _SIGNED))
+    tensors = _on_tensors(simple(f"{aten}imum", SIGNED))
 
     def either(op: Operation) -> Any:
         if all(value.type == INT for value in op.operands):
@@ -180,7 +322,7 @@ def _complex_constant(op: Operation) -> Value | None:
 
 
 def _division(aten: str, *rest: Any) -> Rule:
-    return _on_tensors(lambda op: divided(op, aten, *rest) if op.dtype in _SIGNED else None)
+    return _on_tensors(lambda op: divided(op, aten, *rest) if op.dtype in SIGNED else None)
 
 
 def _float(aten: str, *rest: Any) -> Rule:
@@ -239,26 +381,27 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.select": _on_tensors(simple("where", FLOATS | INTEGERS | {"bool"})),
     "arith.extf": _cast(FLOATS, FLOATS),
     "arith.truncf": _cast(FLOATS, FLOATS),
-    "arith.extsi": _cast(_SIGNED, _SIGNED),
+    "arith.extsi": _cast(SIGNED, SIGNED),
     "arith.trunci": _on_tensors(_truncated),
-    "arith.sitofp": _cast(_SIGNED, FLOATS),
-    "arith.fptosi": _cast(FLOATS, _SIGNED),
+    "arith.sitofp": _cast(SIGNED, FLOATS),
+    "arith.fptosi": _cast(FLOATS, SIGNED),
     "arith.index_cast": _index_cast,
     "arith.index_castui": index_of,
-    "math.absi": _on_tensors(simple("abs", _SIGNED)),
+    "math.absi": _on_tensors(simple("abs", SIGNED)),
     "math.round": _on_tensors(STABLEHLO["stablehlo.round_nearest_afz"]),
     "math.cbrt": _on_tensors(STABLEHLO["stablehlo.cbrt"]),
     **{
         f"math.{name}": _float(aten or name)
         for name, _, aten in (word.partition("=") for word in _MATH.split())
     },
-    **{name: _on_tensors(rule) for name, rule in UNSIGNED.items()},
+    **{name: _on_tensors(rule) for name, rule in _UNSIGNED.items()},
     **{
         f"complex.{name}": _on_tensors(STABLEHLO[f"stablehlo.{other or name}"])
         for name, _, other in (word.partition("=") for word in _COMPLEX_OPS.split())
     },
     "complex.constant": _complex_constant,
     "stablehlo.composite": _composite,
+    **_TORCH,
     "util.optimization_barrier": lambda op: op.operands,
 }  # fmt: skip
 """The rule of each op."""

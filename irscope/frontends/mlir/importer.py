@@ -1,0 +1,594 @@
+"""Imports a whole file of MLIR: functions as graphs, executables as nested modules, globals and exports as symbols.
+
+Each op is imported in one of three ways. Control flow (`scf.if`, `stablehlo.while`, …) becomes `prim::If` and
+`prim::Loop`. An op with a rule becomes the nodes that the rule appends, which are `aten` ops that compute the same.
+Every other op keeps its name, attributes, results and regions, so that it is visible, and the analyses assume that it
+may do anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, Final
+
+import numpy as np
+
+from irscope._base.concurrency.restored import without_collector
+from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.trampoline import Call, run
+from irscope.errors import CaptureError
+from irscope.frontends import emit
+from irscope.frontends.emit import CODES
+from irscope.frontends.mlir.parse.bindings import Bindings
+from irscope.frontends.mlir.types import (
+    AttributeReader,
+    PlaceReader,
+    Properties,
+    Resources,
+    TypeReader,
+    attribute_of,
+    bfloat16_bits,
+)
+from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
+from irscope.ir.builder import BlockBuilder
+from irscope.ir.verify import verify
+from irscope.ops.functional import functional_source
+from irscope.ops.registry import effect_of
+
+__all__ = [
+    "BlockReader", "ControlRule", "Emitter", "Operation", "Reading", "Rule", "dtype_of", "import_program",
+    "producer", "shape_of",
+]  # fmt: skip
+
+
+# The emitter of MLIR's rules: constants and conversions of tensors of known extents, and what is known of their elements.
+
+
+def dtype_of(value: Value) -> str:
+    """Returns the element type of a tensor value; empty if the IR does not have it."""
+    return value.type.dtype or "" if isinstance(value.type, TensorType) else ""
+
+
+def shape_of(value: Value) -> tuple[int, ...] | None:
+    """Returns the extents of a tensor value; None unless all are known."""
+    shape = value.type.shape if isinstance(value.type, TensorType) else None
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return None
+    return tuple(dim for dim in shape if isinstance(dim, int))
+
+
+class Emitter(emit.Emitter):
+    """Appends to the innermost open block, and remembers what bounds the elements."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.bounds: dict[Value, tuple[float, float]] = {}
+        """Lower and upper bounds of all elements of a value that are not NaN."""
+        self.counts: dict[Value, int] = {}
+        """The dimension along which a tensor counts 0, 1, 2, …."""
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """Converts the elements; returns the value itself if they have this type."""
+        return value if dtype_of(value) == dtype else self.like("prims::convert_element_type", value, CODES[dtype], dtype=dtype)
+
+    def scalar(self, number: float, dtype: str) -> Value:
+        """Returns a constant tensor of rank 0."""
+        made = np.array(bfloat16_bits(number), np.uint16) if dtype == "bfloat16" else np.array(number, dtype)
+        return self.constant(TensorData(dtype, (), made), TensorType(dtype, (), ()))
+
+    def constant_zeros(self, rank: int) -> Value:
+        """Returns a single int64 0 of this rank."""
+        data = TensorData.of(np.zeros((1,) * rank, np.int64))
+        return self.constant(data, TensorType("int64", (1,) * rank, None if rank else ()))
+
+    @property
+    def device(self) -> Value:
+        """The device of a new tensor: the CPU, which a runtime takes for its own device."""
+        return self.constant("cpu", DEVICE)
+
+
+# One op of MLIR as a rule sees it: imported operands, result types, and attributes in the form needed.
+
+
+class Operation:
+    """The op that a rule reads; `e` is the emitter that it appends to."""
+
+    __slots__ = ("_reading", "e", "handle", "name", "operands", "types")
+
+    def __init__(
+        self, name: str, handle: Any, operands: Sequence[Value], types: Sequence[Type], e: Emitter, reading: Any
+    ) -> None:
+        self.name = name
+        """The op's MLIR name, such as `stablehlo.add`."""
+        self.handle = handle
+        """The bindings' own object."""
+        self.operands = tuple(operands)
+        self.types = tuple(types)
+        self.e = e
+        self._reading = reading
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the only result, which must be a tensor."""
+        (type,) = self.types
+        assert isinstance(type, TensorType)
+        return type
+
+    @property
+    def dtype(self) -> str:
+        """The element type of the first result; empty if the IR does not have it."""
+        type = self.types[0] if self.types else None
+        return type.dtype or "" if isinstance(type, TensorType) else ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the first result; only for ops of which `is_static` is true."""
+        type = self.types[0]
+        assert isinstance(type, TensorType) and type.shape is not None
+        return tuple(dim for dim in type.shape if isinstance(dim, int))
+
+    @property
+    def is_static(self) -> bool:
+        """Whether operands and results are tensors of known extents and element types."""
+        types = [*self.types, *(value.type for value in self.operands)]
+        return all(isinstance(type, TensorType) and type.is_static for type in types)
+
+    def of(self, operands: Sequence[Value], dtype: str) -> Operation:
+        """Returns the op on other operands, with a result of this element type."""
+        type = TensorType(dtype, self.type.shape, () if self.type.shape == () else None)
+        return Operation(self.name, self.handle, operands, [type], self.e, self._reading)
+
+    def attr(self, name: str) -> Any:
+        """Returns an attribute as the bindings' object, or its text if they cannot build one; None if the op does not
+        have it."""
+        return attribute_of(self.handle, name)
+
+    def payload(self, name: str) -> Any:
+        """Returns an attribute as a node carries it; None if the op does not have it."""
+        attribute = self.attr(name)
+        return None if attribute is None else self._reading.attributes.read(attribute)
+
+    def text(self, name: str) -> str:
+        """Returns an attribute's MLIR text; empty if the op does not have it."""
+        attribute = self.attr(name)
+        return "" if attribute is None else str(attribute)
+
+    def number(self, name: str, default: int = 0) -> int:
+        """Returns an integer attribute."""
+        attribute = self.attr(name)
+        return default if attribute is None else int(attribute.value)
+
+    def ints(self, name: str) -> tuple[int, ...] | None:
+        """Returns a list of integers in any of its forms: `array<i64: 1, 2>`, `dense<[1, 2]>`, `[1, 2]`."""
+        payload = self.payload(name)
+        if isinstance(payload, TensorData):
+            array = payload.array
+            return None if array is None else tuple(int(item) for item in np.asarray(array).reshape(-1))
+        if isinstance(payload, tuple) and all(isinstance(item, int) for item in payload):
+            return payload
+        if isinstance(payload, str) and payload.startswith("array<"):
+            inside = payload[payload.find(":") + 1 : -1] if ":" in payload else ""
+            words = [word.strip() for word in inside.split(",") if word.strip()]
+            return tuple({"true": 1, "false": 0}[word] if word in ("true", "false") else int(word) for word in words)
+        return None
+
+    def regions(self) -> list[Any]:
+        """Returns the regions of the op."""
+        return list(self.handle.regions)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{dtype_of(v)}{list(shape_of(v) or ())}' for v in self.operands)})"
+
+
+Rule = Callable[[Operation], Value | Sequence[Value] | None]
+"""Appends ops that compute what an op does, and returns its results; None if this one (its element type, an attribute, unknown
+extents) has no faithful counterpart, and then it has appended nothing."""
+
+
+def producer(value: Any, name: str) -> Any:
+    """Returns the op that produces a value of MLIR, if it has this name."""
+    owner = getattr(value, "owner", None)
+    operation = getattr(owner, "operation", owner)
+    return operation if getattr(operation, "name", "") == name else None
+
+
+# Reads one function, or any region: MLIR's blocks become the IR's, op by op in order.
+
+
+_LEGAL = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
+_ENDS: Final = ("return", "yield", "terminator", "condition")
+_HAND_ON: Final = ("yield", "terminator")
+_SCALAR_BODIES: Final = ("stablehlo.", "mhlo.")
+"""Dialects whose regions compute single elements: how a reduction combines, how a sort compares."""
+_OWN_ENDS: Final = frozenset({"stablehlo.return", "mhlo.return", "vhlo.return_v1"})
+"""The only terminators that regions of these dialects can have."""
+
+
+ControlRule = Callable[["BlockReader", Any], Call]
+"""Reads an op that becomes ifs and loops, or a nest of loops over tensors, with its regions."""
+
+
+class Reading:
+    """State shared by all functions of one module: readers of types, attributes and locations."""
+
+    def __init__(
+        self, bindings: Bindings, file: str, root: Any, control: Mapping[str, ControlRule], meanings: Mapping[str, Rule],
+        branches: Callable[[BlockReader, Sequence[Any]], Call],
+    ) -> None:  # fmt: skip
+        self.control = control
+        """Readers of the ops that become ifs and loops."""
+        self.meanings = meanings
+        """Rules of the ops that become other ops; `torch.*` is that of all other ops of a dialect."""
+        self.in_executable = False
+        """Whether the current function belongs to an executable, whose bodies are kept unchanged."""
+        self.as_written = False
+        """Whether the current region belongs to a kept op: its ops are kept, too, so that the op can be written out
+        again."""
+        self.branches = branches
+        """The reader of a region of several blocks."""
+        self.ir = bindings.ir
+        self.file = file
+        self.types = TypeReader(bindings.ir)
+        self.attributes = AttributeReader(bindings.ir, Resources(root), Properties(bindings.ir, root))
+        self.places = PlaceReader(bindings.ir, file)
+
+
+def _is_same(made: Type, wanted: Type) -> bool:
+    """Checks whether two types are equivalent: tensors of the same element type and extents, or a bool and its
+    tensor."""
+    if isinstance(made, TensorType) and isinstance(wanted, TensorType):
+        return made.dtype == wanted.dtype and made.shape == wanted.shape
+    return made == BOOL and isinstance(wanted, TensorType) and wanted.dtype == "bool"
+
+
+def node_name(name: str) -> tuple[str, str]:
+    """Returns the IR's name of an op, and its MLIR name if that does not follow from it.
+
+    >>> node_name("flow.dispatch.tensor.load"), node_name("my-ops.a$b"), node_name("bare")
+    (('flow::dispatch.tensor.load', ''), ('my_ops::a_b', 'my-ops.a$b'), ('builtin::bare', 'bare'))
+    """
+    if _LEGAL.fullmatch(name) and not name.endswith("."):
+        return name.replace(".", "::", 1), ""
+    plain = re.sub(r"[^\w.]", "_", name).strip(".")
+    space, dot, rest = plain.partition(".")
+    space = space if space and not space[0].isdigit() else f"_{space}"
+    return (f"{space}::{rest}" if dot else f"builtin::{plain or '_'}"), name
+
+
+class BlockReader:
+    """Reads blocks into an emitter; `values` maps MLIR's values to the IR's."""
+
+    def __init__(self, reading: Reading, emitter: Emitter, values: dict[Any, Value] | None = None) -> None:
+        self.reading = reading
+        self.e = emitter
+        self.values: dict[Any, Value] = {} if values is None else values
+        self.dialects: set[str] = set()
+        """The dialects of the ops read so far."""
+
+    def region(self, region: Any) -> Call:
+        """Reads a region of one block or of structured branches into the open block; returns its results.
+
+        Its block arguments must have values already.
+        """
+        blocks = list(region.blocks)
+        if not blocks:
+            return ()
+        if len(blocks) == 1:
+            return (yield self.block(blocks[0]))
+        return (yield self.reading.branches(self, blocks))
+
+    def block(self, block: Any) -> Call:
+        """Reads the ops of one block; returns the operands of its terminator."""
+        operations = list(block.operations)
+        for index, op in enumerate(operations):
+            operation = op.operation
+            if index == len(operations) - 1 and self.is_end(operation):
+                return self.operands(operation)
+            call = self.op(operation)
+            if call is not None:
+                yield call
+        return ()
+
+    def is_end(self, operation: Any) -> bool:
+        """Checks whether an op only passes its operands out of its block."""
+        name = operation.name
+        plain = name.rpartition(".")[2] in _ENDS and not len(operation.regions) and not len(operation.results)
+        return plain and not self.reading.attributes.has_any(operation)
+
+    def operands(self, operation: Any) -> tuple[Value, ...]:
+        values = self.values
+        try:
+            return tuple([values[operand] for operand in operation.operands])
+        except KeyError:
+            what = f"{operation.name} uses a value that comes later or from outside of its function"
+            raise self.refused(operation, what, "MLIR's graph regions have no order; write definitions before uses") from None
+
+    def op(self, operation: Any) -> Call | None:
+        """Reads one op; returns a call to be made if it has regions to read."""
+        name = operation.name
+        self.dialects.add(name.partition(".")[0])
+        e, reading = self.e, self.reading
+        e.place = reading.places(operation.location)
+        control = None if reading.as_written else reading.control.get(name)
+        if control is not None:
+            return control(self, operation)
+        rule = None if reading.as_written else reading.meanings.get(name) or reading.meanings.get(f"{name.partition('.')[0]}.*")
+        if rule is not None:
+            types = [reading.types(result.type) for result in operation.results]
+            given = Operation(name, operation, self.operands(operation), types, e, reading)
+            try:
+                made = rule(given)
+            except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+                why = f"{name} has an unexpected form: {type(error).__name__}: {error}"
+                raise self.refused(operation, why, "please report the program") from error
+            if made is not None:
+                values = (made,) if isinstance(made, Value) else made
+                if any(value.type != type and not _is_same(value.type, type) for value, type in zip(values, types, strict=True)):
+                    kinds = ", ".join(str(value.type) for value in values)
+                    raise self.refused(operation, f"{name} was imported as {kinds}", "please report the program")
+                self.bind(operation.results, values)
+                return None
+        if len(operation.regions):
+            return self.foreign_with_regions(operation)
+        self.foreign(operation, ())
+        return None
+
+    def bind(self, results: Any, made: Sequence[Value]) -> None:
+        """Binds an op's results to values."""
+        self.values.update(zip(results, made, strict=True))
+
+    def foreign(self, operation: Any, blocks: Sequence[BlockBuilder]) -> None:
+        """Appends an op under its own name; up to two more attributes keep what the node's form does not show."""
+        reading = self.reading
+        name, original = node_name(operation.name)
+        attrs: Mapping[str, Any] = reading.attributes.of(operation)
+        if original:
+            attrs = FrozenDict({**attrs, "mlir_name": original})
+        ends = self._ends(operation) if blocks else ()
+        if any(ends):
+            attrs = FrozenDict({**attrs, "mlir_ends": ends})
+        if len(operation.successors):
+            raise self.refused(operation, f"{operation.name} jumps to other blocks", "use scf or structured cf")
+        types = [reading.types(result.type) for result in operation.results]
+        made = self.e.node(name, self.operands(operation), types, attrs, blocks)
+        self.bind(operation.results, made)
+
+    def _ends(self, operation: Any) -> tuple[str, ...]:
+        """Returns each region's terminator if it does more than pass values on: a `return` may leave more than its
+        region."""
+        ends = []
+        for region in operation.regions:
+            last = [list(block.operations)[-1:] for block in region.blocks]
+            names = {op.operation.name for ops in last for op in ops if self.is_end(op.operation)}
+            ends.append(", ".join(sorted(n for n in names if n not in _OWN_ENDS and n.rpartition(".")[2] not in _HAND_ON)))
+        return tuple(ends)
+
+    def foreign_with_regions(self, operation: Any) -> Call:
+        place, blocks, reading = self.e.place, [], self.reading
+        outside = reading.as_written
+        reading.as_written = outside or operation.name.startswith(_SCALAR_BODIES)
+        for region in operation.regions:
+            blocks += [(yield self.block_of(region))]
+        reading.as_written = outside
+        self.e.place = place
+        self.foreign(operation, blocks)
+
+    def block_of(self, region: Any, extra: Sequence[tuple[str, Any]] = ()) -> Call:
+        """Reads a region as a block, with its arguments (after `extra` ones) as parameters."""
+        arguments = list(region.blocks[0].arguments) if len(region.blocks) else []
+        types = [*extra, *(("", self.reading.types(argument.type)) for argument in arguments)]
+        with self.e.block(types) as inner:
+            self.values.update(zip(arguments, inner.params[len(extra) :], strict=True))
+            inner.returns((yield self.region(region)))
+        return inner
+
+    def refused(self, operation: Any, why: str, hint: str = "") -> CaptureError:
+        """Returns the error for an op that has no counterpart, with its location."""
+        place = self.reading.places(operation.location).location
+        where = str(place) if place is not None else ""
+        text = str(operation).splitlines()[0][:160] if not len(operation.regions) else operation.name
+        hint = hint or "remove that part from the program"
+        return CaptureError(f"{where + ': ' if where else ''}{why}", where=text, hint=hint)
+
+
+# Decides whether an imported program is functional; then its language is named, and the alias db relies on that.
+
+
+_STRUCTURE = ("prim::Constant", "prim::If", "prim::Loop", "prim::ListConstruct", "func::call")
+
+
+def language_of(graph: Graph, dialects: Set[str]) -> str:
+    """Returns `StableHLO` or `MLIR` if every value is a tensor or number and no op writes; otherwise an empty text.
+
+    Tensors of MLIR are values: an op on them creates new ones. The ops they are mapped to here (`aten` views included)
+    preserve that, as long as none of them writes. An unknown op, or a type that may refer to memory, makes the program
+    not functional.
+    """
+    if any(value.type.__class__ is ClassType for value in graph.values()):
+        return ""
+    for node in graph.nodes():
+        op = node.op
+        if op not in _STRUCTURE and not functional_source(op) and effect_of(node) not in ("pure", "view"):
+            return ""
+    return "StableHLO" if dialects & {"stablehlo", "chlo"} else "MLIR"
+
+
+# A module of only one function is a `Graph`. Everything else is a `Module` with the same nesting as in the file, except
+# for anonymous `builtin.module`s, whose symbols belong to the enclosing module (IREE keeps an executable's functions in
+# one). Workgroup-count regions of exports are graphs of their symbols, initialisers are graphs without a public name.
+
+
+_OWN_NAMES: Final = frozenset({"sym_name", "function_type", "sym_visibility"})
+
+
+def import_program(reading: Reading, operation: Any, name: str) -> Graph | Module:
+    """Returns the program of an MLIR module or of one function.
+
+    Raises CaptureError, with op, file and line, for anything that has no counterpart.
+    """
+    return without_collector(_import, reading, operation, name)
+
+
+def _import(reading: Reading, operation: Any, name: str) -> Graph | Module:
+    if operation.name != "builtin.module":
+        return _verified(run(_function(reading, operation)), name)
+    made: Module = run(_module(reading, operation))
+    graphs = list(made.graphs.values())
+    if len(graphs) == 1 and not made.modules and not made.constants and len(made.symbols) <= 1:
+        return _verified(graphs[0], name)
+    for graph in _all_graphs(made):
+        verify(graph)
+    return Module(made.graphs, made.constants, name or made.name, made.modules, made.symbols, made.attrs)
+
+
+def _verified(graph: Graph, name: str) -> Graph:
+    verify(graph)
+    return Graph(graph.body, name or graph.name, graph.bound, graph.distinct_inputs, graph.functional)
+
+
+def _all_graphs(module: Module) -> list[Graph]:
+    found, todo = list[Graph](), [module]
+    while todo:
+        here = todo.pop()
+        found.extend(here.graphs.values())
+        found.extend(symbol.body for symbol in here.symbols if symbol.body is not None)
+        todo.extend(here.modules.values())
+    return found
+
+
+class _Content:
+    """The contents of one module while it is read."""
+
+    def __init__(self) -> None:
+        self.graphs: dict[str, Graph] = {}
+        self.constants: dict[str, Any] = {}
+        self.modules: dict[str, Module] = {}
+        self.symbols: list[Symbol] = []
+        self.loose: list[Any] = []
+        """Ops at the top level that are not symbols."""
+
+
+def _module(reading: Reading, operation: Any) -> Call:
+    """Reads a module, or an op that holds symbols, with everything inside."""
+    content = _Content()
+    yield _fill(reading, operation, content)
+    if content.loose:
+        content.graphs[_free("top", content.graphs)] = yield _loose(reading, content.loose)
+    attrs = reading.attributes.of(operation, _OWN_NAMES)
+    return Module(
+        content.graphs, content.constants, _name_of(operation) or "module", content.modules, tuple(content.symbols),
+        attrs,
+    )  # fmt: skip
+
+
+def _fill(reading: Reading, operation: Any, content: _Content) -> Call:
+    for region in operation.regions:
+        for block in region.blocks:
+            for item in block.operations:
+                yield _item(reading, item.operation, content)
+
+
+def _item(reading: Reading, op: Any, content: _Content) -> Call:
+    """Reads one op at the top level of a module."""
+    name, attributes = _name_of(op), op.attributes
+    if op.name == "builtin.module" and not name:
+        yield _fill(reading, op, content)
+    elif name and "function_type" in attributes:
+        content.symbols.append(_symbol(reading, op, name, None, attrs=True))
+        if len(op.regions) and len(op.regions[0].blocks):
+            _add(content.graphs, name, (yield _function(reading, op)), op, reading)
+    elif name and _holds_symbols(op):
+        content.symbols.append(_symbol(reading, op, name, None))
+        outside = reading.in_executable
+        reading.in_executable = outside or op.name != "builtin.module"
+        _add(content.modules, name, (yield _module(reading, op)), op, reading)
+        reading.in_executable = outside
+    elif name:
+        body = (yield _region_graph(reading, op, name)) if any(len(r.blocks) for r in op.regions) else None
+        symbol = _symbol(reading, op, name, body, attrs=True)
+        content.symbols.append(symbol)
+        value = next((v for v in symbol.attrs.values() if isinstance(v, TensorData)), None)
+        if value is not None:
+            content.constants[name] = value
+    elif op.name.endswith(".initializer") and len(op.regions):
+        content.graphs[_free("initializer", content.graphs)] = yield _region_graph(reading, op, "initializer")
+    elif not _is_bare_end(op):
+        content.loose.append(op)
+
+
+def _is_bare_end(op: Any) -> bool:
+    """Checks whether an op only ends a module, such as `hal.executable_end`."""
+    return op.name.endswith(("_end", ".end")) and not len(op.operands) and not len(op.results) and not len(op.regions)
+
+
+def _holds_symbols(op: Any) -> bool:
+    """Checks whether an op is a symbol table: an executable, or a module with a name."""
+    if op.name == "builtin.module":
+        return True
+    for region in op.regions:
+        for block in region.blocks:
+            for item in block.operations:
+                inner = item.operation
+                if inner.name == "builtin.module" or "sym_name" in inner.attributes:
+                    return True
+    return str(op.name).endswith(".executable")
+
+
+def _symbol(reading: Reading, op: Any, name: str, body: Graph | None, *, attrs: bool = False) -> Symbol:
+    visibility = op.attributes["sym_visibility"].value if "sym_visibility" in op.attributes else "public"
+    kept: Mapping[str, Any] = reading.attributes.of(op, _OWN_NAMES) if attrs else EMPTY  # a module has its own
+    return Symbol(name, node_name(op.name)[0], visibility, kept, body)
+
+
+def _function(reading: Reading, op: Any) -> Call:
+    """Reads a function's graph; parameters without names in the program are named as MLIR prints them."""
+    name = _name_of(op) or "function"
+    return (yield _region_graph(reading, op, name))
+
+
+def _region_graph(reading: Reading, op: Any, name: str) -> Call:
+    """Reads an op's first region with blocks as a graph of its own."""
+    region = next((region for region in op.regions if len(region.blocks)), None)
+    if region is None:
+        raise CaptureError(f"{op.name} @{name} has no body", hint="load a module that defines it")
+    emitter = Emitter(name)
+    reader = BlockReader(reading, emitter)
+    for index, argument in enumerate(region.blocks[0].arguments):
+        place = reading.places(argument.location) if hasattr(argument, "location") else None
+        title = place.name if place is not None and place.name else f"arg{index}"
+        reader.values[argument] = emitter.build.input(title, reading.types(argument.type))
+    returned = yield reader.region(region)
+    graph = emitter.build.finish(returned)
+    return Graph(graph.body, name, {}, functional=language_of(graph, reader.dialects))
+
+
+def _loose(reading: Reading, operations: list[Any]) -> Call:
+    """Reads ops outside of any function as one graph."""
+    emitter = Emitter("top")
+    reader = BlockReader(reading, emitter)
+    for operation in operations:
+        call = reader.op(operation)
+        if call is not None:
+            yield call
+    return emitter.build.finish(())
+
+
+def _name_of(op: Any) -> str:
+    attributes = op.attributes
+    return str(attributes["sym_name"].value) if "sym_name" in attributes else ""
+
+
+def _add(table: dict[str, Any], name: str, made: Any, op: Any, reading: Reading) -> None:
+    if name in table:
+        place = reading.places(op.location).location
+        raise CaptureError(f"{place}: there are two symbols @{name} in one module", hint="rename one of them")
+    table[name] = made
+
+
+def _free(name: str, table: Mapping[str, Any]) -> str:
+    """Returns the name, with a number appended if it is taken."""
+    number = 0
+    while (candidate := f"{name}_{number}" if number else name) in table:
+        number += 1
+    return candidate

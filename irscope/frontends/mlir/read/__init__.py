@@ -1,1 +1,0 @@
-"""What do MLIR's types, attributes, constants and locations become?"""

@@ -5,8 +5,12 @@ from .bound_program import (
     BoundProgram,
     as_torch,
 )
-from .bytecode import (
+from .code import (
+    Code,
+    Slots,
+    Stamp,
     flatten,
+    stamp_cost,
 )
 from .compiled_kernel import (
     CompiledKernel,
@@ -26,21 +30,17 @@ from .kernel_calls import (
 )
 from .peak_memory import (
     PeakMemory,
-)
-from .stamped_code import (
-    StampedCode,
-    stamp_cost,
-)
-from .trace_codegen import (
-    Stamp,
+    blocks_of,
 )
 
 __all__ = [
     "Arena",
+    "Code",
+    "Slots",
     "CompiledKernel",
     "PeakMemory",
+    "blocks_of",
     "Stamp",
-    "StampedCode",
     "GroupKernels",
     "Kernels",
     "BoundProgram",

@@ -31,13 +31,11 @@ from irscope.runtime.arrays.dlpack import in_native_order
 from irscope.runtime.arrays.small_floats import rounded, widened
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.executor.arena import Arena
-from irscope.runtime.executor.bytecode import FlatCode, Instruction, Slots, flatten
+from irscope.runtime.executor.code import Code, Slots, Stamp, flatten
 from irscope.runtime.executor.gradients import Gradients, may_write
 from irscope.runtime.executor.guarded_call import Call, program_call
-from irscope.runtime.executor.kernel_calls import GroupKernels
+from irscope.runtime.executor.kernel_calls import GroupCall, GroupKernels
 from irscope.runtime.executor.peak_memory import PeakMemory
-from irscope.runtime.executor.stamped_code import StampedCode
-from irscope.runtime.executor.trace_codegen import Stamp, TraceCompiler
 from irscope.runtime.foreign_ops import plainly_typed, tensor_of
 
 __all__ = ["BoundProgram", "as_torch"]
@@ -77,8 +75,11 @@ class BoundProgram:
             value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
         }
         instead = arena.instead if arena is not None and self.is_torch else None
-        self.code: FlatCode = flatten(graph.body, self.library, bound=bound, call=self._call(groups), instead=instead)
-        self.writing = TraceCompiler(self.code)
+
+        def call(node: Node) -> GroupCall | None:
+            return groups[node].call(self.memory, self.library) if node in groups else None
+
+        self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead)
         self.slots = tuple(
             slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
         )
@@ -139,23 +140,13 @@ class BoundProgram:
                 torch._C._set_grad_enabled(before)
         else:
             self.code.run(slots, visit, after)
-        if visit is None and after is None:
-            self.writing.after_run()
         results = tuple([slots[slot] for slot in self.code.outputs])
         return self.gradients.closed(results, wanting, given) if wanting else results
 
-    def stamped(self, stamp: Stamp) -> StampedCode:
+    def stamped(self, stamp: Stamp) -> Code:
         """Makes later runs leave a stamp after each instruction; returns the code that does so."""
-        self.code = code = StampedCode(self.code, stamp)
-        self.writing = TraceCompiler(code, stamp)
-        return code
-
-    def _call(self, groups: Mapping[Node, GroupKernels]) -> Callable[..., Instruction | None]:
-        def call(node: Node, reads: tuple[int, ...], writes: tuple[int, ...]) -> Instruction | None:
-            group = groups.get(node)
-            return None if group is None else group.call(reads, writes, self.memory, self.library)
-
-        return call
+        self.code = self.code.stamped(stamp)
+        return self.code
 
     def _moved(self, value: Any) -> Any:
         """Returns the value as the library has it: arrays become tensors that share their memory, containers are copied.

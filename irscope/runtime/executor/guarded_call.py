@@ -14,10 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from irscope.ir import Graph, Node
 from irscope.runtime.arrays import Memory
-from irscope.runtime.device import NO_MEMORY, PreparedPlan
-from irscope.runtime.executor.kernel_calls import BoundPlan, GroupKernels
+from irscope.runtime.executor.kernel_calls import GroupKernels
 
-__all__ = ["MISSED", "Call", "KnownCalls", "OnlyGroup", "kernel_call", "launch_text", "only_group", "program_call"]
+__all__ = ["MISSED", "Call", "KnownCalls", "OnlyGroup", "kernel_call", "only_group", "program_call"]
 
 MISSED: Final = object()
 """Returned by a specialised call when the arguments do not match its guard."""
@@ -109,17 +108,11 @@ def kernel_call(arguments: Sequence[Any], only: OnlyGroup, memory: Memory) -> Ca
     ready = only.group.ready([arguments[index] for index in only.reads], memory)
     if ready is None:
         return None
-    names: dict[str, Any] = {"address": memory.address, **{f"make{i}": make for i, make in enumerate(ready.makers)}}
-    makes = [f"y{place} = make{place}()" for place in range(len(ready.makers))]
-    return _written(arguments, memory, names, makes, _launch(ready, only, memory, names))
-
-
-def _launch(ready: BoundPlan, only: OnlyGroup, memory: Memory, names: dict[str, Any]) -> list[str]:
-    outputs = [memory.address_text.format(f"y{place}") for place in range(len(ready.makers))]
-    inputs = [memory.address_text.format(f"x{place}") for place in only.reads]
-    results = [f"y{place}" for place in only.gives]
-    given = results[0] if len(results) == 1 else f"({', '.join(results)})"
-    return [*launch_text(ready.plan, outputs, inputs, names), f"return {given}"]
+    names: dict[str, Any] = {}
+    xs, ys = [f"x{place}" for place in only.reads], [f"y{place}" for place in only.gives]
+    makes, launch = ready.make_text(xs, names), ready.launch_text(xs, (), memory, names)
+    given = ys[0] if len(ys) == 1 else f"({', '.join(ys)})"
+    return _written(arguments, memory, names, makes, [*launch, f"return {given}"])
 
 
 def program_call(
@@ -207,29 +200,3 @@ def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names
     nested = " or ".join(f"{x}.is_nested" for x in xs)  # torch's comparison crashes the process on one
     first = f"{unguarded} and " if unguarded else ""
     return f"{first}not ({nested}) and (same({', '.join(xs)}) or {facts})"
-
-
-def launch_text(
-    plan: PreparedPlan, outputs: Sequence[str], inputs: Sequence[str], names: dict[str, Any], mark: str = ""
-) -> list[str]:
-    """Returns the statements that run a plan on these addresses: a call of its only kernel, or of the plan itself.
-
-    Adds what they need to `names`, suffixed with `mark`; the plan is among it, and keeps what the kernel reads alive.
-    """
-    names[f"plan{mark}"] = plan
-    single = plan.single
-    if single is None:
-        return [
-            f"plan{mark}(({''.join(f'{text}, ' for text in outputs)}), ({''.join(f'{text}, ' for text in inputs)}))"
-        ]
-    launch = single.launch
-    names |= {f"kernel{mark}": single.function, f"pack{mark}": single.pack, "no_memory": NO_MEMORY}
-    words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
-    taken = {word: f"p{place}" for place, word in enumerate(words) if place in single.addresses}
-    first = [f"{', '.join(taken.values())} = {', '.join(taken)}"] if taken else []
-    check = [f"if not ({' and '.join(taken.values())}): raise ValueError(no_memory)"] if taken else []
-    moved = [
-        f"{taken.get(word, word)} + {offset}" if offset else taken.get(word, word)
-        for word, offset in zip(words, single.moved, strict=True)
-    ]
-    return [*first, *check, f"kernel{mark}(pack{mark}({', '.join(moved)}), {single.dims_address})"]

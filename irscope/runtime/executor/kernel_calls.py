@@ -7,11 +7,11 @@ kernel can be built, the group's block runs through the library, and a remark sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from functools import lru_cache, partial
+from types import CodeType
+from typing import Any, Final, NamedTuple
 
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.concurrency.waiting import side_by_side
@@ -22,13 +22,13 @@ from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Graph, Node, TensorType, Type
 from irscope.runtime.arrays import Allocate, Library, Memory
-from irscope.runtime.device import Device, Kernel, PreparedPlan
+from irscope.runtime.device import NO_MEMORY, Device, Kernel, PreparedPlan
 from irscope.runtime.executor.arena import Arena
-from irscope.runtime.executor.bytecode import Instruction, Slots, flatten
+from irscope.runtime.executor.code import flatten
 from irscope.runtime.executor.compiled_kernel import CompiledKernel
 from irscope.transforms.base import Remark
 
-__all__ = ["CompiledKernel", "GroupCall", "GroupKernels", "Kernels", "BoundPlan"]
+__all__ = ["BoundPlan", "CompiledKernel", "GroupCall", "GroupKernels", "Kernels"]
 
 _MOST: Final = 1024
 """Layouts of arguments that a group remembers; when there are more, all are dropped and looked up again."""
@@ -176,9 +176,9 @@ class GroupKernels:
         """Stores the plan for arguments of these types."""
         self._plans.setdefault(types, plan)
 
-    def call(self, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library) -> Instruction:
-        """Returns the instruction that runs the group on the slots `reads`."""
-        return GroupCall(self, reads, writes, memory, library)
+    def call(self, memory: Memory, library: Library) -> GroupCall:
+        """Returns what runs the group in a program for one library."""
+        return GroupCall(self, memory, library)
 
     def ready(self, operands: Sequence[Any], memory: Memory) -> BoundPlan | None:
         """Returns a plan with its allocators for operands like these; None if no kernel takes them."""
@@ -196,81 +196,120 @@ class GroupKernels:
 class BoundPlan:
     """A plan, and the allocators of its results."""
 
-    __slots__ = ("in_place", "make", "makers", "plan")
-
     def __init__(self, plan: PreparedPlan, makers: tuple[Allocate, ...], in_place: Mapping[int, int]) -> None:
         self.plan = plan
         self.makers = makers
-        self.make = makers[0] if makers and not in_place else None
-        """Allocates the first result; None if there are no results, or some are written in place."""
         self.in_place = in_place
         """Results that overwrite an operand, by position; their allocators are not called."""
 
+    def make_text(self, operands: Sequence[str], names: dict[str, Any]) -> list[str]:
+        """Returns the statements that create the results `y0`, …; adds what they need to `names`."""
+        lines = []
+        for place, make in enumerate(self.makers):
+            if place in self.in_place:
+                lines.append(f"y{place} = {operands[self.in_place[place]]}")
+                continue
+            names[f"make{place}"] = make
+            lines.append(f"y{place} = make{place}()")
+        return lines
+
+    def launch_text(self, operands: Sequence[str], numbers: Collection[str], memory: Memory, names: dict[str, Any]) -> list[str]:
+        """Returns the statements that run the plan on variables, of which some are `numbers`: a call of its only kernel, or of the
+        plan itself. Adds what they need to `names`; the plan is among it, and keeps what the kernel reads alive."""
+        names |= {"plan": self.plan, "address": memory.address, "no_memory": NO_MEMORY}
+        outputs = [memory.address_text.format(f"y{place}") for place in range(len(self.makers))]
+        inputs = [text if text in numbers else memory.address_text.format(text) for text in operands]
+        single = self.plan.single
+        if single is None:
+            return [f"plan(({''.join(f'{text}, ' for text in outputs)}), ({''.join(f'{text}, ' for text in inputs)}))"]
+        launch = single.launch
+        names |= {"kernel": single.function, "pack": single.pack, "dims": single.dims_address}
+        words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
+        taken = {word: f"p{place}" for place, word in enumerate(words) if place in single.addresses}
+        first = [f"{', '.join(taken.values())} = {', '.join(taken)}"] if taken else []
+        check = [f"if not ({' and '.join(taken.values())}): raise ValueError(no_memory)"] if taken else []
+        moved = [
+            f"{taken.get(word, word)} + {offset}" if offset else taken.get(word, word)
+            for word, offset in zip(words, single.moved, strict=True)
+        ]
+        return [*first, *check, f"kernel(pack({', '.join(moved)}), dims)"]
+
 
 class GroupCall:
-    """The instruction of one group, which looks up its specialisation by the key of the operands."""
+    """One group in a program: `call` runs it on its operands, and returns its result, or a tuple of several.
 
-    __slots__ = ("fallback", "group", "known", "last", "library", "memory", "reads", "writes")
+    For each layout of the operands there is one generated function, which compares them with that layout, allocates the
+    results and calls the kernel; `call` is the one that was used last. Where operands differ from it, the key of their
+    layout finds the function, or makes it."""
 
-    def __init__(
-        self, group: GroupKernels, reads: tuple[int, ...], writes: tuple[int, ...], memory: Memory, library: Library
-    ) -> None:
+    __slots__ = ("call", "fallback", "group", "known", "library", "memory")
+
+    def __init__(self, group: GroupKernels, memory: Memory, library: Library) -> None:
         self.group = group
-        self.reads = reads
-        self.writes = writes
         self.memory = memory
         self.library = library
+        self.call: Callable[..., Any] = self.look_up
         self.known: dict[Hashable, Specialization | None] = {}
-        self.last: Specialization | None = None
-        """The layout of the operands of the last call, if a kernel runs on it."""
-        self.fallback: Callable[[list[Any]], Sequence[Any]] | None = None
+        self.fallback: Callable[[Sequence[Any]], Any] | None = None
 
-    def __call__(self, slots: Slots) -> None:
-        memory, writes = self.memory, self.writes
-        operands = [slots[slot] for slot in self.reads]
-        key = memory.key(operands)
-        specialized = self.last = self.known.get(key) or self._specialize(key, operands)
-        if specialized is None:
-            for slot, result in zip(writes, self._by_library(operands), strict=True):
-                slots[slot] = result
-            return
-        found = specialized.ready
-        if len(writes) == 1 and found.make is not None:
-            output = slots[writes[0]] = found.make()
-            found.plan((memory.address(output),), memory.addresses(operands))
-            return
-        taken = found.in_place
-        results = [operands[taken[index]] if index in taken else make() for index, make in enumerate(found.makers)]
-        found.plan([memory.address(result) for result in results], memory.addresses(operands))
-        for slot, result in zip(writes, results, strict=True):
-            slots[slot] = result
+    def look_up(self, *operands: Any) -> Any:
+        """Runs the function for the layout of these operands, or where no kernel takes them, the nodes through the library."""
+        key = self.memory.key(operands)
+        found = self.known[key] if key in self.known else self._specialize(key, operands)
+        if found is None:
+            if self.fallback is None:
+                self.fallback = _by_library(self.group.group, self.library)
+            return self.fallback(operands)
+        self.call = found.call
+        return found.run(*operands)
 
     def _specialize(self, key: Hashable, operands: Sequence[Any]) -> Specialization | None:
-        """Returns the specialisation for operands whose layout may be new."""
-        if key not in self.known:
-            if len(self.known) >= _MOST:
-                self.known = {}
-            ready = self.group.ready(operands, self.memory)
-            tensors = [operand for operand in operands if type(operand) not in (int, float, bool)]
-            owned = bool(tensors) and all(map(self.memory.owns, tensors))
-            same = self.memory.guard(tensors) if owned else None
-            self.known[key] = None if ready is None else Specialization(key, ready, same)
-        return self.known.get(key)
+        """Returns the function for operands of a new layout, and keeps it."""
+        if len(self.known) >= _MOST:
+            self.known = {}
+        ready = self.group.ready(operands, self.memory)
+        self.known[key] = found = None if ready is None else self._written(key, ready, operands)
+        return found
 
-    def _by_library(self, operands: list[Any]) -> Sequence[Any]:
-        if self.fallback is None:
-            self.fallback = _by_library(self.group.group, self.library)
-        return self.fallback(operands)
+    def _written(self, key: Hashable, ready: BoundPlan, operands: Sequence[Any]) -> Specialization:
+        memory = self.memory
+        assert isinstance(key, tuple), "a key has one entry per operand"
+        xs = [f"x{place}" for place in range(len(operands))]
+        numbers = {f"x{place}": kind for place, kind in enumerate(key) if not isinstance(kind, tuple)}
+        names: dict[str, Any] = {"miss": self.look_up, "key_of": memory.key, "key": key}
+        names |= {f"type_{x}": kind for x, kind in numbers.items()}
+        given, ys = ", ".join(xs), [f"y{place}" for place in range(len(ready.makers))]
+        strange = f"key_of(({''.join(f'{x}, ' for x in xs)})) != key"
+        tensors = [x for x in xs if x not in numbers]
+        owned = [operand for operand, x in zip(operands, xs, strict=True) if x not in numbers]
+        names["same"] = same = memory.guard(owned) if owned and all(map(memory.owns, owned)) else None
+        if same is not None:  # it accepts most tensors of this layout, faster than comparing keys
+            others = "".join([f" or {x}.__class__ is not type_{x}" for x in numbers])
+            nested = "".join([f"{x}.is_nested or " for x in tensors])  # torch's comparison crashes the process on one
+            strange = f"{nested}(not same({', '.join(tensors)}){others}) and {strange}"
+        body = [*ready.make_text(xs, names), *ready.launch_text(xs, numbers, memory, names)]
+        text = "\n".join([
+            f"def run({given}):", *[f"    {line}" for line in body], f"    return {', '.join(ys)}",
+            f"def call({given}):", f"    if {strange}: return miss({given})", *[f"    {line}" for line in body],
+            f"    return {', '.join(ys)}",
+        ])  # fmt: skip
+        exec(_compiled(text), names)  # only counts and a memory's own facts
+        return Specialization(names["call"], names["run"])
 
 
-@dataclass(frozen=True, slots=True)
-class Specialization:
-    """A layout of operands that a group has run on, and the plan for it."""
+class Specialization(NamedTuple):
+    """The functions that run a group on one layout of operands."""
 
-    key: Hashable
-    ready: BoundPlan
-    same: Callable[..., bool] | None
-    """Accepts most tensors of this layout, faster than comparing keys."""
+    call: Callable[..., Any]
+    """Looks operands of another layout up."""
+    run: Callable[..., Any]
+    """For operands of this layout alone."""
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str) -> CodeType:
+    """Returns the code of a text; groups of the same form share it."""
+    return compile(text, "<a call of a group>", "exec")
 
 
 def _tried(job: Callable[[], object], then: Callable[[], object]) -> None:
@@ -280,16 +319,17 @@ def _tried(job: Callable[[], object], then: Callable[[], object]) -> None:
     then()
 
 
-def _by_library(group: Node, library: Library) -> Callable[[list[Any]], Sequence[Any]]:
+def _by_library(group: Node, library: Library) -> Callable[[Sequence[Any]], Any]:
     """Returns a function that runs the group's nodes one by one."""
-    code = flatten(group.blocks[0], library, bound={}, call=lambda node, reads, writes: None)
+    code = flatten(group.blocks[0], library)
 
-    def run(operands: list[Any]) -> Sequence[Any]:
+    def run(operands: Sequence[Any]) -> Any:
         slots = code.template.copy()
         for slot, operand in zip(code.inputs, operands, strict=True):
             slots[slot] = operand
         code.run(slots)
-        return [slots[slot] for slot in code.outputs]
+        results = tuple([slots[slot] for slot in code.outputs])
+        return results[0] if len(results) == 1 else results
 
     return run
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from irscope._base.leaves import leaves
 from irscope.runtime.arrays import is_cupys
-from irscope.runtime.executor.bytecode import FlatCode, Slots
+from irscope.runtime.executor.code import Code, Slots
 
 __all__ = ["PeakMemory", "blocks_of"]
 
@@ -47,9 +47,9 @@ def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
 
 
 class PeakMemory:
-    """Follows the memory of one run of a program; pass `after` to `FlatCode.run`."""
+    """Follows the memory of one run of a program; pass `after` to `Code.run`."""
 
-    def __init__(self, code: FlatCode, slots: Slots) -> None:
+    def __init__(self, code: Code, slots: Slots) -> None:
         self.code = code
         self.slots = slots
         self.peak = 0
@@ -63,15 +63,15 @@ class PeakMemory:
 
     def after(self, position: int) -> None:
         """Records the memory that the instruction at this position created, then what dies after it."""
-        slots, before = self.slots, self._now
-        for slot in self.code.writes[position]:
+        slots, before, step = self.slots, self._now, self.code.instructions[position]
+        for slot in step.writes:
             self._hold(slot)
-        for slot in self.code.reads[position]:
-            if isinstance(slots[slot], list | dict):
+        for slot in step.reads:
+            if isinstance(slots[slot], list | dict):  # whose contents a node may change
                 self._hold(slot)
         self.peak = max(self.peak, self._now)
         self.curve.append((max(self._now - before, 0), self._now))
-        for slot in self.code.instructions[position][1]:
+        for slot in step.dead:
             self._release(slot)
 
     def _hold(self, slot: int) -> None:

@@ -67,7 +67,7 @@ def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:
     library = _InDouble()
     writes = alias_db_of(graph).has_writers
     bound = {value: _doubled(held) if writes(value) else held for value, held in graph.bound.items()}
-    code = flatten(graph.body, library, bound=bound, call=lambda node, reads, writes: None)
+    code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):

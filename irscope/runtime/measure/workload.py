@@ -55,7 +55,7 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
     (800, 2100)
     """
     counting = _Counting(library)
-    code = flatten(graph.body, counting, bound=bound, call=lambda node, reads, writes: None)
+    code = flatten(graph.body, counting, bound=bound)
     slots = code.template.copy()
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):

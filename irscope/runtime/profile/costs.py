@@ -14,8 +14,7 @@ from typing import Any, Final
 from irscope._base.leaves import leaves
 from irscope.ir import GROUPS, Node
 from irscope.ops.registry import category_of, effect_of
-from irscope.runtime.executor import PeakMemory
-from irscope.runtime.executor.bytecode import FlatCode, Slots
+from irscope.runtime.executor import Code, PeakMemory, Slots, blocks_of
 from irscope.runtime.machine import limits
 from irscope.runtime.measure.workload import bytes_of, flops_of
 
@@ -107,7 +106,7 @@ class NodeCost:
 
 @dataclass(eq=False)
 class Counter:
-    """Counts the runs of one program; assign `watch` to `StampedCode.observer`."""
+    """Counts the runs of one program; assign `watch` to `Code.observer`."""
 
     costs: dict[int, NodeCost] = field(default_factory=dict)
     """By the node's id."""
@@ -115,7 +114,7 @@ class Counter:
     """For each instruction that has run: its position, the bytes that it allocated, and those alive after it."""
     peak_bytes: int = 0
 
-    def watch(self, code: FlatCode, slots: Slots) -> Any:
+    def watch(self, code: Code, slots: Slots) -> Any:
         """Returns the callback that gets the position of each instruction that has run."""
         memory = PeakMemory(code, slots)
         self.costs.clear()
@@ -126,22 +125,19 @@ class Counter:
             allocated, live = memory.curve[-1]
             self.curve.append((position, allocated, live))
             self.peak_bytes = memory.peak
-            node = code.nodes[position]
+            step = code.instructions[position]
+            node = step.node
             if node is None:
                 return
             cost = self.costs.setdefault(node.id, NodeCost())
             cost.calls += 1
             cost.allocated_bytes += allocated
             cost.live_bytes = max(cost.live_bytes, live)
-            inputs, outputs = _operands(code, position, slots), [slots[slot] for slot in code.writes[position]]
+            inputs, outputs = [slots[slot] for slot in step.reads], [slots[slot] for slot in step.writes]
             if not node.blocks or node.op in GROUPS:
                 _count(cost, node, inputs, outputs)
 
         return after
-
-
-def _operands(code: FlatCode, position: int, slots: Slots) -> list[Any]:
-    return [slots[slot] for slot in code.reads[position]]
 
 
 def _count(cost: NodeCost, node: Node, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -191,8 +187,6 @@ def _shares(inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
 
 
 def _storages(value: Any) -> Iterator[int]:
-    from irscope.runtime.executor.peak_memory import blocks_of
-
     for item in leaves(value):
         for address, _ in blocks_of(item):
             yield address

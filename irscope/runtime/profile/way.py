@@ -11,8 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope.ir import Graph, Node
-from irscope.runtime.executor import StampedCode
-from irscope.runtime.executor.bytecode import FlatCode, Slots
+from irscope.runtime.executor import Code, Slots
 from irscope.runtime.profile.clocks import Durations, Stopwatch, stopwatch
 from irscope.runtime.profile.costs import Counter, NodeCost
 from irscope.runtime.program import Executable
@@ -56,7 +55,7 @@ class Way:
     timed: Executable
     """The same program, which leaves stamps."""
     watch: Stopwatch
-    code: StampedCode | None = None
+    code: Code | None = None
     first_ns: float = 0.0
     """The first call, which also compiles what could not be compiled before."""
     warm_ns: float = 0.0
@@ -124,7 +123,7 @@ class Way:
                 run(args)
         self.warm_ns = time.perf_counter_ns() - start
 
-    def _counting(self, taken: list[tuple[int, int]], code: FlatCode, slots: Slots) -> Callable[[int], None]:
+    def _counting(self, taken: list[tuple[int, int]], code: Code, slots: Slots) -> Callable[[int], None]:
         """Counts traffic and memory, and takes the time of each instruction between two counts."""
         count, clock = self.counter.watch(code, slots), self.watch.stamp[1]
         last = clock()
@@ -146,13 +145,14 @@ class Way:
         self.plain(*args)
         self.watch.finish()
 
-    def _map_rows(self, code: StampedCode) -> None:
+    def _map_rows(self, code: Code) -> None:
         """Maps each instruction to the row that it counts for."""
         rows = {node.id: row for row, node in enumerate(self.nodes)}
-        self.row_of_position = np.array([rows[node.id] if node is not None else 0 for node in code.owners], np.intp)
-        self._owners = code.owners
+        owners: list[Node | None] = [step.owner for step in code.instructions]
+        self.row_of_position = np.array([rows[node.id] if node is not None else 0 for node in owners], np.intp)
+        self._owners = owners
         self._first: dict[int, int] = {}
-        for position, node in enumerate(code.nodes):
+        for position, node in enumerate(step.node for step in code.instructions):
             if node is not None:
                 self._first.setdefault(node.id, position)
         self._counts = np.zeros(len(code.instructions), np.int64)

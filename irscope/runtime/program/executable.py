@@ -31,12 +31,12 @@ from irscope.runtime.executor import (
     MISSED,
     Arena,
     BoundProgram,
+    Code,
     GroupKernels,
     Kernels,
     KnownCalls,
     PeakMemory,
     Stamp,
-    StampedCode,
     as_torch,
     in_place_form,
     kernel_call,
@@ -370,7 +370,7 @@ class Executable:
         """Whether the program is exactly one group, so that a call goes to it directly."""
         return self._only is not None
 
-    def stamped(self, args: Sequence[Any], stamp: Stamp) -> StampedCode:
+    def stamped(self, args: Sequence[Any], stamp: Stamp) -> Code:
         """Makes later runs on arguments of this library leave a stamp after each instruction; returns the code that does so.
 
         Runs are otherwise unchanged. Only for a program that has no other users."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import irscope as irs  # noqa: E402
 from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes  # noqa: E402
 from irscope.ir.core import Graph, Node  # noqa: E402
 from irscope.runtime.arrays.library import TorchLibrary  # noqa: E402
-from irscope.runtime.executor.bytecode import flatten  # noqa: E402
+from irscope.runtime.executor.code import flatten  # noqa: E402
 from tests.analysis.alias.test_execution import arguments, flat  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402
 
@@ -59,20 +60,20 @@ class Vandal:
 
 
 def run(graph: Graph, given: list[Any], *, spoil: bool) -> tuple[list[Any], int]:
-    code = flatten(graph.body, TorchLibrary(), bound={}, call=lambda node, reads, writes: None)
+    code = flatten(graph.body, TorchLibrary())
     slots = code.template.copy()
     for slot, thing in zip(code.inputs, given, strict=True):
         slots[slot] = thing
     if not spoil:
         code.run(slots)
         return flat([[slots[slot] for slot in code.outputs], *given]), 0
-    code.instructions = [(step, ()) for step, _ in code.instructions]  # nothing dies by itself
+    code.instructions = [replace(step, dead=()) for step in code.instructions]  # nothing dies by itself
     lives = lifetimes(graph)
     slot_of = {
         value: slot
-        for node, slots_ in zip(code.nodes, code.writes, strict=True)
-        if node is not None and not node.blocks
-        for value, slot in zip(node.outputs, slots_, strict=True)
+        for step in code.instructions
+        if step.node is not None and not step.node.blocks
+        for value, slot in zip(step.node.outputs, step.writes, strict=True)
     }
     known = {buffer.value for buffer in lives.buffers} & slot_of.keys()
     vandal = Vandal(_only(lives, known), slots, slot_of)
@@ -81,8 +82,6 @@ def run(graph: Graph, given: list[Any], *, spoil: bool) -> tuple[list[Any], int]
 
 
 def _only(lives: Lifetimes, known: set[Any]) -> Lifetimes:
-    from dataclasses import replace
-
     return replace(lives, buffers=tuple(buffer for buffer in lives.buffers if buffer.value in known))
 
 

@@ -122,8 +122,8 @@ def test_a_result_in_place_of_an_operand_has_its_pointer(monkeypatch: pytest.Mon
     pointers: dict[Any, int] = {}
 
     def after(self: PeakMemory, position: int) -> None:
-        node = self.code.nodes[position]
-        for value, slot in zip(node.outputs if node is not None else (), self.code.writes[position], strict=False):
+        step = self.code.instructions[position]
+        for value, slot in zip(step.node.outputs if step.node is not None else (), step.writes, strict=False):
             pointers[value] = self.slots[slot].data_ptr()
 
     monkeypatch.setattr(PeakMemory, "after", after)

@@ -1,4 +1,4 @@
-"""Flat code: control flow, what dies when, and errors that name their node."""
+"""Instructions and the functions generated from them: control flow, what dies when, and errors that name their node."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 from irscope.errors import RunError
 from irscope.ir.text.parser import parse
 from irscope.runtime.arrays.library import NumpyLibrary
-from irscope.runtime.executor.bytecode import flatten
+from irscope.runtime.executor.code import flatten
 from tests.behaviour.live_results import CountingLibrary
 
 
 def run(text: str, *args: object) -> list[object]:
     graph = parse(text)
-    code = flatten(graph.body, NumpyLibrary(), bound={}, call=lambda node, reads, writes: None)
+    code = flatten(graph.body, NumpyLibrary())
     slots = code.template.copy()
     for slot, argument in zip(code.inputs, args, strict=True):
         slots[slot] = argument
@@ -88,7 +88,7 @@ def test_values_die_after_their_last_reader():
         f"  %y{i} : Tensor = aten::relu(%{'x' if i == 0 else f'y{i - 1}'})\n" for i in range(6)
     )
     graph = parse(f"{text}  return (%y5)")
-    code = flatten(graph.body, library, bound={}, call=lambda node, reads, writes: None)
+    code = flatten(graph.body, library)
     slots = code.template.copy()
     slots[code.inputs[0]] = np.ones(3)
     code.run(slots)

@@ -1,0 +1,479 @@
+"""A program as Python: a flat list of instructions over numbered slots, and functions generated from it.
+
+Every value of every block has its own slot; a run is a list of slots and a position. Nested blocks are placed between the
+instructions that enter and leave them, so one Python loop runs them at any depth. The stretches between jumps become
+functions when a run first reaches them: slots are local variables there, and only what outlives a stretch is stored in the
+list. A fusion group is one call of `irscope.runtime.executor.kernel_calls.GroupCall`.
+
+Each instruction carries the slots that are dead after it. A value dies after the last node, in its own block, that
+reads it or contains a reader; constants, inputs and the program's results never die.
+
+Two options of the generator add lines and change nothing else: with a *stamp* each instruction ends in `mark(clock())`, so
+the time between two stamps is that of an instruction, of freeing its operands' memory, and of one stamp; a *watched* run,
+which keeps every value in its slot, calls `visit` before each node and `after` behind each instruction.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from irscope.errors import ArgumentError, IrscopeError, RunError
+from irscope.ir import GROUPS, Block, Node, Value
+from irscope.runtime.arrays import Library
+from irscope.runtime.foreign_ops import has_runner
+
+__all__ = ["Code", "Instruction", "Slots", "Stamp", "flatten", "stamp_cost"]
+
+Slots = list[Any]
+Stamp = tuple[Callable[[int], object], Callable[[], int]]
+"""The function that records a time, and the clock that it is read from."""
+NodeCall = Callable[[Node], Any]
+"""Returns the object whose `call` runs a group on its operands; None inlines the group's block."""
+Visit = Callable[[Node], object]
+After = Callable[[int], object]
+
+_LONGEST: Final = 2000
+"""Instructions of one function: Python compiles several short ones in less memory than one long one."""
+
+_LITERALS: Final = {"prim::ListConstruct": "[{}]", "prim::TupleConstruct": "({},)"}
+"""Ops that have a literal form in Python."""
+
+
+@dataclass(eq=False, slots=True)
+class Target:
+    """A jump position that is filled in later."""
+
+    position: int = -1
+
+
+Kind = Literal["call", "group", "move", "branch", "start", "turn", "fail"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Instruction:
+    """One step of a program: `writes = …(reads)`, and then perhaps a jump."""
+
+    kind: Kind
+    """`call`: of a node's `function`; `group`: of its `function.call`; `move`: all at once, then to the target if there is one;
+    `branch`: to the target if the condition is false; `start` of a loop, whose first write iterates over the trip count;
+    `turn`: the next iteration, or to the target; `fail`: raises `function`."""
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    node: Node | None
+    """The node that it serves; None if it leaves or repeats a block."""
+    owner: Node
+    """As `node`, but the one that owns the blocks where they are left and repeated."""
+    dead: tuple[int, ...] = ()
+    """The slots that are dead after it."""
+    function: Any = None
+    target: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The function of some consecutive instructions."""
+
+    function: Callable[..., int]
+    """Runs them on slots; returns the position to continue at."""
+    lines: tuple[int, ...]
+    """The position of the instruction behind each line of the text, counted from 1; line 0 does not exist."""
+
+    def position_of(self, error: Exception) -> int:
+        """Returns the position of the instruction that raised an error; the first one if Dynamo ran another text instead."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code is not self.function.__code__:
+            trace = trace.tb_next
+        return self.lines[0 if trace is None else trace.tb_lineno]
+
+
+@dataclass(eq=False)
+class Code:
+    """Instructions, the contents of the slots before they start, and the functions generated so far."""
+
+    instructions: list[Instruction] = field(default_factory=list)
+    targets: frozenset[int] = frozenset()
+    """Positions that jumps lead to."""
+    template: Slots = field(default_factory=list)
+    """Constants and bound inputs in their slots."""
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    stamp: Stamp | None = None
+    """Records the time at the start of a run and after each instruction."""
+    path: list[tuple[int, int]] = field(default_factory=list)
+    """The stretches of the last stamped run in order, as half-open ranges of positions."""
+    observer: Callable[[Code, Slots], After] | None = None
+    """Creates the `after` of each run; runs with an observer are not stamped."""
+    _plain: dict[int, _Stretch] = field(default_factory=dict, repr=False)
+    _watched: dict[int, _Stretch] = field(default_factory=dict, repr=False)
+
+    def stamped(self, stamp: Stamp) -> Code:
+        """Returns the same code, whose runs are stamped."""
+        return replace(self, stamp=stamp, path=[], _plain={}, _watched={})
+
+    def run(self, slots: Slots, visit: Visit | None = None, after: After | None = None) -> None:
+        """Runs to the end; raises RunError, which names the node, when an op fails.
+
+        `visit` is called with each node before it runs. `after` is called with the position of each instruction that has
+        run, before the slots that are dead after it are cleared.
+        """
+        if self.observer is not None:
+            after = self.observer(self, slots)
+        watched = visit is not None or after is not None
+        stretches = self._watched if watched else self._plain
+        more = (visit or _ignore, after or _ignore) if watched else ()
+        position, end = 0, len(self.instructions)
+        stretch: _Stretch | None = None
+        try:
+            if self.stamp is not None and not watched:
+                self.path.clear()
+                mark, clock = self.stamp
+                mark(clock())
+            while position < end:
+                stretch = stretches.get(position)
+                if stretch is None:  # two threads may both generate it
+                    stretch = stretches[position] = _Writer(self, position, watched).written()
+                position = stretch.function(slots, *more)
+        except Exception as error:
+            if isinstance(error, IrscopeError) and not (isinstance(error, ArgumentError) and not error.where):
+                raise
+            here = position if stretch is None else stretch.position_of(error)
+            raise _failed(self.instructions[here].node if here < end else None, error) from error
+
+
+def _ignore(given: object) -> None:
+    pass
+
+
+class _Writer:
+    """Generates the function of the stretch that begins at a position."""
+
+    def __init__(self, code: Code, start: int, watched: bool) -> None:
+        self.code = code
+        self.start = start
+        self.stop = _end_of_stretch(code, start)
+        self.watched = watched
+        self.stamp = None if watched else code.stamp
+        self.names: dict[str, Any] = {}
+        if self.stamp is not None:
+            self.names = {"mark": self.stamp[0], "clock": self.stamp[1], "path": code.path}
+        self.text = ["def run(slots, visit, after):" if watched else "def run(slots):"]
+        self.lines = [start, start]
+        self.local: set[int] = set()
+        """Slots whose values are in variables."""
+        self.kept: set[int] = set()
+        """Slots that hold a value besides the variable."""
+        self.dies: dict[int, int] = {}
+        """The last position at which each slot dies here."""
+
+    def written(self) -> _Stretch:
+        steps = self.code.instructions[self.start : self.stop]
+        for position, step in enumerate(steps, self.start):
+            self.dies.update(dict.fromkeys(step.dead, position))
+        for position, step in enumerate(steps, self.start):
+            if self.watched and step.node is not None:
+                self.names[f"n{position}"] = step.node
+                self.line(position, f"visit(n{position})")
+            self.statement(position, step)
+            for slot in step.writes:
+                if self.watched or self.dies.get(slot, -1) < position:
+                    self.line(position, f"slots[{slot}] = v{slot}")
+                    self.kept.add(slot)
+            if self.watched:
+                self.line(position, f"after({position})")
+            self.clear_dead(position, step.dead)
+            if self.stamp is not None:
+                self.line(position, "mark(clock())")
+        self.leave(steps[-1])
+        text = compile("\n".join(self.text), "<a stretch of a program>", "exec")
+        exec(text, self.names)  # it has only slot numbers
+        return _Stretch(self.names["run"], tuple(self.lines))
+
+    def line(self, position: int, text: str) -> None:
+        self.text.append(f"    {text}")
+        self.lines.append(position)
+
+    def read(self, position: int, slot: int) -> str:
+        """Returns the variable that has a slot's value; before the stretch writes it, the slot itself is read once."""
+        if slot not in self.local:
+            held = self.code.template[slot]
+            if held is not None:  # a constant
+                self.names[f"v{slot}"] = held
+                return f"v{slot}"
+            self.line(position, f"v{slot} = slots[{slot}]")
+            self.local.add(slot)
+            self.kept.add(slot)
+        return f"v{slot}"
+
+    def statement(self, position: int, step: Instruction) -> None:
+        """Adds what the instruction does, but for the jump."""
+        operands = [self.read(position, slot) for slot in step.reads]
+        given = ", ".join(operands)
+        if step.function is not None:
+            self.names[f"f{position}"] = step.function
+        match step.kind:
+            case "call":
+                literal = _LITERALS.get("" if step.node is None else step.node.op) if operands else None
+                self.assign(position, step.writes, literal.format(given) if literal else f"f{position}({given})")
+            case "group":
+                self.assign(position, step.writes, f"f{position}.call({given})")
+            case "move":
+                for_all = ", ".join([f"v{slot}" for slot in step.writes])
+                if for_all:
+                    self.line(position, f"{for_all} = {given}")
+            case "branch":
+                self.line(position, f"to = {position + 1} if {given} else {_place(step)}")
+            case "start":
+                limit, *others = operands
+                for_all = ", ".join([f"v{slot}" for slot in step.writes])
+                self.line(position, f"{for_all} = {', '.join([f'iter(range({limit}))', *others])}")
+            case "turn":
+                state, turns = operands
+                count = f"v{step.writes[0]}"
+                self.line(position, f"{count} = next({turns}, None) if {state} else None")
+                self.line(position, f"to = {_place(step)} if {count} is None else {position + 1}")
+            case "fail":
+                self.line(position, f"raise f{position}")
+        self.local.update(step.writes)
+
+    def assign(self, position: int, writes: tuple[int, ...], text: str) -> None:
+        left = ", ".join([f"v{slot}" for slot in writes])
+        self.line(position, f"{left} = {text}" if writes else text)
+
+    def clear_dead(self, position: int, dead: tuple[int, ...]) -> None:
+        held = [slot for slot in dict.fromkeys(dead) if slot in self.local]
+        for slot in dead:
+            if slot in self.kept or slot not in self.local:
+                self.line(position, f"slots[{slot}] = None")
+        if held:
+            self.line(position, f"del {', '.join([f'v{slot}' for slot in held])}")
+        self.local.difference_update(held)
+        self.kept.difference_update(held)
+
+    def leave(self, last: Instruction) -> None:
+        position = self.stop - 1
+        if self.stamp is not None:
+            self.line(position, f"path.append(({self.start}, {self.stop}))")
+        if last.kind in ("branch", "turn"):
+            self.line(position, "return to")
+        else:
+            self.line(position, f"return {self.stop if last.target is None else _place(last)}")
+
+
+def _end_of_stretch(code: Code, start: int) -> int:
+    """Returns the position after the next jump, or before the next position that a jump leads to."""
+    for position in range(start, min(start + _LONGEST, len(code.instructions))):
+        if code.instructions[position].target is not None or position + 1 in code.targets:
+            return position + 1
+    return min(start + _LONGEST, len(code.instructions))
+
+
+def _place(step: Instruction) -> int:
+    assert step.target is not None, "a jump leads somewhere"
+    return step.target.position
+
+
+def stamp_cost(stamp: Stamp, forget: Callable[[], object], *, lines: int = 500, rounds: int = 25) -> float:
+    """Returns the nanoseconds of one stamp: the median over rounds of many in a row; `forget` discards their times.
+
+    >>> times = []
+    >>> 0 < stamp_cost((times.append, time.perf_counter_ns), times.clear) < 1e6
+    True
+    """
+    names: dict[str, Any] = {"mark": stamp[0], "clock": stamp[1]}
+    exec("def run():\n" + "    mark(clock())\n" * lines, names)
+    run, taken = names["run"], []
+    for _ in range(rounds):
+        start = time.perf_counter_ns()
+        run()
+        taken.append((time.perf_counter_ns() - start) / lines)
+        forget()
+    return statistics.median(taken)
+
+
+def flatten(
+    body: Block, library: Library, *, bound: Mapping[Value, Any] | None = None, call: NodeCall | None = None,
+    instead: Mapping[Node, Node] | None = None,
+) -> Code:  # fmt: skip
+    """Returns the code of a block with all nested blocks.
+
+    `call` says what runs a fusion group; a node in `instead` is replaced by the node it maps to."""
+    return _Planner(library, call or (lambda node: None), instead or {}).plan(body, bound or {})
+
+
+class _Planner:
+    def __init__(self, library: Library, call: NodeCall, instead: Mapping[Node, Node]) -> None:
+        self.library = library
+        self.call = call
+        self.instead = instead
+        self.slot_of: dict[Value, int] = {}
+        self.steps: list[Instruction] = []
+        self.constants: dict[int, Any] = {}
+        self.jumps: list[Target] = []
+        self.dying: dict[Node | Block, list[Value]] = {}
+
+    def plan(self, body: Block, bound: Mapping[Value, Any]) -> Code:
+        inputs = self.slots(body.params)
+        self.dying = _last_uses(body)
+        stack = [self.block(body)]
+        while stack:
+            inner = next(stack[-1], None)
+            if inner is None:
+                stack.pop()
+            else:
+                stack.append(self.block(inner))
+        outputs = self.slots(body.returns)
+        template: Slots = [None] * len(self.slot_of)
+        for slot, payload in self.constants.items():
+            template[slot] = payload
+        for value, held in bound.items():
+            template[self.slot_of[value]] = held
+        return Code(self.steps, frozenset([target.position for target in self.jumps]), template, inputs, outputs)
+
+    def slot(self, value: Value) -> int:
+        return self.slot_of.setdefault(value, len(self.slot_of))
+
+    def slots(self, values: Sequence[Value]) -> tuple[int, ...]:
+        return tuple([self.slot_of.setdefault(value, len(self.slot_of)) for value in values])
+
+    def emit(
+        self, kind: Kind, owner: Node, reads: tuple[int, ...], writes: tuple[int, ...] = (), *, node: Node | None = None,
+        ends: Sequence[Node | Block] = (), dead: Sequence[int] = (), function: Any = None, target: Target | None = None,
+    ) -> None:  # fmt: skip
+        """Appends an instruction; afterwards the values last read by `ends` are dead, and the slots in `dead`."""
+        ended = [self.slot(value) for end in ends for value in self.dying.get(end, ())]
+        gone = tuple([slot for slot in (*ended, *dead) if slot not in self.constants])
+        self.steps.append(Instruction(kind, reads, writes, node, owner, gone, function, target))
+
+    @property
+    def here(self) -> int:
+        return len(self.steps)
+
+    def block(self, block: Block) -> Iterator[Block]:
+        """Emits a block's nodes; yields the nested blocks that must be emitted in between."""
+        for node in block.nodes:
+            if node.op == "prim::Constant":
+                self.constants[self.slot(node.output)] = self.library.constant(node)
+            elif node.op == "prim::If":
+                yield from self.branch(node)
+            elif node.op == "prim::Loop":
+                yield from self.loop(node)
+            elif node.blocks and not has_runner(node):
+                yield from self.inline(node)
+            else:
+                self.library_call(node)
+
+    def target(self, position: int = -1) -> Target:
+        self.jumps.append(Target(position))
+        return self.jumps[-1]
+
+    def library_call(self, node: Node) -> None:
+        try:
+            self.serve("call", node, self.library.function(self.instead.get(node, node)))
+        except RunError as error:
+            self.serve("fail", node, error)
+
+    def serve(self, kind: Kind, node: Node, function: Any) -> None:
+        """Emits the only instruction of a node."""
+        self.emit(kind, node, self.slots(node.inputs), self.slots(node.outputs), node=node, ends=[node], function=function)
+
+    def inline(self, node: Node) -> Iterator[Block]:
+        """Emits a group: one instruction where a kernel may run it, otherwise its nodes in its place."""
+        if node.op not in GROUPS or len(node.blocks) != 1:
+            self.serve("fail", node, RunError(f"the blocks of {node.op} cannot be run", where=repr(node), rule="unknown-op"))
+            return
+        called = self.call(node)
+        if called is not None:
+            self.serve("group", node, called)
+            return
+        (body,) = node.blocks
+        taken = self.slots(self.released(node, body))
+        self.emit("move", node, self.slots(node.inputs), self.slots(body.params), dead=taken)
+        yield body
+        self.emit("move", node, self.slots(body.returns), self.slots(node.outputs), ends=[body, node])
+
+    def released(self, node: Node, body: Block) -> list[Value]:
+        """Returns a group's operands that are dead once its block has them, so that the block may release them early."""
+        ending = set(self.dying.get(node, ()))
+        if any(inner.blocks for inner in body.nodes):
+            return []
+        read = {value for inner in body.nodes for value in inner.inputs} | set(body.returns)
+        return [value for value in node.inputs if value in ending and value not in read]
+
+    def branch(self, node: Node) -> Iterator[Block]:
+        then, other = node.blocks
+        otherwise, end = self.target(), self.target()
+        self.emit("branch", node, (self.slot(node.inputs[0]),), node=node, target=otherwise)
+        outputs = self.slots(node.outputs)
+        yield then
+        self.emit("move", node, self.slots(then.returns), outputs, ends=[then, node], target=end)
+        otherwise.position = self.here
+        yield other
+        self.emit("move", node, self.slots(other.returns), outputs, ends=[other, node])
+        end.position = self.here
+
+    def loop(self, node: Node) -> Iterator[Block]:
+        (body,) = node.blocks
+        count, *params = self.slots(body.params)
+        turns, state = own = [self.slot(Value(0, value.type)) for value in node.inputs[:2]]  # loop state, not values of the program
+        self.emit("start", node, self.slots(node.inputs), (turns, state, *params), node=node)
+        head, end = self.target(self.here), self.target()
+        self.emit("turn", node, (state, turns), (count,), target=end)
+        yield body
+        self.emit("move", node, self.slots(body.returns), (state, *params), ends=[body], target=head)
+        end.position = self.here
+        self.emit("move", node, tuple(params), self.slots(node.outputs), ends=[node], dead=(*own, *params))
+
+
+def _last_uses(body: Block) -> dict[Node | Block, list[Value]]:
+    """Returns the values that die after each node, or with the results of each block.
+
+    The walk keeps the current node of each nesting depth; a use inside nested blocks counts as a use by the node at the
+    depth where the value is defined. Uses are visited in textual order, so the last one remains.
+    """
+    depth_of: dict[Value, int] = {}
+    last: dict[Value, Node | Block] = {}
+    path: list[Node] = []
+    stack: list[tuple[Block, Iterator[Node], int]] = [(body, iter(body.nodes), 0)]
+
+    def use(values: Sequence[Value], here: Node | Block, depth: int) -> None:
+        for value in values:
+            own = depth_of.get(value)
+            if own is not None:
+                last[value] = here if own == depth else path[own]
+
+    while stack:
+        block, nodes, depth = stack[-1]
+        node = next(nodes, None)
+        if node is None:
+            use(block.returns, block, depth)
+            stack.pop()
+            continue
+        path[depth:] = [node]
+        use(node.inputs, node, depth)
+        for value in node.outputs:
+            depth_of[value], last[value] = depth, node
+        for inner in node.blocks:
+            depth_of.update(dict.fromkeys(inner.params, depth + 1))
+        stack.extend((inner, iter(inner.nodes), depth + 1) for inner in reversed(node.blocks))
+    dying: dict[Node | Block, list[Value]] = {}
+    for value, end in last.items():
+        if end is not body and not (isinstance(end, Block) and value in end.params):
+            dying.setdefault(end, []).append(value)
+    return dying
+
+
+def _failed(node: Node | None, error: Exception) -> RunError:
+    text = error.what if isinstance(error, IrscopeError) else str(error).strip()
+    lines = text.splitlines() or [type(error).__name__]
+    if node is None:
+        return RunError(f"the program failed: {lines[0]}")
+    place = f"\n{node.location}" if node.location is not None else ""
+    operands = ", ".join(map(repr, node.inputs))
+    hint = "with example arguments, irs.load checks shapes and types before anything runs"
+    reason = lines[0].partition(" This could be because")[0]  # torch continues with the list of all its backends
+    what = f"{node.op} failed: {reason.rstrip(':')}"
+    return RunError(what, where=f"{node!r}({operands}){place}", rule="op-failed", hint=hint)

@@ -1,34 +1,26 @@
 from .builder import (
+    OutsideMemory,
     PointsToBuilder,
     Shared,
 )
 from .elements import (
-    Elements,
-)
-from .external_memory import (
-    OutsideMemory,
-)
-from .memory_structure import (
     MIXED,
     TENSOR,
+    Elements,
     Structure,
     Structures,
     class_name,
 )
-from .reachability import (
-    Reachability,
-)
-from .records import (
+from .graph import (
     Called,
     Label,
     Place,
     PointsTo,
+    Reachability,
     Reasons,
     Write,
-    make_place,
-)
-from .solver import (
     collapse_cycles,
+    make_place,
 )
 
 __all__ = [

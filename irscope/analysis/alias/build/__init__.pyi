@@ -1,36 +1,28 @@
-from .call_graph import (
-    callees_of,
-    summaries,
-)
-from .callee_summary import (
-    NO_CALLEES,
-)
-from .conflict import (
-    Kind,
-    OrderConflict,
-)
-from .copies import (
-    copy_flag,
-    is_copy_by_types,
-)
 from .mod_ref import (
     EVERYTHING,
     WAITS,
     Access,
     Accesses,
+    Kind,
     ModRef,
+    OrderConflict,
 )
 from .node_rules import (
-    NodeRules,
-)
-from .schema_rules import (
     STATISTICS,
+    NodeRules,
+    copy_flag,
+    is_copy_by_types,
+)
+from .summaries import (
+    NO_CALLEES,
 )
 from .walk import (
     NOTHING,
     Walk,
     build,
+    callees_of,
     is_inlined,
+    summaries,
 )
 
 __all__ = [

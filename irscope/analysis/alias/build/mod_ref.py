@@ -1,15 +1,11 @@
-"""The reads and writes of each node (mod/ref) in terms of the points-to graph, including the nodes in its blocks.
-
-Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two
-orders that a program must keep: of effects on the world (print, raise, calls) and of random draws.
-"""
+"""The reads and writes of each node (mod/ref) in terms of the points-to graph, and the conflicts that keep two nodes in their order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from irscope.analysis.alias.points_to import Called, PointsTo, Reachability, class_name
 from irscope.analysis.effects import ReadKind, Signatures, changes_random_state, is_stopping, reads_by_name
@@ -29,7 +25,14 @@ from irscope.ir import (
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.schema import draws_random_numbers, has_side_effects
 
-__all__ = ["EVERYTHING", "WAITS", "Access", "Accesses", "ModRef", "may_draw"]
+__all__ = ["Access", "Accesses", "EVERYTHING", "Kind", "ModRef", "OrderConflict", "WAITS", "may_draw"]
+
+
+# The reads and writes of each node (mod/ref) in terms of the points-to graph, including the nodes in its blocks.
+#
+# Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two
+# orders that a program must keep: of effects on the world (print, raise, calls) and of random draws.
+
 
 EVERYTHING: Final = -1
 """The class number of an access to all memory: waiting for a task that may have written anything."""
@@ -293,3 +296,24 @@ def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
     for access in accesses:
         kept.setdefault((access.place, access.shape), access)
     return tuple(kept.values())
+
+
+# The kinds of conflict that keep two nodes in their order.
+
+
+Kind = Literal["data", "memory", "effect", "random"]
+"""Data: one uses a result of the other. Memory: both access it, and one writes. Effect: both affect the world.
+Random: both draw random numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderConflict:
+    """The reason why a later node has to stay after an earlier one."""
+
+    kind: Kind
+    earlier: Node
+    later: Node
+    value: Value | None = None
+    """Data: the result of the earlier node that the later one uses."""
+    accesses: tuple[Access, Access] | None = None
+    """Memory: the earlier access and the later one."""

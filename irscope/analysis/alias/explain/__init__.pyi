@@ -1,13 +1,11 @@
 from .explainer import (
     Explainer,
+    lazy,
 )
 from .graphviz import (
     MemoryClass,
     memory_classes,
     points_to_dot,
-)
-from .lazy_verdict import (
-    lazy,
 )
 
 __all__ = [

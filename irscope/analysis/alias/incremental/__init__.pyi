@@ -1,4 +1,4 @@
-from .delta_builder import (
+from .delta import (
     CannotFollow,
 )
 from .update import (

@@ -1,8 +1,6 @@
-from .in_place import (
-    Offers,
-)
 from .live_ranges import (
     Buffer,
+    Offers,
 )
 from .placement import (
     Block,

@@ -1,32 +1,4 @@
-"""Live ranges of the memories that a program allocates.
-
-**Claim.** If at some moment of a run a memory that the program allocated may still be read, written or returned to the
-caller, then that moment is in the memory's live range. Two memories whose live ranges do not meet may therefore share a place.
-
-**Time** is the textual order of nodes. A node with blocks begins at one moment and ends at a later one, with its blocks in
-between; a kernel of a fusion group is one moment, and values defined inside it have no memory. A live range is closed on both
-sides: the operands of a node and its results are live together.
-
-**Memories** are the locations of the points-to graph (`irscope.analysis.alias.points_to.builder`) that nodes of the program
-create. A name may be one of several memories, and a list holds others: a use of the name needs all that it may be and
-all that it holds. So the last use of a class of names propagates down all edges, cells and fields, latest first, and each class
-is visited once. The same search from results, and from what unseen code and the caller can reach, finds the memories that
-outlive the program.
-
-**Loops.** For two rounds only the textual order is known. A memory created outside a loop and used inside is live to the
-loop's end. One created inside is live within its round, if no name reaches it that is bound outside the body or
-carried from one round to the next. Otherwise it may outlive its round: then it has no place of its own in a plan
-(`is_carried`), and counts twice, as the memory of this round and that of the previous round; memories put into a list that
-is older than the loop count for each round, if the number of rounds is known.
-
-**Copies.** By the alias db the result of a `reshape` or `contiguous` may be its operand. If the layouts that the graph
-declares imply a copy (`irscope.analysis.views`), the result is a memory of its own, and each memory of such a class is
-live only as long as its own names are used. This relies on layouts, which a library may choose differently; a caller that
-allocates by the plan asks for live ranges that do not rely on them (`is_told`).
-
-**Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The walk
-from a use up to its enclosing loops takes as many steps as loops are nested.
-"""
+"""Live ranges of the memories that a program allocates, and the results that can be written in place of an operand."""
 
 from __future__ import annotations
 
@@ -42,7 +14,38 @@ from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, 
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import ALWAYS_SHARES
 
-__all__ = ["Buffer", "Lifetimes", "lifetimes"]
+__all__ = ["Buffer", "Lifetimes", "Offers", "lifetimes", "written_in_place"]
+
+
+# Live ranges of the memories that a program allocates.
+#
+# **Claim.** If at some moment of a run a memory that the program allocated may still be read, written or returned to the
+# caller, then that moment is in the memory's live range. Two memories whose live ranges do not meet may therefore share a place.
+#
+# **Time** is the textual order of nodes. A node with blocks begins at one moment and ends at a later one, with its blocks in
+# between; a kernel of a fusion group is one moment, and values defined inside it have no memory. A live range is closed on both
+# sides: the operands of a node and its results are live together.
+#
+# **Memories** are the locations of the points-to graph (`irscope.analysis.alias.points_to.builder`) that nodes of the program
+# create. A name may be one of several memories, and a list holds others: a use of the name needs all that it may be and
+# all that it holds. So the last use of a class of names propagates down all edges, cells and fields, latest first, and each class
+# is visited once. The same search from results, and from what unseen code and the caller can reach, finds the memories that
+# outlive the program.
+#
+# **Loops.** For two rounds only the textual order is known. A memory created outside a loop and used inside is live to the
+# loop's end. One created inside is live within its round, if no name reaches it that is bound outside the body or
+# carried from one round to the next. Otherwise it may outlive its round: then it has no place of its own in a plan
+# (`is_carried`), and counts twice, as the memory of this round and that of the previous round; memories put into a list that
+# is older than the loop count for each round, if the number of rounds is known.
+#
+# **Copies.** By the alias db the result of a `reshape` or `contiguous` may be its operand. If the layouts that the graph
+# declares imply a copy (`irscope.analysis.views`), the result is a memory of its own, and each memory of such a class is
+# live only as long as its own names are used. This relies on layouts, which a library may choose differently; a caller that
+# allocates by the plan asks for live ranges that do not rely on them (`is_told`).
+#
+# **Cost.** One pass over the nodes, one search over the points-to graph for each of four questions, and sorting. The walk
+# from a use up to its enclosing loops takes as many steps as loops are nested.
+
 
 _NEVER: Final = -1
 _FOREVER: Final = 1 << 62
@@ -394,3 +397,62 @@ class _Walk:
                     found.add(there)
                     todo.append(there)
         return found
+
+
+# Finds the results that can be written in place of an operand, so that two memories become one.
+#
+# `offers` says whether a kernel *can* write a result over an operand. This module checks whether it *may*: the memory
+# of the operand must be known (one that a node of the program allocates, by the alias db and not only by declared layouts), the
+# kernel must be its last use, neither the caller nor a later round of a loop may hold it, it must be
+# as large as the result, and no other operand of the kernel may be in it. Then the reuse is unobservable: the live range of the one
+# memory ends where that of the other begins, at the kernel, which reads each element before it writes it.
+#
+# "In place of" is a relation of its own, beside "is a view of" and "same place by plan": it merges two live ranges.
+
+
+Offers = Callable[[Node, int], Sequence[int]]
+"""Maps a node and the position of a result to the positions of the operands over which the node can write that result."""
+
+
+def written_in_place(lives: Lifetimes, offers: Offers) -> tuple[Lifetimes, Mapping[Value, Value]]:
+    """The live ranges with merged memories joined, and the operand of each result written in place; one pass."""
+    db = alias_db_of(lives.graph)
+    joined: dict[Buffer, Buffer] = {}
+    """Each joined memory as it is now, by the first memory in it."""
+    heads: dict[Buffer, Buffer] = {}
+    """For each later memory of a joined one, the first memory in it."""
+    found: dict[Value, Value] = {}
+    for made in sorted(lives.buffers, key=lambda buffer: buffer.birth):
+        node = made.maker
+        if made.is_result or made.is_carried or made.birth >= len(lives.moments) or lives.moments[made.birth] is not node:
+            continue
+        taken_by_others = {found[value] for value in node.outputs if value in found}
+        for position in offers(node, node.outputs.index(made.value)):
+            operand = node.inputs[position]
+            first = lives.buffer_of(operand)
+            if first is None or operand in taken_by_others:
+                continue
+            head = heads.get(first, first)
+            held = joined.get(head, head)
+            if not _is_free(held, made) or any(
+                other is not operand and isinstance(other.type, TensorType) and db.may_alias(other, operand)
+                for other in node.inputs
+            ):
+                continue
+            joined[head] = replace(held, death=made.death)
+            heads[made] = head
+            found[made.value] = operand
+            break
+    if not found:
+        return lives, {}
+    now = {buffer: joined[heads.get(buffer, buffer)] for buffer in lives.buffers if buffer in heads or buffer in joined}
+    return lives.with_joined(now, {buffer.value: now[buffer] for buffer in heads}), found
+
+
+def _is_free(held: Buffer, made: Buffer) -> bool:
+    """Whether a memory is last used where the other is created, and not visible elsewhere afterwards."""
+    return (
+        held.death == made.birth > held.birth
+        and held.bytes == made.bytes
+        and not (held.is_result or held.is_carried or held.by_layout)
+    )

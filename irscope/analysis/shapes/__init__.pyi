@@ -7,7 +7,7 @@ from .inference import (
     refined,
     retyped,
 )
-from .reshaped_tensors import (
+from .transfer import (
     CallerVisible,
     reshaped_objects,
 )

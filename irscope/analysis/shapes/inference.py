@@ -1,18 +1,15 @@
-"""Infers facts about every value before the program runs: element types, shapes, strides, devices, and numbers.
-
-One abstract run of the program (`irscope.analysis.shapes.abstract_interpreter`) over the ops' type rules computes the facts; this
-module has the queries, and writes the facts into a graph's types.
-"""
+"""Infers facts about every value before the program runs: element types, shapes, strides, devices, and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
-from typing import Any
+from typing import Any, Final
 
-from irscope.analysis.shapes.abstract_interpreter import AbstractRun, NodeSignature
-from irscope.analysis.shapes.lattice import Fact, payload_of
+from irscope._base.trampoline import Call, run
+from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, join, payload_of, settled
+from irscope.analysis.shapes.transfer import NO_LISTS, AbstractNodes, NodeSignature, stands_for_its_block
 from irscope.ir import (
     NOT_CONSTANT,
     Block,
@@ -22,13 +19,233 @@ from irscope.ir import (
     TensorType,
     Type,
     Value,
+    argument_type,
     make_block,
     make_node,
     make_value,
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["NodeSignature", "Shapes", "infer", "infer_after", "refine", "refined", "retyped"]
+__all__ = ["AbstractRun", "NodeSignature", "Shapes", "infer", "infer_after", "refine", "refined", "retyped"]
+
+
+# An abstract interpreter: one run of a program over facts about its values instead of the values.
+#
+# It is sound for these reasons:
+#
+# * **Branches.** If the condition is known, one branch runs. Otherwise both run, and the results are joined. A branch that
+#   always raises contributes nothing to the join.
+# * **Loops.** While trip count and condition are known, the body runs as often as it would. Otherwise the carried facts are
+#   joined with the initial ones until a fixpoint; after three rounds only types are kept.
+# * **Lists** are followed as objects: `append` changes the one `KnownList` that every name of the list holds. If a
+#   write is not certain to happen (an unknown branch or loop), or the written list is not known, every list of
+#   that type is forgotten, before and after. TorchScript's lists are invariant: a list of another type is another list.
+# * **Tensors** keep type and shape under in-place ops. The few ops that change them (`resize_`, `t_`, `out=`) make every
+#   value that may be the same tensor object unknown from the start.
+# * **A value visited again** in a later round of a loop gets the join of all its facts; the join is reported.
+#
+# The work is bounded by a few visits per node: when the budget is spent, loops are no longer unrolled or refined.
+#
+# The effect of one node is in `irscope.analysis.shapes.transfer`.
+
+
+_UNROLL: Final = 1024
+"""The longest loop that is unrolled."""
+
+_ROUNDS: Final = 3
+"""How often a loop's carried facts are joined before only types are kept."""
+
+
+class AbstractRun(AbstractNodes):
+    """One run of a program, with its branches and loops: the current facts, and their join over all visits."""
+
+    def start(self, input_types: Mapping[Value, Type]) -> None:
+        """Run the whole program."""
+        for value in self.graph.inputs:
+            if value not in self.facts:
+                self._set(value, self._input_fact(value, input_types))
+        run(self._block(self.graph.body))
+
+    def starts_from_its_types(self) -> bool:
+        """Whether the facts about the inputs are those that a run starts with if it gets only their declared types."""
+        facts = self.facts
+        return all(facts[v] == settled(self._input_fact(v, {}), v.type) for v in self.graph.free_inputs)
+
+    def _input_fact(self, value: Value, input_types: Mapping[Value, Type]) -> Fact:
+        bound = self.graph.bound.get(value)
+        type = input_types.get(value)
+        if type is None and bound is not None:
+            type = argument_type(bound)
+        if isinstance(type, TensorType):
+            return type
+        return bound if isinstance(bound, bool | int | float | str) else Unknown(value.type)
+
+    def _block(self, block: Block) -> Call:
+        """Run a block; returns whether it always raises."""
+        self.reached.add(block)
+        self._budget -= len(block.nodes)
+        for node in block.nodes:
+            if node.blocks:
+                raises = yield self._structured(node)
+                if raises:
+                    return True
+            elif node.op == "prim::RaiseException":
+                return True
+            else:
+                self._node(node)
+        return False
+
+    def _structured(self, node: Node) -> Call:
+        if node.op == "prim::If":
+            return self._if(node)
+        if node.op == "prim::Loop":
+            return self._loop(node)
+        return self._group(node)
+
+    def _group(self, node: Node) -> Call:
+        """Run a fusion group or another node with blocks; those not understood make its results unknown."""
+        if stands_for_its_block(node):
+            block = node.blocks[0]
+            for param, value in zip(block.params, node.inputs, strict=True):
+                self._set(param, self._get(value))
+            raises = yield self._block(block)
+            for output, value in zip(node.outputs, block.returns, strict=True):
+                self._set(output, self._get(value))
+            return raises
+        for block in node.blocks:
+            self._enter(node)
+            for param in block.params:
+                self._set(param, Unknown(param.type))
+            yield self._uncertain(block)
+        self.lists.forget(None)
+        self._give_up(node, f"it is not known how {node.op} runs its block")
+        return False
+
+    def _if(self, node: Node) -> Call:
+        condition = self._get(node.inputs[0])
+        if isinstance(condition, bool):
+            taken, other = node.blocks if condition else node.blocks[::-1]
+            self.unreached.add(other)
+            raises = yield self._block(taken)
+            return self._leave(node, [self._get_raw(value) for value in taken.returns], raises)
+        sure = [_always_raises(block) for block in node.blocks]
+        if sure[0] != sure[1]:  # after this node, the branch that does not raise has run
+            raising, other = node.blocks if sure[0] else node.blocks[::-1]
+            self._enter(node)
+            yield self._uncertain(raising)
+            raises = yield self._block(other)
+            return self._leave(node, [self._get_raw(value) for value in other.returns], raises)
+        self._enter(node)
+        results: list[Fact] = [BOTTOM] * len(node.outputs)
+        all_raise = True
+        for block in node.blocks:
+            raises = yield self._uncertain(block)
+            all_raise = all_raise and raises
+            if not raises:
+                found = [self._get_raw(value) for value in block.returns]
+                results = [join(a, b, output.type) for a, b, output in zip(results, found, node.outputs, strict=True)]
+            self._enter(node)
+        return self._leave(node, results, all_raise)
+
+    def _uncertain(self, block: Block) -> Call:
+        before, self._certain = self._certain, False
+        raises = yield self._block(block)
+        self._certain = before
+        return raises
+
+    def _enter(self, node: Node) -> None:
+        """Forget the lists that a node's blocks write; called before and after blocks that may or may not run."""
+        written = self._writes.get(node, NO_LISTS)
+        if written is None or written:
+            self.lists.forget(written)
+
+    def _leave(self, node: Node, results: Sequence[Fact], raises: bool) -> bool:
+        if not raises:
+            for output, fact in zip(node.outputs, results, strict=True):
+                self._set(output, fact)
+        return raises
+
+    def _loop(self, node: Node) -> Call:
+        """Run a `prim::Loop(limit, condition, *carried)`, whose block maps `(i, *carried)` to `(condition, *carried)`."""
+        (block,) = node.blocks
+        limit, condition = self._get(node.inputs[0]), self._get(node.inputs[1])
+        carried = [self._get_raw(value) for value in node.inputs[2:]]
+        trip = 0
+        while self._continues(block, trip, limit, condition):
+            self._begin_round(block, trip, carried)
+            raises = yield self._block(block)
+            if raises:
+                return True
+            condition = self._get(block.returns[0])
+            carried = [self._get_raw(value) for value in block.returns[1:]]
+            trip += 1
+        if (isinstance(limit, int) and trip >= limit) or condition is False:
+            if trip == 0:
+                self.unreached.add(block)
+            return self._leave(node, carried, False)
+        self._enter(node)
+        yield self._fixpoint(node, block, trip, carried)
+        self._enter(node)
+        return False
+
+    def _continues(self, block: Block, trip: int, limit: Fact, condition: Fact) -> bool:
+        """Whether the next round certainly runs, and the budget allows unrolling it."""
+        if condition is not True or not isinstance(limit, int) or trip >= limit:
+            return False
+        return (
+            trip < _UNROLL
+            and (trip > 0 or min(limit, _UNROLL) * (len(block.nodes) + 1) <= self._budget)
+            and self._budget > 0
+        )
+
+    def _begin_round(self, block: Block, trip: Fact, carried: Sequence[Fact]) -> None:
+        self._set(block.params[0], trip)
+        for param, fact in zip(block.params[1:], carried, strict=True):
+            if fact is BOTTOM:
+                self._now[param] = BOTTOM
+            else:
+                self._set(param, fact)
+
+    def _fixpoint(self, node: Node, block: Block, trip: int, carried: list[Fact]) -> Call:
+        """Join the carried facts until a fixpoint: they then hold after any number of further rounds, including none."""
+        trip_fact = Unknown(block.params[0].type)
+        rounds = _ROUNDS if self._budget > 0 else 0
+        while True:
+            if rounds == 0:
+                carried = [_only_type(fact, value.type) for fact, value in zip(carried, block.params[1:], strict=True)]
+            self._begin_round(block, trip_fact, carried)
+            raises = yield self._uncertain(block)
+            if raises or rounds == 0:
+                break
+            found = [self._get_raw(value) for value in block.returns[1:]]
+            joined = [join(a, b, p.type) for a, b, p in zip(carried, found, block.params[1:], strict=True)]
+            if all(_same_fact(a, b) for a, b in zip(joined, carried, strict=True)):
+                break
+            carried = joined
+            rounds -= 1
+            self._enter(node)
+        self._leave(node, carried, False)
+        return False
+
+
+def _always_raises(block: Block) -> bool:
+    return any(node.op == "prim::RaiseException" for node in block.nodes)
+
+
+def _only_type(fact: Fact, declared: Type) -> Fact:
+    if isinstance(fact, TensorType) and isinstance(declared, TensorType):
+        return declared
+    return Unknown(declared, "a loop changes it")
+
+
+def _same_fact(a: Fact, b: Fact) -> bool:
+    return a is b or (type(a) is type(b) and not isinstance(a, KnownList) and repr(a) == repr(b))
+
+
+# Infers facts about every value before the program runs: element types, shapes, strides, devices, and numbers.
+#
+# One abstract run of the program (`irscope.analysis.shapes.inference`) over the ops' type rules computes the facts; this
+# module has the queries, and writes the facts into a graph's types.
 
 
 @dataclass(frozen=True, eq=False)

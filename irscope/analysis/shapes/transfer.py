@@ -1,31 +1,255 @@
-"""Transfer functions of single nodes in an abstract run: the op's type rule maps the operands' facts to those of the results.
-
-**Nodes of one form** (the same op without attributes on operands of the same facts and declared types) have the same result, so the
-type rule runs once per form. Equal facts are interned, and then compared by identity. Unknown facts are not
-interned, nor are lists, unless nothing in the program writes lists of their type.
-"""
+"""Transfer functions of single nodes in an abstract run, and what they must forget: lists written and tensors reshaped in place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Final, TypeVar
 
 from irscope._base.frozen import EMPTY
-from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, fact_of_payload, join, settled, too_large
-from irscope.analysis.shapes.list_writes import list_writes
-from irscope.analysis.shapes.reshaped_tensors import reshaped_objects
-from irscope.analysis.shapes.tracked_lists import KnownLists
+from irscope.analysis.shapes.lattice import (
+    BOTTOM,
+    Fact,
+    KnownList,
+    KnownLists,
+    fact_of_payload,
+    join,
+    settled,
+    too_large,
+)
 from irscope.errors import ArgumentError
-from irscope.ir import Block, Graph, ListType, Node, OptionalType, TensorType, Type, Value, constant_value
+from irscope.ir import (
+    ANY,
+    CONTROL_FLOW,
+    AliasAnnotation,
+    Block,
+    Graph,
+    ListType,
+    Node,
+    OptionalType,
+    PrimitiveType,
+    TensorType,
+    Type,
+    UnionType,
+    Value,
+    constant_value,
+    erase_refinements,
+    walk,
+)
 from irscope.ir.text.excerpt import excerpt
 from irscope.ops.check import named_operands, wrong_extents
-from irscope.ops.registry import op_of, schema_of
+from irscope.ops.registry import effect_of, op_of, schema_of
 from irscope.ops.schema import Op
-from irscope.ops.traits import UNPACKS
+from irscope.ops.traits import ANOTHER_OBJECT, KNOWN_SIDE_EFFECTS, MAYBE_ANOTHER_OBJECT, PACKS, SHAPE_WRITERS, UNPACKS
 from irscope.ops.typing import SLIPS, Unknown, mismatch
 
-__all__ = ["NO_LISTS", "AbstractNodes", "NodeSignature"]
+__all__ = [
+    "AbstractNodes", "CallerVisible", "NO_LISTS", "NodeSignature", "Written", "list_writes", "reshaped_objects",
+    "stands_for_its_block",
+]  # fmt: skip
+
+
+# The types of list that each node may write, nested blocks included, which the abstract interpreter must forget.
+#
+# This is coarser than the alias analysis, and needs only schemas: lists of one type are not distinguished.
+
+
+Written = frozenset[Type] | None
+"""None: lists of any type."""
+
+_NOTHING: Final[frozenset[Type]] = frozenset()
+_WRITES: Final = frozenset({"in-place", "opaque"})
+
+
+def list_writes(graph: Graph) -> tuple[Mapping[Node, Written], Written]:
+    """The list types written by each node that may write lists (other nodes are missing), and by the whole program."""
+    found: dict[Node, Written] = {}
+    inside: dict[Block, Written] = {}
+    for block in reversed(list(graph.blocks())):
+        total: Written = _NOTHING
+        for node in block.nodes:
+            if node.blocks:
+                written = _of_blocks(node, inside)
+            elif effect_of(node) in _WRITES:
+                written = _own(node)
+            else:
+                continue
+            if written is None or written:
+                found[node] = written
+                total = _merged([total, written])
+        inside[block] = total
+    return found, inside[graph.body]
+
+
+def stands_for_its_block(node: Node) -> bool:
+    """Whether a node, such as a group, has one block with a parameter for each input and a return for each output."""
+    blocks = node.blocks
+    return len(blocks) == 1 and (len(blocks[0].params), len(blocks[0].returns)) == (len(node.inputs), len(node.outputs))
+
+
+def _of_blocks(node: Node, inside: Mapping[Block, Written]) -> Written:
+    if node.op in CONTROL_FLOW or stands_for_its_block(node):
+        return _merged([inside[inner] for inner in node.blocks])
+    return None
+
+
+def _merged(parts: list[Written]) -> Written:
+    result: set[Type] = set()
+    for part in parts:
+        if part is None:
+            return None
+        result |= part
+    return frozenset(result) if result else _NOTHING
+
+
+def _own(node: Node) -> Written:
+    """The list types that a node without blocks, which has effects, may write."""
+    if effect_of(node) == "opaque":
+        return _NOTHING if node.op in KNOWN_SIDE_EFFECTS else None
+    schema = schema_of(node)
+    if schema is None:
+        return None
+    types: set[Type] = set()
+    for argument, value in zip(schema.arguments, node.inputs, strict=False):
+        if isinstance(argument.type, ListType) and _writes_list(argument.alias):
+            types.add(erase_refinements(value.type))
+    return None if any(map(_is_vague, types)) else frozenset(types)
+
+
+def _writes_list(alias: AliasAnnotation | None) -> bool:
+    return alias is not None and alias.is_write
+
+
+def _is_vague(type: Type) -> bool:
+    """Whether a list of this type may be a list of another: through `Any`, a type variable or a union."""
+    if not isinstance(type, ListType):
+        return True
+    return any(
+        part == ANY or isinstance(part, UnionType) or (isinstance(part, PrimitiveType) and part.name[:1] == "t")
+        for part in walk(type)
+    )
+
+
+# Finds the values that may be a tensor object whose shape an op changes in place.
+#
+# `add_` writes elements; `resize_`, `t_`, `set_` and the `out=` forms change the object itself, and so every other name
+# of it. Names are followed through ops that may return their argument, branches, loops and containers, all in one
+# union-find; a graph without such ops, which is nearly every graph, costs one visit per node. A caller may pass one
+# tensor for two arguments: unless inputs are promised to be distinct, all free inputs are names of one object. (A bound
+# parameter is not one of them: `Graph.storages` says so, and calls that write check this.)
+
+
+_SHAPE_WRITES: Final = frozenset({"in-place", "opaque"})
+
+
+def reshaped_objects(graph: Graph) -> frozenset[Value]:
+    """The values whose shape and strides may differ from those their producer gave them."""
+    seeds = [value for node in graph.nodes() if effect_of(node) in _SHAPE_WRITES for value in _changed(node)]
+    if not seeds:
+        return frozenset()
+    roots, find = _classes(graph, seeds)
+    return frozenset(value for value in graph.values() if find(value) in roots)
+
+
+class CallerVisible:
+    """The values that may be a tensor object visible to the caller: an argument or a result.
+
+    Two objects over one memory are the same to code that reads and writes elements, but a caller that has both can
+    distinguish them by calling `t_` on one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _held(self) -> set[Value]:
+        graph = self._graph
+        held = [*graph.inputs, *graph.outputs]
+        held += [value for node in graph.nodes() if _is_unseen(node) for value in (*node.inputs, *node.outputs)]
+        roots, find = _classes(graph, held)
+        return {value for value in graph.values() if find(value) in roots}
+
+    def identity_is_observable(self, node: Node, stays: Value) -> bool:
+        """Whether a caller could observe that a node's view was replaced by another value, a view of the same elements."""
+        return node.op in MAYBE_ANOTHER_OBJECT and node.output in self._held and stays in self._held
+
+    def become_one(self, gone: Value, stays: Value) -> None:
+        """Record that a value replaces another from now on."""
+        if gone in self._held:
+            self._held.add(stays)
+
+
+def _classes(graph: Graph, seeds: Iterable[Value]) -> tuple[set[Value], Callable[[Value], Value]]:
+    """The representatives of these values, and the function that finds the representative of any value."""
+    parent: dict[Value, Value] = {}
+
+    def find(value: Value) -> Value:
+        while value in parent:
+            above = parent[value]
+            if above in parent:
+                parent[value] = parent[above]
+            value = above
+        return value
+
+    for node in graph.nodes():
+        for a, b in _same_object(node):
+            a, b = find(a), find(b)
+            if a is not b:
+                parent[a] = b
+    if not (graph.distinct_inputs or graph.functional):
+        given = [value for value in graph.free_inputs if not isinstance(value.type, PrimitiveType) or value.type == ANY]
+        for value in given[1:]:
+            a, b = find(value), find(given[0])
+            if a is not b:
+                parent[a] = b
+    return {find(value) for value in seeds}, find
+
+
+def _is_unseen(node: Node) -> bool:
+    return not node.blocks and not node.op.startswith("prim::") and schema_of(node) is None
+
+
+def _changed(node: Node) -> tuple[Value, ...]:
+    if node.op in SHAPE_WRITERS:
+        return node.inputs[:1]
+    schema = schema_of(node) if effect_of(node) == "in-place" else None
+    if schema is None:
+        return ()
+    pairs = zip(schema.arguments, node.inputs, strict=False)
+    return tuple(
+        value for argument, value in pairs if argument.keyword_only and argument.alias and argument.alias.is_write
+    )
+
+
+def _same_object(node: Node) -> list[tuple[Value, Value]]:
+    """Pairs of names that may be one object. Pure ops create new ones; all others are assumed to return any argument."""
+    pairs: list[tuple[Value, Value]] = []
+    if node.op == "prim::Loop":
+        (block,) = node.blocks
+        carried = list(zip(node.outputs, block.params[1:], strict=True))
+        pairs += carried + list(zip(node.inputs[2:], block.params[1:], strict=True))
+        pairs += zip(block.returns[1:], node.outputs, strict=True)
+        return pairs
+    if node.blocks:
+        for block in node.blocks:
+            pairs += zip(block.returns, node.outputs, strict=False)
+            pairs += zip(node.inputs, block.params, strict=False)
+        return pairs
+    if effect_of(node) == "pure" and node.op not in PACKS:
+        return pairs
+    if node.op in ANOTHER_OBJECT:
+        return pairs
+    values = (*node.inputs, *node.outputs)
+    return [(values[0], other) for other in values[1:]]
+
+
+# Transfer functions of single nodes in an abstract run: the op's type rule maps the operands' facts to those of the results.
+#
+# **Nodes of one form** (the same op without attributes on operands of the same facts and declared types) have the same result, so the
+# type rule runs once per form. Equal facts are interned, and then compared by identity. Unknown facts are not
+# interned, nor are lists, unless nothing in the program writes lists of their type.
+
 
 Run = TypeVar("Run", bound="AbstractNodes")
 

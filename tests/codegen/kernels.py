@@ -9,7 +9,7 @@ import numpy as np
 
 from irscope.codegen.kernel.loop_nest import collapse_loops
 from irscope.codegen.kernel.spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
-from irscope.codegen.lowering.linearize import InstructionList
+from irscope.codegen.lowering.index_propagation import InstructionList
 from irscope.ir.types import TensorType
 from irscope.ops.expr.expression import Expr
 from irscope.ops.expr.numpy_eval import evaluate, round_to

@@ -4,7 +4,7 @@ from .emit import (
     entry_names,
     kernel_name,
 )
-from .half_precision import (
+from .instruction_text import (
     cheaper_for_halves,
 )
 from .schedule import (

@@ -10,8 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from irscope.codegen.cuda.half_precision import HALF_HELPERS
-from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, element_text, literal, load_text, store_text
+from irscope.codegen.cuda.instruction_text import (
+    HALF_HELPERS,
+    MEMORY,
+    REGISTER,
+    element_text,
+    literal,
+    load_text,
+    store_text,
+)
 from irscope.codegen.cuda.schedule import Schedule, stride_arguments
 from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, constant_value, is_float
 

@@ -1,27 +1,228 @@
-"""The CUDA entries of a kernel with reductions.
-
-A team of threads computes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
-loops, `team` vectors at a time, and combine their accumulators after each pass (`reduction_passes`). In a row, the lanes of
-a vector are steps of the innermost reduced loop. In columns they are different columns, and what is computed once per
-step of the kept loops is computed once per lane.
-
-A held row is read once, in its first pass: the values that later passes need stay in arrays `k…` that the compiler keeps
-in registers, because every loop over them is unrolled. No thread exits early, because all must take part when a team combines.
-"""
+"""The CUDA entries of a kernel with reductions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
 
-from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER
-from irscope.codegen.cuda.reduction_text import first_values, joined, kinds
+import numpy as np
+
+from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, literal
+from irscope.codegen.cuda.kernel_base import EntryText
 from irscope.codegen.cuda.schedule import Schedule, new_in_pass
-from irscope.codegen.cuda.thread_team import TeamText
-from irscope.codegen.kernel import KernelSpec, Pass
+from irscope.codegen.kernel import (
+    EXPONENTIALS,
+    KernelSpec,
+    Pass,
+    accumulated_dtype,
+    is_float,
+    neutral_value,
+    reduction_nest,
+)
+from irscope.ops.expr import POSITIONS
 
-__all__ = ["RowsText"]
+__all__ = ["JOIN_HELPERS", "RowsText", "TeamText", "first_values", "gathered", "joined", "kinds"]
+
+
+# The accumulators of a reduction on a GPU and the statements that combine them, in a thread or across threads.
+#
+# As on the CPU, argmax and argmin have two accumulators (what is compared, and its index), every
+# accumulator starts with a neutral value, and combining two is commutative: ties go to
+# the smaller index, and NaN wins over all numbers. So all threads of a team end with the same bits.
+
+
+_UNSIGNED: Final = {"int64": "unsigned long long"}
+
+_POWERS: Final = """template <class T> static __device__ __forceinline__ void NAME(T& m, T& s, T b MORE) {
+  const T d = m - b, e = power(d < 0 ? d : -d);
+  s = b > m ? times_plus(s, e, (T)SUM) : times_plus((T)SUM, e, s);
+  m = greatest(m, b);
+}"""
+"""Combines two pairs of a largest element and the sum of exponentials relative to it: the one with the smaller maximum is scaled."""
+
+JOIN_HELPERS: Final = {
+    "other": """static __device__ __forceinline__ float other(float v, int d) { return __shfl_xor_sync(0xffffffffu, v, d); }
+static __device__ __forceinline__ double other(double v, int d) { return __shfl_xor_sync(0xffffffffu, v, d); }
+static __device__ __forceinline__ i64 other(i64 v, int d) { return __shfl_xor_sync(0xffffffffu, v, d); }
+template <class T> static __device__ __forceinline__ T other(T v, int d) {
+  return (T)__shfl_xor_sync(0xffffffffu, (int)v, d);
+}""",
+    "take_largest": """template <class T> static __device__ __forceinline__ void take_largest(T& a, i64& i, T b, i64 j) {
+  if (b > a || (b != b && a == a) || ((b == a || (b != b && a != a)) && j < i)) { a = b; i = j; }
+}""",
+    "take_smallest": """template <class T> static __device__ __forceinline__ void take_smallest(T& a, i64& i, T b, i64 j) {
+  if (b < a || (b != b && a == a) || ((b == a || (b != b && a != a)) && j < i)) { a = b; i = j; }
+}""",
+    "power": """static __device__ __forceinline__ float power(float x) { return expf(x); }
+static __device__ __forceinline__ double power(double x) { return exp(x); }
+static __device__ __forceinline__ float times_plus(float a, float b, float c) { return fmaf(a, b, c); }
+static __device__ __forceinline__ double times_plus(double a, double b, double c) { return fma(a, b, c); }""",
+    "take_power": _POWERS.replace("NAME", "take_power").replace("MORE", "").replace("SUM", "1"),
+    "take_powers": _POWERS.replace("NAME", "take_powers").replace("MORE", ", T t").replace("SUM", "t"),
+}
+"""Functions that the text of a reduction uses."""
+
+
+def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
+    """Return the C++ types of a reduction's accumulators."""
+    own, op = REGISTER[accumulated_dtype(spec, index)], spec.instructions[index].op
+    return (own, "i64") if op in POSITIONS else (own, own) if op == EXPONENTIALS else (own,)
+
+
+def first_values(spec: KernelSpec, index: int) -> tuple[str, ...]:
+    """Return the initial values of a reduction's accumulators."""
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
+    if op == EXPONENTIALS:  # the least finite number, which minus infinity is infinitely far below
+        return literal(float(np.finfo(dtype).min), dtype), literal(0.0, dtype)
+    first = literal(neutral_value(op, dtype), dtype)
+    return (first, "9223372036854775807ll") if op in POSITIONS else (first,)
+
+
+def gathered(spec: KernelSpec, index: int, held: Sequence[str]) -> str:
+    """Return a reduction's result, from its accumulators."""
+    if spec.instructions[index].op != EXPONENTIALS:
+        return held[-1]
+    infinite = literal(float("inf"), accumulated_dtype(spec, index))
+    return f"({held[0]} == {infinite} ? {infinite} : {held[1]})"
+
+
+def joined(spec: KernelSpec, index: int, held: Sequence[str], more: Sequence[str], helpers: set[str]) -> str:
+    """Return the statement that accumulates further values."""
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
+    kind = REGISTER[dtype]
+    if op in POSITIONS:
+        name = "take_largest" if op == "reduce_argmax" else "take_smallest"
+        helpers.add(name)
+        return f"{name}({held[0]}, {held[1]}, {more[0]}, {more[1]});"
+    if op == EXPONENTIALS:
+        name = "take_power" if len(more) == 1 else "take_powers"
+        helpers.update(("greatest", "power", name))
+        return f"{name}({', '.join((*held, *more))});"
+    if op in ("reduce_max", "reduce_min"):
+        name = "greatest" if op == "reduce_max" else "least"
+        helpers.add(name)
+        return f"{held[0]} = {name}({held[0]}, {more[0]});"
+    sign = {"reduce_sum": "+", "reduce_prod": "*", "reduce_any": "|", "reduce_all": "&"}[op]
+    if is_float(dtype) or op in ("reduce_any", "reduce_all"):
+        return f"{held[0]} = {held[0]} {sign} {more[0]};"
+    wide = _UNSIGNED.get(dtype, "unsigned")
+    return f"{held[0]} = ({kind})(({wide}){held[0]} {sign} ({wide}){more[0]});"
+
+
+# Emits the code that combines the accumulators of a team: in a thread, across lanes by shuffles, and through shared memory.
+#
+# Every reduction has its own shared memory, so that one barrier in each pass is enough. All threads end with the
+# same value, and all must take part.
+
+
+_WARP: Final = 32
+
+
+class TeamText(EntryText):
+    """An entry in which teams of threads reduce."""
+
+    def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
+        super().__init__(spec, schedule, width, repeat, helpers)
+        self.nest = reduction_nest(spec)
+        self.columns = spec.by_columns
+        self.lanes = width if self.columns else 1
+        """How many results of each reduction a thread has."""
+
+    def shared_memory(self) -> None:
+        """Declare the shared memory through which warps, or rows of threads, combine."""
+        team, side = self.schedule.team, self.schedule.side
+        if team == 1 or (not self.columns and team <= _WARP):
+            return
+        cells = self.schedule.cells
+        size = f"[{cells}][{team}][{self.width}][{side}]" if self.columns else f"[{team // _WARP}]"
+        for each in self.nest.passes:
+            for index in each.reductions:
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    self.add(f"__shared__ {kind} m{index}_{part}{size};")
+
+    def each_lane(self, first: int = 0) -> AbstractContextManager[None]:
+        """Emit a loop over the lanes of a vector, from `first` on."""
+        return self.braces(f"for (int e = {first}; e < {self.width}; e++)", unrolled=True)
+
+    def join(self, each: Pass) -> None:
+        """Combine the accumulators, so that all threads of a team end with the result of the whole team."""
+        spec, team = self.spec, self.schedule.team
+        if not self.columns and self.width > 1:
+            for index in each.reductions:
+                with self.each_lane(1):
+                    self._take(index, "0", lambda name: f"{name}[e]")
+        if self.columns:
+            if team > 1:
+                self._join_columns(each)
+        elif team > 1:
+            for index in each.reductions:
+                self._across_lanes(index, min(team, _WARP))
+            if team > _WARP and each.reductions:
+                self._across_warps(each)
+        for index in each.reductions:
+            node = spec.instructions[index].node
+            lane = "0" if self.lanes == 1 else "e"
+            value = gathered(spec, index, [f"a{index}_{part}[{lane}]" for part in range(len(kinds(spec, index)))])
+            if self.lanes == 1:
+                self.add(f"const {kinds(spec, index)[-1]} t{index} = {value};", node=node)
+                value = f"t{index}"
+            self.names[index] = value
+
+    def _take(self, index: int, lane: str, more: Any) -> None:
+        names = [f"a{index}_{part}" for part in range(len(kinds(self.spec, index)))]
+        text = joined(
+            self.spec, index, [f"{name}[{lane}]" for name in names], [more(name) for name in names], self.helpers
+        )
+        self.add(text, node=self.spec.instructions[index].node)
+
+    def _across_lanes(self, index: int, lanes: int) -> None:
+        self.helpers.add("other")
+        with self.braces(f"for (int d = {lanes // 2}; d; d >>= 1)", unrolled=True):
+            parts = range(len(kinds(self.spec, index)))
+            for part, kind in enumerate(kinds(self.spec, index)):
+                self.add(f"const {kind} o{part} = other(a{index}_{part}[0], d);")
+            found = {f"a{index}_{part}": f"o{part}" for part in parts}
+            self._take(index, "0", lambda name: found[name])
+
+    def _across_warps(self, each: Pass) -> None:
+        """Combine through shared memory, of which every reduction has its own, so that one barrier is enough."""
+        warps = self.schedule.team // _WARP
+        with self.braces(f"if (threadIdx.x % {_WARP} == 0)"):
+            for index in each.reductions:
+                for part in range(len(kinds(self.spec, index))):
+                    self.add(f"m{index}_{part}[threadIdx.x / {_WARP}] = a{index}_{part}[0];")
+        self.add("__syncthreads();")
+        for index in each.reductions:
+            for part in range(len(kinds(self.spec, index))):
+                self.add(f"a{index}_{part}[0] = m{index}_{part}[threadIdx.x % {warps}];")
+            self._across_lanes(index, warps)
+
+    def _join_columns(self, each: Pass) -> None:
+        if not each.reductions:
+            return
+        with self.each_lane():
+            for index in each.reductions:
+                for part in range(len(kinds(self.spec, index))):
+                    self.add(f"m{index}_{part}[own][t][e][lane] = a{index}_{part}[e];")
+        self.add("__syncthreads();")
+        with self.each_lane():
+            for index in each.reductions:
+                for part in range(len(kinds(self.spec, index))):
+                    self.add(f"a{index}_{part}[e] = m{index}_{part}[own][0][e][lane];")
+                with self.braces(f"for (int o = 1; o < {self.schedule.team}; o++)"):
+                    self._take(index, "e", lambda name: f"m{name[1:]}[own][o][e][lane]")
+
+
+# The CUDA entries of a kernel with reductions.
+#
+# A team of threads computes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
+# loops, `team` vectors at a time, and combine their accumulators after each pass (`reduction_passes`). In a row, the lanes of
+# a vector are steps of the innermost reduced loop. In columns they are different columns, and what is computed once per
+# step of the kept loops is computed once per lane.
+#
+# A held row is read once, in its first pass: the values that later passes need stay in arrays `k…` that the compiler keeps
+# in registers, because every loop over them is unrolled. No thread exits early, because all must take part when a team combines.
 
 
 class RowsText(TeamText):

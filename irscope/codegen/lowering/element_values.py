@@ -11,9 +11,16 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.codegen.kernel import ITEM_SIZE
-from irscope.codegen.lowering.channel_parts import normalized_in_parts
-from irscope.codegen.lowering.data_movement import no_kernel, placed
-from irscope.codegen.lowering.element_ops import Compute, Seen, Step, leaves_of, reductions_of
+from irscope.codegen.lowering.element_ops import (
+    Compute,
+    Seen,
+    Step,
+    leaves_of,
+    no_kernel,
+    normalized_in_parts,
+    placed,
+    reductions_of,
+)
 from irscope.errors import CodegenError, IrscopeError
 from irscope.ir import (
     BOOL,

@@ -34,16 +34,20 @@ from irscope.codegen.kernel import (
 )
 from irscope.codegen.lowering.element_ops import Joined
 from irscope.codegen.lowering.element_values import GroupValues
-from irscope.codegen.lowering.index_expr import (
+from irscope.codegen.lowering.index_propagation import (
+    REDUCED,
     ZERO,
     AffineIndex,
+    Axes,
+    Forms,
     OutputMustPart,
     Space,
+    Walk,
     delinearize,
     linearize,
+    lowered,
     shifted,
 )
-from irscope.codegen.lowering.index_propagation import REDUCED, Axes, Forms, Walk, lowered
 from irscope.errors import CodegenError
 from irscope.ir import Node, Type, Value
 from irscope.ops.typing import contiguous_strides

@@ -1,23 +1,19 @@
-from .function_builder import (
+from .builder import (
     Carry,
     FunctionBuilder,
     Loop,
+    VectorBuilder,
 )
 from .instruction_text import (
     MEMORY,
     REGISTER,
-    element,
-    from_memory,
-    to_memory,
-)
-from .reduction_text import (
     across_lanes,
+    element,
     first_values,
+    from_memory,
     kinds,
     taken_in,
-)
-from .vector_builder import (
-    VectorBuilder,
+    to_memory,
 )
 
 __all__ = [

@@ -1,21 +1,33 @@
-"""Each instruction of a kernel spec as LLVM text over lanes, and the representation of each element type in memory and registers.
-
-Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
-"""
+"""Each instruction and accumulator of a kernel spec as LLVM text over lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from irscope.codegen.kernel import ITEM_SIZE, Instruction, constant_value, is_float
-from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Maths
-from irscope.codegen.simd.trig_functions import angle_function, power
-from irscope.codegen.simd.vector_builder import VectorBuilder
+from irscope.codegen.kernel import (
+    ITEM_SIZE,
+    Instruction,
+    KernelSpec,
+    accumulated_dtype,
+    constant_value,
+    is_float,
+    neutral_value,
+)
+from irscope.codegen.simd.builder import VectorBuilder
+from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Maths, angle_function, power
 from irscope.errors import CodegenError
-from irscope.ops.expr import PRIMITIVES
+from irscope.ops.expr import POSITIONS, PRIMITIVES
 
-__all__ = ["MEMORY", "REGISTER", "element", "from_memory", "to_memory"]
+__all__ = [
+    "MEMORY", "REGISTER", "across_lanes", "element", "first_values", "from_memory", "kinds", "taken_in", "to_memory",
+]  # fmt: skip
+
+
+# Each instruction of a kernel spec as LLVM text over lanes, and the representation of each element type in memory and registers.
+#
+# Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
+
 
 REGISTER: Final = {
     "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "i32",
@@ -274,3 +286,94 @@ def _single_to_half(lanes: VectorBuilder, a: str) -> str:
     word = lanes.select("i32", lanes.compare("uge", "i32", magnitude, number(0x47800000)), number(0x7C00), word)
     word = lanes.select("i32", lanes.compare("ugt", "i32", magnitude, number(0x7F800000)), number(0x7E00), word)
     return lanes.convert("trunc", "i32", "i16", lanes.op("or", "i32", word, sign))
+
+
+# The accumulators of a reduction in LLVM text, and how they are combined: lane by lane, and at the end across the lanes.
+#
+# A reduction has one accumulator, argmax and argmin have two (what is compared, and its index). Every accumulator
+# starts with a neutral value.
+
+
+def kinds(spec: KernelSpec, index: int) -> tuple[str, ...]:
+    """Return the LLVM types of a reduction's accumulators, in one lane."""
+    own = REGISTER[accumulated_dtype(spec, index)]
+    return (own, "i64") if spec.instructions[index].op in POSITIONS else (own,)
+
+
+def first_values(spec: KernelSpec, index: int, lanes: VectorBuilder) -> tuple[str, ...]:
+    """Return the initial values of a reduction's accumulators."""
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
+    first = lanes.constant(REGISTER[dtype], neutral_value(op, dtype))
+    return (first, lanes.constant("i64", 2**63 - 1)) if op in POSITIONS else (first,)
+
+
+def taken_in(
+    spec: KernelSpec, index: int, lanes: VectorBuilder, held: Sequence[str], more: Sequence[str], mask: str | None = None
+) -> list[str]:
+    """Emit the accumulation of further values and return the new accumulators; with a mask, only its lanes accumulate."""
+    op, dtype = spec.instructions[index].op, accumulated_dtype(spec, index)
+    if op in POSITIONS:
+        better = _better(lanes, op[10:], dtype, held, more)
+        chosen = [lanes.select(kind, better, b, a) for kind, a, b in zip(kinds(spec, index), held, more, strict=True)]
+    else:
+        chosen = [_joined(lanes, op, dtype, held[0], more[0])]
+    if mask is None:
+        return chosen
+    return [lanes.select(kind, mask, b, a) for kind, a, b in zip(kinds(spec, index), held, chosen, strict=True)]
+
+
+def _joined(lanes: VectorBuilder, op: str, dtype: str, held: str, more: str) -> str:
+    scalar = REGISTER[dtype]
+    if op in ("reduce_max", "reduce_min"):
+        return _extreme(lanes, op[7:], dtype, held, more)
+    float_ops = {"reduce_sum": "fadd", "reduce_prod": "fmul"}
+    whole_ops = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_any": "or", "reduce_all": "and"}
+    return lanes.op((float_ops if is_float(dtype) else whole_ops)[op], scalar, held, more)
+
+
+def _extreme(lanes: VectorBuilder, word: str, dtype: str, held: str, more: str) -> str:
+    """Emit the larger or smaller of two values. The NaN test of the new value does not depend on the old one, and a NaN stays."""
+    scalar = REGISTER[dtype]
+    relation = "gt" if word == "max" else "lt"
+    if not is_float(dtype):
+        sign = "u" if dtype in ("uint8", "bool") else "s"
+        return lanes.select(scalar, lanes.compare(sign + relation, scalar, more, held), more, held)
+    best = lanes.select(scalar, lanes.compare("o" + relation, scalar, more, held), more, held)
+    return lanes.select(scalar, lanes.compare("uno", scalar, more, more), more, best)
+
+
+def _better(lanes: VectorBuilder, word: str, dtype: str, held: Sequence[str], more: Sequence[str]) -> str:
+    scalar, relation = REGISTER[dtype], "gt" if word == "max" else "lt"
+    before = lanes.compare("slt", "i64", more[1], held[1])
+    if not is_float(dtype):
+        sign = "u" if dtype in ("uint8", "bool") else "s"
+        beats, ties = (
+            lanes.compare(sign + relation, scalar, more[0], held[0]),
+            lanes.compare("eq", scalar, more[0], held[0]),
+        )
+        return lanes.op("or", "i1", beats, lanes.op("and", "i1", ties, before))
+    new, old = lanes.compare("uno", scalar, more[0], more[0]), lanes.compare("uno", scalar, held[0], held[0])
+    beats = lanes.compare("o" + relation, scalar, more[0], held[0])
+    first = lanes.op("and", "i1", new, lanes.op("xor", "i1", old, lanes.constant("i1", 1)))
+    ties = lanes.op("or", "i1", lanes.compare("oeq", scalar, more[0], held[0]), lanes.op("and", "i1", new, old))
+    return lanes.op("or", "i1", lanes.op("or", "i1", beats, first), lanes.op("and", "i1", ties, before))
+
+
+def across_lanes(spec: KernelSpec, index: int, lanes: VectorBuilder, held: Sequence[str]) -> str:
+    """Emit the reduction across all lanes, halving them; for argmax and argmin, return the index."""
+    own, width, values = kinds(spec, index), lanes.width, list(held)
+    while width > 1:
+        width //= 2
+        half = VectorBuilder(lanes.body, width)
+        low = [_half(lanes, 2 * width, kind, value, 0) for kind, value in zip(own, values, strict=True)]
+        high = [_half(lanes, 2 * width, kind, value, width) for kind, value in zip(own, values, strict=True)]
+        values = taken_in(spec, index, half, low, high)
+    return values[-1]
+
+
+def _half(lanes: VectorBuilder, width: int, kind: str, value: str, start: int) -> str:
+    if width == 2:
+        return lanes.body.value(f"extractelement <2 x {kind}> {value}, i64 {start}")
+    picked = ", ".join(f"i32 {lane}" for lane in range(start, start + width // 2))
+    wide = f"<{width} x {kind}>"
+    return lanes.body.value(f"shufflevector {wide} {value}, {wide} poison, <{width // 2} x i32> <{picked}>")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.cuda.half_precision import ONE_PLUS_ERF, cheaper_for_halves
+from irscope.codegen.cuda.instruction_text import ONE_PLUS_ERF, cheaper_for_halves
 from irscope.codegen.kernel.spec import KernelSpec, LaunchPlan
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType

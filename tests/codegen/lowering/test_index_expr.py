@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from irscope.codegen.lowering.index_expr import AffineIndex, AxisMustSplit, Space, delinearize, linearize
+from irscope.codegen.lowering.index_propagation import AffineIndex, AxisMustSplit, Space, delinearize, linearize
 from irscope.errors import CodegenError
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from irscope.codegen.kernel.spec import constant_value
-from irscope.codegen.lowering.linearize import InstructionList, to_expressions
+from irscope.codegen.lowering.index_propagation import InstructionList, to_expressions
 from irscope.ops.expr.expression import Expr, call, cast, const, input_element
 from irscope.ops.expr.numpy_eval import evaluate
 

@@ -132,7 +132,7 @@ def unequal(case: Case, found: Array, ways: list[Array], tensors: list[Any], tex
     inputs = [numbers(tensor) for tensor in tensors]
     exact, error = with_error(case.expr, inputs, room=ROOM * (text == "numpy"))
     if text == "cuda" and case.expr.dtype in HALVES and has_step(case.expr, lambda step: step.op == "erf"):
-        error = error + 0.25 * unit(exact, case.expr.dtype)  # `irscope.codegen.cuda.half_precision`
+        error = error + 0.25 * unit(exact, case.expr.dtype)  # `irscope.codegen.cuda.instruction_text`
     any_zero = (case.op.name.removeprefix("aten::"), case.types[next(iter(case.types))]) in OTHERWISE
     like = np.zeros(found.shape, bool)
     for way in ways:

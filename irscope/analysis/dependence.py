@@ -1,23 +1,4 @@
-"""The dependences between the nodes of one block: through data, memory, effects on the world, and draws of random numbers.
-
-A node here means the node and everything in its blocks. A node *directly depends* on an earlier one if it uses a result of
-that one, or if both access one memory and one of them writes it, or if both have effects on the world (print,
-raise, calls), or both draw random numbers. Any order of the nodes that keeps all direct dependences is the
-same program.
-
-Listing every pair would be quadratic, so dependences that follow from others are left out. In memory, a read is tied
-to the last write before it, and a write to the last write and the reads since. Effects and random draws form chains. "One
-memory" is a location of the points-to graph if each access has few locations, and a whole region if some access
-has many (which may add unneeded order, and never omits any). Reads of a shape are tied only to writes that change
-shapes.
-
-A location that is accessed through several tensors is several memories, its *parts*: up to a few written tensors of which no two
-have a byte in common (`AliasDb.may_overlap`), and the rest. An access through one of these tensors is to that part alone. Any other
-access is to the rest and to the parts with which it may share a byte. So two accesses that may share a byte have a part in common.
-
-Most nodes are *reorderable* (`irscope.analysis.reorderable`) and tied by data alone, which is read off their operands; the records
-that explain these dependences are created on demand.
-"""
+"""The dependences between the nodes of one block: through data, memory, effects on the world, and draws of random numbers."""
 
 from __future__ import annotations
 
@@ -27,13 +8,84 @@ from functools import cached_property
 from typing import Final
 
 from irscope._base.verdict import Verdict, no, yes
-from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
+from irscope.analysis.alias.build import EVERYTHING, WAITS, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.effects import changes_random_state, is_stopping
 from irscope.analysis.per_graph import alias_db_of, once
-from irscope.analysis.reorderable import ReorderableNodes
-from irscope.ir import Block, Graph, Node, Value
+from irscope.ir import GENERATOR, Block, Graph, Node, TensorType, Value
+from irscope.ops.schema import draws_random_numbers, has_side_effects
 
-__all__ = ["Dependence", "Dependences", "dependences", "dependences_by"]
+__all__ = ["Dependence", "Dependences", "ReorderableNodes", "dependences", "dependences_by"]
+
+
+# The reorderable nodes of a graph: no effect, no write, no random draw, and no read of memory that is written.
+#
+# Only data ties such a node to others, so most of a program needs no further analysis. The check is cheap and conservative: if
+# it does not establish this at once, the answer is no.
+
+
+class ReorderableNodes:
+    """The reorderable nodes of one graph.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::neg(%x)\\n  %b : Tensor = aten::relu_(%a)\\n  return (%b)")
+    >>> reorderable = ReorderableNodes(AliasDb(g))
+    >>> reorderable.is_reorderable(g.node("a")), reorderable.is_reorderable(g.node("b"))
+    (True, False)
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        sealed = db.sealed
+        self._element_of, self._class_of, self._is_written = sealed.element_of, sealed.class_of, sealed.is_written
+        self._holds = db.reach.inside
+        self._active = {write.node for write in sealed.writes}
+        self._calls = sealed.calls
+        self._ops: dict[str, bool] = {}
+
+    def is_reorderable(self, node: Node) -> bool:
+        """Whether a node is reorderable; false also if the cheap check does not establish it."""
+        reorderable = self._ops.get(node.op)
+        if reorderable is None:
+            reorderable = self._ops[node.op] = _is_reorderable_op(node.op)
+        if not reorderable or node.blocks or node in self._active or node.id in self._calls:
+            return False
+        element_of = self._element_of
+        for value in node.inputs:
+            element = element_of.get(value)
+            if element is not None:
+                place = self._class_of[element]
+                if self._is_written[place] or place in self._holds:
+                    return False
+            if value.type.__class__ is not TensorType and value.type == GENERATOR:
+                return False
+        return True
+
+
+def _is_reorderable_op(op: str) -> bool:
+    restless = has_side_effects(op) or is_stopping(op) or draws_random_numbers(op) or changes_random_state(op)
+    return not restless and op not in WAITS and op != "prim::GetAttr"
+
+
+# The dependences between the nodes of one block: through data, memory, effects on the world, and draws of random numbers.
+#
+# A node here means the node and everything in its blocks. A node *directly depends* on an earlier one if it uses a result of
+# that one, or if both access one memory and one of them writes it, or if both have effects on the world (print,
+# raise, calls), or both draw random numbers. Any order of the nodes that keeps all direct dependences is the
+# same program.
+#
+# Listing every pair would be quadratic, so dependences that follow from others are left out. In memory, a read is tied
+# to the last write before it, and a write to the last write and the reads since. Effects and random draws form chains. "One
+# memory" is a location of the points-to graph if each access has few locations, and a whole region if some access
+# has many (which may add unneeded order, and never omits any). Reads of a shape are tied only to writes that change
+# shapes.
+#
+# A location that is accessed through several tensors is several memories, its *parts*: up to a few written tensors of which no two
+# have a byte in common (`AliasDb.may_overlap`), and the rest. An access through one of these tensors is to that part alone. Any other
+# access is to the rest and to the parts with which it may share a byte. So two accesses that may share a byte have a part in common.
+#
+# Most nodes are *reorderable* (`irscope.analysis.dependence`) and tied by data alone, which is read off their operands; the records
+# that explain these dependences are created on demand.
+
 
 _FEW: Final = 16
 """An access with more locations than this makes its whole region one memory."""

@@ -14,7 +14,7 @@ the type, `(x * y) // 3` of halves), or where two equal roundings cancel op by o
 The bounds are those of the CPU text, tested against higher precision: all 2^32 float32 numbers, all halves,
 float64 numbers of every size (`tests/codegen/simd/test_math_functions.py`). Text for GPUs calls NVIDIA's functions, whose bounds
 are listed in the CUDA programming guide under "Mathematical Functions". Its sigmoid returns 0 where the result would be denormal,
-and a GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda.half_precision`). Where no compiler is
+and a GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda.instruction_text`). Where no compiler is
 installed, NumPy's functions are used, which are off by up to four units more.
 
 A conversion of float64 to float16 rounds to float32 first, as in torch on x86-64, in JAX and in ONNX Runtime (torch on 64-bit Arm rounds

@@ -12,8 +12,7 @@ from irscope._base.figures import Drawn
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.query import AliasDb
-from irscope.analysis.assumptions import assume
-from irscope.analysis.per_graph import alias_db_of
+from irscope.analysis.per_graph import alias_db_of, assume
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.ops.exactness import Exact, is_exact

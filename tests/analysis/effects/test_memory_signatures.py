@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.effects.memory_signatures import (
+from irscope.analysis.effects import (
     CONTENTS,
     OBJECT,
     OPAQUE,
@@ -12,8 +12,9 @@ from irscope.analysis.effects.memory_signatures import (
     Signatures,
     compile_signature,
     fits,
+    is_fully_opaque,
+    is_stopping,
 )
-from irscope.analysis.effects.op_effects import is_fully_opaque, is_stopping
 from irscope.ir.core import Node, Value
 from irscope.ir.types import INT, TENSOR, ListType, TensorType
 from irscope.ops.schema.parser import parse_schema

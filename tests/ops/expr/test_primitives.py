@@ -9,9 +9,8 @@ import pytest
 
 from irscope.codegen.cuda.instruction_text import element_text
 from irscope.codegen.kernel import Instruction
-from irscope.codegen.simd.function_builder import FunctionBuilder
+from irscope.codegen.simd.builder import FunctionBuilder, VectorBuilder
 from irscope.codegen.simd.instruction_text import element
-from irscope.codegen.simd.vector_builder import VectorBuilder
 from irscope.ops.expr import COMMUTATIVE, PRIMITIVES, NoExpression, apply, call, input_element
 from irscope.ops.expr.primitives import COMPARISONS, NO_OPERATION
 

@@ -1,3 +1,6 @@
+from .callee_summary import (
+    NO_CALLEES,
+)
 from .mod_ref import (
     EVERYTHING,
     WAITS,
@@ -12,9 +15,6 @@ from .node_rules import (
     NodeRules,
     copy_flag,
     is_copy_by_types,
-)
-from .summaries import (
-    NO_CALLEES,
 )
 from .walk import (
     NOTHING,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from irscope.analysis.alias.build.summaries import Summaries, apply
+from irscope.analysis.alias.build.callee_summary import Summaries, apply
 from irscope.analysis.alias.points_to import MIXED, TENSOR, PointsToBuilder, class_name
 from irscope.analysis.effects import (
     CALLS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Effects, Summaries, Summary, summarize
 from irscope.analysis.alias.build.mod_ref import TASKS, WAITS, may_draw
 from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, STATISTICS, Copies, NodeRules, Rule
-from irscope.analysis.alias.build.summaries import NO_CALLEES, Effects, Summaries, Summary, summarize
 from irscope.analysis.alias.points_to import (
     TENSOR,
     Elements,

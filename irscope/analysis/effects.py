@@ -1,22 +1,11 @@
-"""The memory effects of one op: which operands its results share, what it reads and writes, and its other effects.
-
-They come from the op's schema (`irscope.ops.registry`, corrected by the overlay), compiled once per overload into a
-`MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias`. This
-module knows ops, not programs: whether two operands are the same memory is decided by the points-to graph.
-
-Parts of an operand. A list is an object with contents: `append` writes the object and not the tensors in it,
-`_foreach_add_` writes the tensors and not the object. The data of a tensor is distinguished from its shape (extents, strides,
-storage): taking a view reads the shape alone, so that it may cross a write of data, while `transpose_`
-or an `out=` argument, which may be resized, write both.
-"""
+"""What one node reads, writes and calls, by its op alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from irscope.analysis.effects.op_effects import ReadKind, is_fully_opaque
 from irscope.ir import (
     BOOL,
     COMPLEX,
@@ -27,6 +16,8 @@ from irscope.ir import (
     STR,
     AliasAnnotation,
     Argument,
+    ClassType,
+    Graph,
     ListType,
     Node,
     OpSchema,
@@ -34,27 +25,134 @@ from irscope.ir import (
     PrimitiveType,
     TensorType,
     Type,
+    Value,
     parts,
 )
+from irscope.ir.module import symbol_name
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, overloads, schema_of
 from irscope.ops.schema import counts_with_results, has_side_effects
-from irscope.ops.traits import LIKE_ANOTHER, OBJECT_READERS, OBJECT_WRITERS, READ_NOTHING, READS_SHAPE, SHAPE_READERS
+from irscope.ops.traits import (
+    CHANGES_RANDOM_STATE,
+    KNOWN_SIDE_EFFECTS,
+    LIKE_ANOTHER,
+    OBJECT_READERS,
+    OBJECT_WRITERS,
+    READ_NOTHING,
+    READS_SHAPE,
+    SHAPE_READERS,
+    STOPS,
+)
 
 __all__ = [
-    "CONTENTS",
-    "OBJECT",
-    "OPAQUE",
-    "PASSED_ON",
-    "PURE",
-    "MemorySignature",
-    "Part",
-    "Signatures",
-    "Source",
-    "compile_signature",
-    "fits",
-    "is_type_variable",
-]
+    "CALLS", "CONTENTS", "MemorySignature", "OBJECT", "OPAQUE", "PASSED_ON", "PURE", "Part", "ReadKind", "Signatures",
+    "Source", "callee_of", "calls_in", "changes_random_state", "compile_signature", "fits", "is_fully_opaque",
+    "is_stopping", "is_type_variable", "operands_of", "reads_by_name",
+]  # fmt: skip
+
+
+# Effects of ops that their schemas do not state: unseen code, ending the program, reading less than everything.
+
+
+ReadKind = Literal["deep", "shape", "object", "none"]
+"""deep: data and shape of every tensor operand and of all contents of containers. shape: tensors' shapes alone.
+object: which objects a container holds, not those objects. none: operands are passed on unread."""
+
+
+def is_stopping(op: str) -> bool:
+    """Whether the op may end the program, after which only memory that the caller can reach still matters."""
+    return op in STOPS
+
+
+def reads_by_name(op: str) -> ReadKind | None:
+    """How an op with a rule of its own reads its operands, whatever its schema; None for ordinary ops."""
+    if op in READ_NOTHING:
+        return "none"
+    if op.startswith("prim::") and (op in READS_SHAPE or op in SHAPE_READERS):
+        return "shape"
+    return "object" if op == "prim::ListUnpack" else None
+
+
+def is_fully_opaque(op: str) -> bool:
+    """Whether the op runs unseen code: calls, other processes, later execution."""
+    return has_side_effects(op) and op not in KNOWN_SIDE_EFFECTS
+
+
+def changes_random_state(op: str) -> bool:
+    """Whether the op may set or use the random state without a draw that the graph sees."""
+    return op in CHANGES_RANDOM_STATE or is_fully_opaque(op)
+
+
+# The callee of a call, by the name that the program's text gives it, and the operands that the call passes.
+
+
+def callee_of(graph: Graph, node: Node) -> str | None:
+    """The name of the program that a node calls; None for other nodes, and for callees known only at run time.
+
+    A function has its own name, a method its class and name (`__torch__.Net.forward`), a symbol its name without `@`.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse('''graph(%x : Tensor):
+    ...   %f : Function = prim::Constant[name="helper"]()
+    ...   %y : Tensor = prim::CallFunction(%f, %x)
+    ...   return (%y)''')
+    >>> callee_of(g, g.node("y")), operands_of(g.node("y"))
+    ('helper', (%x,))
+    """
+    naming = CALLS.get(node.op)
+    return naming(graph, node) if naming is not None else None
+
+
+def operands_of(node: Node) -> tuple[Value, ...]:
+    """The operands that a call passes to the callee's parameters, in order; the object of a method is the first."""
+    return node.inputs[1:] if node.op == "prim::CallFunction" else node.inputs
+
+
+def calls_in(graph: Graph) -> Iterator[tuple[Node, str]]:
+    """The calls of a program whose callee has a name, in textual order."""
+    for node in graph.nodes():
+        if node.op in CALLS:
+            name = callee_of(graph, node)
+            if name is not None:
+                yield node, name
+
+
+def _function(graph: Graph, node: Node) -> str | None:
+    made = graph.producer.get(node.inputs[0]) if node.inputs else None
+    name = made.attrs.get("name") if made is not None and made.op == "prim::Constant" else None
+    return name if isinstance(name, str) else None
+
+
+def _method(graph: Graph, node: Node) -> str | None:
+    holder, name = node.inputs[0].type if node.inputs else None, node.attrs.get("name")
+    return f"{holder.name}.{name}" if isinstance(holder, ClassType) and isinstance(name, str) else None
+
+
+def _symbol(graph: Graph, node: Node) -> str | None:
+    name = node.attrs.get("callee")
+    return symbol_name(name) if isinstance(name, str) else None
+
+
+CALLS: Final[Mapping[str, Callable[[Graph, Node], str | None]]] = {
+    "prim::CallFunction": _function,
+    "prim::CallMethod": _method,
+    "func::call": _symbol,
+    "util::call": _symbol,
+}
+"""The ops that run another program."""
+
+
+# The memory effects of one op: which operands its results share, what it reads and writes, and its other effects.
+#
+# They come from the op's schema (`irscope.ops.registry`, corrected by the overlay), compiled once per overload into a
+# `MemorySignature`; structured nodes and constructors have rules of their own in `irscope.analysis.alias`. This
+# module knows ops, not programs: whether two operands are the same memory is decided by the points-to graph.
+#
+# Parts of an operand. A list is an object with contents: `append` writes the object and not the tensors in it,
+# `_foreach_add_` writes the tensors and not the object. The data of a tensor is distinguished from its shape (extents, strides,
+# storage): taking a view reads the shape alone, so that it may cross a write of data, while `transpose_`
+# or an `out=` argument, which may be resized, write both.
+
 
 Part = Literal[0, 1]
 OBJECT: Final[Part] = 0

@@ -21,7 +21,7 @@ __all__ = ["Effects", "NO_CALLEES", "Summaries", "Summary", "apply", "summarize"
 # parameters, reduced to its *roots*: the elements that a caller can reach or name. These are the parameters and results with
 # all their contents, memory from outside, attributes, constants, and the bags and tensors that a rule inspects when the
 # caller's graph is sealed. For each root the summary keeps the roots, and the memories created by the callee, that it
-# reaches over intermediate elements. Applying it (`irscope.analysis.alias.build.summaries`) substitutes the operands' elements,
+# reaches over intermediate elements. Applying it (`irscope.analysis.alias.build.callee_summary`) substitutes the operands' elements,
 # and the caller's own shared ones, for the roots, and new elements for memory that the callee
 # creates, and repeats the edges by `PointsToBuilder.flow`, which joins contents as usual (rules 4 and 5).
 #
@@ -197,7 +197,7 @@ class _Cut:
 
 # Applies a callee's summary to its caller's points-to graph, with the operands in place of the parameters.
 #
-# The argument is in `irscope.analysis.alias.build.summaries`.
+# The argument is in `irscope.analysis.alias.build.callee_summary`.
 
 
 def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequence[Value]) -> None:

@@ -5,7 +5,6 @@ with only the last part of a launch run.
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
 from irscope.ops.expr.expression import input_element
 from irscope.runtime.cpu.device import CpuDevice
-from irscope.runtime.cpu.launch import data_block, split_kept
+from irscope.runtime.cpu.launch import LaunchCall, split_kept
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.cuda.test_large_offsets import FAR, reserved, sparse
@@ -36,7 +35,7 @@ def run_last_part(device: CpuDevice, plan: LaunchPlan, result: Array, given: Arr
     """Run the last of very many parts of the only launch, as a thread of its own would; how many points it has."""
     (launch,) = plan.launches
     kernel, part = device.compile(launch.spec), split_kept(launch, 1 << 12, 16)[-1]
-    kernel.call(data_block(launch)(*map(add, (result.ctypes.data, given.ctypes.data), part.offsets)), part.dims_address)
+    LaunchCall(kernel.call, launch, (part,))([result.ctypes.data], [given.ctypes.data])
     return int(np.prod(part.dims[: len(launch.sizes)]))
 
 

@@ -20,9 +20,9 @@ __all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "has_runner", "on_tor
 Function = Callable[..., Any]
 
 _RUNNERS: Final[Mapping[str, str]] = {
-    "chlo": "irscope.frontends.mlir.run",
+    "chlo": "irscope.frontends.jax",
     "onnx": "irscope.frontends.onnx.run",
-    "stablehlo": "irscope.frontends.mlir.run",
+    "stablehlo": "irscope.frontends.jax",
 }
 """Maps a namespace to the module whose `function(node)` returns a function of NumPy arrays, and `runs_in(node)` the name of
 the library that computes it."""

@@ -221,7 +221,7 @@ def _ir_text() -> tuple[bytes, ...]:
 
 
 def _mlir_bytecode() -> tuple[bytes, ...]:
-    from irscope.frontends.mlir.parse.bindings import new_context, required
+    from irscope.frontends.mlir.source import new_context, required
 
     bindings = required("jaxlib")
     files = []

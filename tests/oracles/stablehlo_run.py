@@ -19,7 +19,7 @@ import numpy as np
 
 import irscope as irs
 from irscope.errors import IrscopeError
-from irscope.frontends.mlir.parse.bindings import new_context, required
+from irscope.frontends.mlir.source import new_context, required
 from tests.oracles.counts import Counts
 from tests.oracles.jax_programs import Program, programs
 

@@ -20,7 +20,6 @@ from irscope._base.trampoline import Call, run
 from irscope.errors import CaptureError
 from irscope.frontends import emit
 from irscope.frontends.emit import CODES
-from irscope.frontends.mlir.parse.bindings import Bindings
 from irscope.frontends.mlir.types import (
     AttributeReader,
     PlaceReader,
@@ -213,7 +212,7 @@ class Reading:
     """State shared by all functions of one module: readers of types, attributes and locations."""
 
     def __init__(
-        self, bindings: Bindings, file: str, root: Any, control: Mapping[str, ControlRule], meanings: Mapping[str, Rule],
+        self, ir: Any, file: str, root: Any, control: Mapping[str, ControlRule], meanings: Mapping[str, Rule],
         branches: Callable[[BlockReader, Sequence[Any]], Call],
     ) -> None:  # fmt: skip
         self.control = control
@@ -227,11 +226,12 @@ class Reading:
         again."""
         self.branches = branches
         """The reader of a region of several blocks."""
-        self.ir = bindings.ir
+        self.ir = ir
+        """The bindings' module with the classes of types, attributes and locations."""
         self.file = file
-        self.types = TypeReader(bindings.ir)
-        self.attributes = AttributeReader(bindings.ir, Resources(root), Properties(bindings.ir, root))
-        self.places = PlaceReader(bindings.ir, file)
+        self.types = TypeReader(ir)
+        self.attributes = AttributeReader(ir, Resources(root), Properties(ir, root))
+        self.places = PlaceReader(ir, file)
 
 
 def _is_same(made: Type, wanted: Type) -> bool:

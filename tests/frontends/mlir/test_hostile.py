@@ -14,8 +14,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import IrscopeError, LoadError
-from irscope.frontends.mlir.parse import parser_call
-from irscope.frontends.mlir.parse.bindings import BYTECODE, installed, new_context, required
+from irscope.frontends.mlir import source
+from irscope.frontends.mlir.source import BYTECODE, installed, new_context, required
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
@@ -111,12 +111,12 @@ def test_a_parser_that_cannot_be_started_is_not_blamed_on_the_file(monkeypatch: 
     def missing(name: str = "") -> None:
         raise ImportError(f"no {name}")
 
-    monkeypatch.setattr(parser_call, "required", missing)
+    monkeypatch.setattr(source, "required", missing)
     with pytest.raises(LoadError, match=r"parser cannot be started.*ImportError: no"):
         irs.load(SAMPLES[0])
 
 
 def test_a_file_that_crashes_the_parser_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_call, "new_context", lambda bindings: os.abort())
+    monkeypatch.setattr(source, "new_context", lambda bindings: os.abort())
     with pytest.raises(LoadError, match=r"parser fail: it crashes with signal 6"):
         irs.load(SAMPLES[0])

@@ -7,7 +7,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import CaptureError
-from irscope.frontends.mlir.parse.bindings import installed
+from irscope.frontends.mlir.source import installed
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)

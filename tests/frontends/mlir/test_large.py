@@ -7,7 +7,7 @@ import time
 import pytest
 
 import irscope as irs
-from irscope.frontends.mlir.parse.bindings import installed
+from irscope.frontends.mlir.source import installed
 
 needs_iree = pytest.mark.skipif("iree" not in installed(), reason="the pretty form of IREE's dialects")
 TYPE = "tensor<64xf32>"

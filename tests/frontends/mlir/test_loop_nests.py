@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ParseError
-from irscope.frontends.mlir.parse.bindings import installed, new_context, required
+from irscope.frontends.mlir.source import installed, new_context, required
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)

@@ -10,7 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError, LoadError, ParseError
-from irscope.frontends.mlir.parse.bindings import installed, new_context, required
+from irscope.frontends.mlir.source import installed, new_context, required
 from irscope.ir.module import entry, graphs_of, inlined, parse_module, print_module, verify_module
 
 if not installed():

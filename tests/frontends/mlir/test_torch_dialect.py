@@ -6,8 +6,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ParseError
-from irscope.frontends.mlir.parse.bindings import installed
-from irscope.frontends.mlir.parse.torch_text import generic_form
+from irscope.frontends.mlir.source import generic_form, installed
 
 torch = pytest.importorskip("torch")
 if not installed():

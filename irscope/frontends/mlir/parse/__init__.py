@@ -1,1 +1,0 @@
-"""How is MLIR parsed? By upstream's bindings, first in a process that may crash on a file."""

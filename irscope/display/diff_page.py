@@ -8,7 +8,7 @@ from irscope._base.escaping import in_markup, shortened
 from irscope.display.embedded import embedded_svg
 from irscope.display.svg import graph_svg
 from irscope.ir import Graph, Node
-from irscope.report.diff import ProgramDiff
+from irscope.report.history import ProgramDiff
 from irscope.report.pages import ProgramIndex
 
 __all__ = ["diff_html"]

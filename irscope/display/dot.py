@@ -7,8 +7,8 @@ same view without it.
 from __future__ import annotations
 
 from irscope._base.escaping import in_dot
-from irscope.report.palette import PALETTE, WRITES
 from irscope.report.view_models import Box, GraphView
+from irscope.report.words import PALETTE, WRITES
 
 __all__ = ["graph_dot"]
 

@@ -12,10 +12,10 @@ from irscope.display.svg import graph_svg
 from irscope.errors import MissingExtra
 from irscope.files import write_file
 from irscope.ir import Graph
-from irscope.report.figures import classes_picture, points_to_picture
 from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import is_sent_whole
-from irscope.report.panes.graph_view import graph_view
+from irscope.report.panes import classes_picture, points_to_picture
+from irscope.report.panes.program_view import graph_view
 from irscope.report.view_models import GraphView
 from irscope.transforms.dedup import Dedup
 from irscope.transforms.fusion import Fusion

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from irscope._base.escaping import in_markup
-from irscope.report.layout import Layout, Rect, Route, lay_out
-from irscope.report.palette import PALETTE, WRITES
+from irscope.report.boxes import Layout, Rect, Route, lay_out
 from irscope.report.view_models import Box, GraphView
+from irscope.report.words import PALETTE, WRITES
 
 __all__ = ["MOST_BOXES", "graph_svg"]
 

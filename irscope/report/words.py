@@ -1,12 +1,18 @@
-"""Short texts for types and amounts, the same in every view."""
+"""Names, words and colours that are the same in every view."""
 
 from __future__ import annotations
 
-from irscope._base.words import byte_count, plural
-from irscope.ir import DictType, ListType, OptionalType, TensorType, TupleType, Type
-from irscope.runtime.timer import time_words
+import re
+from collections.abc import Mapping
+from typing import Final
 
-__all__ = ["amount", "byte_count", "duration", "plural", "short_type"]
+from irscope._base.words import byte_count, plural
+from irscope.ir import DictType, Graph, ListType, OptionalType, TensorType, TupleType, Type, Value
+from irscope.runtime.timer import time_words
+from irscope.transforms.history import History
+
+__all__ = ["PALETTE", "Renaming", "WRITES", "amount", "byte_count", "duration", "names_in", "plural", "short_type"]
+
 
 _SHORT = {
     "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",
@@ -53,3 +59,91 @@ def amount(count: int) -> str:
     '2,816'
     """
     return f"{count:,}"
+
+
+# One colour for each op category, in every view, and the words of the legend.
+
+
+PALETTE: Final = {
+    "pointwise": "#4c78a8",
+    "reduction": "#f58518",
+    "normalization": "#b279a2",
+    "matmul": "#e45756",
+    "convolution": "#9d4edd",
+    "view": "#54a24b",
+    "memory": "#72b7b2",
+    "random": "#ff9da6",
+    "container": "#9d9da1",
+    "scalar": "#bab0ac",
+    "control": "#eeca3b",
+    "other": "#8c8c8c",
+    "module": "#6b7280",
+    "input": "#2f855a",
+    "output": "#2f855a",
+}
+"""Category to colour; readable as a border on light and dark backgrounds."""
+WRITES: Final = "#d62728"
+"""The colour of an in-place write."""
+
+
+# One name for each value of a history, the same in every state.
+#
+# The printer numbers unnamed values, so their names change after every pass. Views of a history use the names of the last
+# graph; a removed value keeps its earlier name, with the suffix `.old` if another value has that name now (unless that is
+# its copy inside a group).
+
+
+_NAME = re.compile(r"%([\w.$-]*\w)")
+
+
+def names_in(history: History) -> dict[Value, str]:
+    """The name, without `%`, of every value of every graph of a history.
+
+    >>> import irscope as irs
+    >>> f = irs.fuse(irs.parse('''graph(%x : Tensor):
+    ...   %a : Tensor = aten::relu(%x)
+    ...   %b : Tensor = aten::tanh(%a)
+    ...   return (%b)'''))
+    >>> sorted(names_in(f.history).values())
+    ['a', 'b', 'b.1', 'x', 'x.1']
+    """
+    names = dict(history.final.names)
+    owner = {name: value for value, name in names.items()}
+    copied = _copied(history)
+    for record in reversed(history.records):
+        for value, name in record.before.names.items():
+            if value in names:
+                continue
+            while name in owner and copied.get(owner[name]) is not value:
+                name += ".old"
+            names[value] = name
+            owner.setdefault(name, value)
+    return names
+
+
+def _copied(history: History) -> dict[Value, Value]:
+    """Values inside the groups of the last graph, mapped from the values they replace, whose names they may share."""
+    inside = {
+        node.id: node
+        for group in history.final.nodes()
+        if group.op.endswith("Group") and group.blocks
+        for node in group.blocks[0].nodes
+    }
+    found: dict[Value, Value] = {}
+    for record in history.records:
+        for node in record.before.nodes():
+            inner = inside.get(node.id)
+            if inner is not None and inner is not node:
+                found.update(zip(inner.inputs, node.inputs, strict=False))  # a later pass may have rewritten the group
+    return found
+
+
+class Renaming:
+    """Rewrites sentences about one graph with the names that values have in another, by id."""
+
+    def __init__(self, graph: Graph, names: Mapping[int, str]) -> None:
+        self._name = {name: names.get(value.id, name) for value, name in graph.names.items()}
+
+    def __call__(self, text: str) -> str:
+        """The sentence with every value name replaced."""
+        return _NAME.sub(lambda match: f"%{self._name.get(match[1], match[1])}", text)

@@ -129,7 +129,7 @@ class Forking(View):
         }  # fmt: skip
 
     def _asked_what_if(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
-        from irscope.report.pages.branch_code import changes_of
+        from irscope.report.pages.branches import changes_of
 
         changes = changes_of(ask["change"], self.branches[self.branch].exploration.records_of)
         return {"refused": list(self.what_if(**changes).refused)}

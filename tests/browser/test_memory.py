@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab, opened
-from tests.report.panes.memory.test_tensor_layouts import PROGRAM
+from tests.report.panes.test_tensor_layouts import PROGRAM
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_memory_plan_is_linked_with_the_selection(page: Any) -> None:
 
 
 def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None:
-    lab.open("memory.ipynb", "import irscope as irs\nfrom tests.report.panes.memory.test_tensor_layouts import PROGRAM\n"
+    lab.open("memory.ipynb", "import irscope as irs\nfrom tests.report.panes.test_tensor_layouts import PROGRAM\n"
              "e = irs.explore(irs.fuse(irs.parse(PROGRAM)))\ne")  # fmt: skip
     lab.run_all()
     live = lab.page.locator(f"{ACTIVE} .irs")

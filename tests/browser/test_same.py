@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from tests.browser.conftest import ACTIVE, Lab, opened
-from tests.report.panes.same.test_same_view import HAND
+from tests.report.panes.test_same_view import HAND
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_pane_fills_the_explorer_and_gives_the_others_their_place_again(page: 
 
 
 def test_a_notebook_shows_any_two_pieces_side_by_side(lab: Lab) -> None:
-    lab.open("same.ipynb", "import irscope as irs\nfrom tests.report.panes.same.test_same_view import HAND\nf = irs.fuse(irs.parse(HAND))\n"
+    lab.open("same.ipynb", "import irscope as irs\nfrom tests.report.panes.test_same_view import HAND\nf = irs.fuse(irs.parse(HAND))\n"
              "e = irs.explore(irs.dedup(f))\ne")  # fmt: skip
     lab.run_all()
     live = lab.page.locator(f"{ACTIVE} .irs")

@@ -16,7 +16,7 @@ from irscope.display.svg import graph_svg
 from irscope.display.text import overview
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.parts import explorer_view
-from irscope.report.panes.graph_view import graph_view
+from irscope.report.panes.program_view import graph_view
 
 PROGRAM = """graph(%x : Tensor):
   %name : str = prim::Constant[value="</script><b>&\\"x"]()

@@ -23,7 +23,7 @@ def verbs(graph: irs.Graph, *, compiled: bool) -> Iterator[tuple[str, Callable[[
     from irscope.display.html import standalone_html
     from irscope.display.svg import graph_svg
     from irscope.report.pages.exploration import Exploration
-    from irscope.report.panes.graph_view import graph_view
+    from irscope.report.panes.program_view import graph_view
 
     yield "print", lambda: irs.parse(str(graph))
     yield "alias", lambda: _asked(graph)

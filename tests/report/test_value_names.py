@@ -9,7 +9,7 @@ from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.parts import explorer_view
 from irscope.report.panes.fusion_view import remarks_table
-from irscope.report.value_names import names_in
+from irscope.report.words import names_in
 
 
 def numbered() -> tuple[irs.Fusion, irs.Value]:

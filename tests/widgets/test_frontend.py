@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from irscope.display.front_end import front_end
-from irscope.report.palette import PALETTE, WRITES
+from irscope.report.words import PALETTE, WRITES
 
 WIDGETS = Path(__file__).resolve().parents[2] / "widgets"
 

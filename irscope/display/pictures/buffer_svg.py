@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from irscope._base.escaping import in_markup
-from irscope.report.palette import PALETTE, WRITES
 from irscope.report.view_models import AxisView, BufferView
+from irscope.report.words import PALETTE, WRITES
 
 __all__ = ["buffer_svg", "layout_svg"]
 

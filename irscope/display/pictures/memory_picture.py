@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from irscope._base.escaping import in_markup
-from irscope.report.palette import PALETTE
 from irscope.report.view_models import MemoryBar, MemoryView
-from irscope.report.words import byte_count
+from irscope.report.words import PALETTE, byte_count
 
 __all__ = ["memory_svg"]
 

@@ -1,4 +1,4 @@
-"""Which boxes does a program have, and how are they nested?"""
+"""Which boxes does a program have, how are they nested, and where does each go?"""
 
 import lazy_loader
 

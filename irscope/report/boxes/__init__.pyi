@@ -1,24 +1,30 @@
 from .box_tree import (
     BoxTree,
-    writes_memory,
-)
-from .levels import (
     Levels,
-)
-from .line_numbers import (
     heading_lines,
     line_count,
     node_lines,
+    writes_memory,
 )
-from .repeated_modules import (
+from .layout import (
+    Layout,
+    Rect,
+    Route,
+    lay_out,
+)
+from .repeats import (
     ModuleText,
 )
 
 __all__ = [
     "BoxTree",
+    "Layout",
     "Levels",
     "ModuleText",
+    "Rect",
+    "Route",
     "heading_lines",
+    "lay_out",
     "line_count",
     "node_lines",
     "writes_memory",

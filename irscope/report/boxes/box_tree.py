@@ -7,24 +7,88 @@ stretches of the program, so that no level is large. Records are numbers here; `
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from irscope._base.escaping import shortened
-from irscope.ir import Graph, Node, Value
+from irscope.analysis.per_graph import once
+from irscope.ir import Block, Graph, Node, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
-from irscope.report.boxes.line_numbers import node_lines
-from irscope.report.boxes.module_calls import ModuleCalls, scope_of
-from irscope.report.boxes.quiet_nodes import CONSTANT, quiet_nodes
-from irscope.report.boxes.repeated_modules import FEWEST, ModuleText, Run, runs_of, told_range
-from irscope.report.boxes.unmarked_repeats import unmarked_repeats
-from irscope.report.view_models import Box, BoxKind
+from irscope.report.boxes.repeats import (
+    CONSTANT,
+    FEWEST,
+    ModuleCalls,
+    ModuleText,
+    Run,
+    quiet_nodes,
+    runs_of,
+    scope_of,
+    told_range,
+    unmarked_repeats,
+)
+from irscope.report.view_models import Box, BoxKind, Edge
 from irscope.report.words import plural, short_type
 
-__all__ = ["MOST_SIDE_BY_SIDE", "BoxTree", "writes_memory"]
+__all__ = ["BoxTree", "Levels", "MOST_SIDE_BY_SIDE", "heading_lines", "line_count", "node_lines", "writes_memory"]
+
+
+# Computes the line of each node in the printed text, without printing.
+
+
+def heading_lines(graph: Graph) -> int:
+    """The number of lines before the first node: one per input, at least one."""
+    return max(1, len(graph.inputs))
+
+
+def line_count(graph: Graph, nodes: Iterable[Node]) -> int:
+    """The number of lines of the whole text; `nodes` are all nodes of the graph.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> line_count(g, list(g.nodes()))
+    3
+    """
+    return heading_lines(graph) + sum([1 + 2 * len(node.blocks) for node in nodes]) + 1
+
+
+def node_lines(graph: Graph) -> Mapping[int, int]:
+    """The line of each node by id, counted from 0, in program order. A block has one line before its nodes and one after.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> list(node_lines(g).values())
+    [1]
+    """
+    return once(graph, node_lines, lambda: _node_lines(graph))
+
+
+def _node_lines(graph: Graph) -> Mapping[int, int]:
+    found: dict[int, int] = {}
+    line = heading_lines(graph)
+    stack: list[tuple[Iterator[Node], Iterator[Block]]] = [(iter(graph.body.nodes), iter(()))]
+    while stack:
+        nodes, siblings = stack[-1]
+        for node in nodes:
+            found[node.id] = line
+            line += 1
+            if node.blocks:
+                blocks = iter(node.blocks)
+                line += 1
+                stack.append((iter(next(blocks).nodes), blocks))
+                break
+        else:
+            line += 1
+            following = next(siblings, None)
+            if following is None:
+                stack.pop()
+            else:
+                line += 1
+                stack[-1] = (iter(following.nodes), siblings)
+    return found
+
 
 MOST_SIDE_BY_SIDE = 120
 """The most boxes of one level; more are grouped into stretches."""
@@ -455,3 +519,64 @@ def _all_inputs(node: Node) -> list[Value]:
         for block in reader.blocks:
             waiting += block.nodes
     return found
+
+
+# The edges drawn inside each box.
+#
+# An edge between two boxes belongs to the innermost box around both, where it connects the two children that contain its
+# ends; equal edges are merged. The edges of all levels are computed together, one nesting depth at a time.
+
+
+_MOST_VALUES = 12
+"""The most values listed for one drawn edge."""
+
+
+class Levels:
+    """The drawn edges of a tree of boxes, level by level."""
+
+    def __init__(self, tree: BoxTree) -> None:
+        self._tree = tree
+        a, b, values = tree.sources, tree.targets, tree.values
+        self.reads = np.zeros(len(tree), bool)
+        """Boxes that use a value from outside their parent."""
+        self.feeds = np.zeros(len(tree), bool)
+        """Boxes that produce a value used outside their parent."""
+        depth = _depths(tree.parent)
+        parent = np.append(tree.parent, -1)  # makes the top, -1, its own parent
+        holds = np.zeros(len(a), bool)
+        while (deeper := depth[a] > depth[b]).any():
+            self.feeds[a[deeper]] = True
+            a = np.where(deeper, parent[a], a)
+        while (deeper := depth[b] > depth[a]).any():
+            self.reads[b[deeper]] = True
+            b = np.where(deeper, parent[b], b)
+        holds = a == b
+        while (apart := ~holds & (parent[a] != parent[b])).any():
+            self.feeds[a[apart]] = True
+            self.reads[b[apart]] = True
+            a, b = np.where(apart, parent[a], a), np.where(apart, parent[b], b)
+        a, b, values = a[~holds], b[~holds], values[~holds]
+        level = parent[a]
+        order = np.lexsort((b, a, level))
+        self._a, self._b, self._values, self._level = a[order], b[order], values[order], level[order]
+
+    def edges_in(self, box: int) -> Iterator[Edge]:
+        """The edges between the children of a box (-1: the outermost), each with a few of its values."""
+        first, last = np.searchsorted(self._level, [box, box + 1])
+        ids = self._tree.ids
+        before, told = (-1, -1), 0
+        for k in range(int(first), int(last)):
+            ends = int(self._a[k]), int(self._b[k])
+            told = told + 1 if ends == before else 0
+            before = ends
+            if told < _MOST_VALUES:
+                yield Edge(source=ids[ends[0]], target=ids[ends[1]], value=int(self._values[k]))
+
+
+def _depths(parent: np.ndarray) -> np.ndarray:
+    """The nesting depth of each box; parents come first."""
+    depth = [0] * len(parent)
+    for box, around in enumerate(parent.tolist()):
+        if around >= 0:
+            depth[box] = depth[around] + 1
+    return np.array(depth, np.int64)

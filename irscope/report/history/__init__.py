@@ -1,4 +1,4 @@
-"""What do the steps of a history show?"""
+"""What do the steps of a history show, and what differs between two programs?"""
 
 import lazy_loader
 

@@ -1,14 +1,14 @@
-from .alias_by_step import (
-    AliasSteps,
+from .program_diff import (
+    ProgramDiff,
+    diff,
 )
-from .gone_records import (
+from .states import (
+    AliasSteps,
     Gone,
     gone_records,
-)
-from .node_lifetimes import (
     lifetimes,
 )
-from .programs import (
+from .timeline import (
     program_name,
     program_stops,
 )
@@ -16,6 +16,8 @@ from .programs import (
 __all__ = [
     "AliasSteps",
     "Gone",
+    "ProgramDiff",
+    "diff",
     "gone_records",
     "lifetimes",
     "program_name",

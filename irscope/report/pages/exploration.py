@@ -15,7 +15,7 @@ from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.report.history import Gone, gone_records
 from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
-from irscope.report.value_names import names_in
+from irscope.report.words import names_in
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion
 

@@ -12,16 +12,13 @@ from irscope.errors import UnknownName
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
 from irscope.report.history import AliasSteps, program_stops
-from irscope.report.history.timeline_view import timeline_view
-from irscope.report.pages.details import declared, title_of, verdict_view
+from irscope.report.history.timeline import timeline_view
+from irscope.report.pages.details import declared, stored_details, title_of, verdict_view
 from irscope.report.pages.parts import Page
-from irscope.report.pages.stored_details import stored_details
 from irscope.report.panes import AliasViews, remarks_table
-from irscope.report.panes.graph_view import graph_view
-from irscope.report.panes.text_view import text_view
-from irscope.report.value_names import names_in
+from irscope.report.panes.program_view import graph_view, text_view
 from irscope.report.view_models import VIEW_VERSION, AliasDetail, Count, Detail, ExplorerView, PairDetail, TimelineView
-from irscope.report.words import amount, byte_count
+from irscope.report.words import amount, byte_count, names_in
 from irscope.transforms.history import History
 
 __all__ = ["HistoryInspection", "history_page", "history_view"]

@@ -20,12 +20,11 @@ from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node
 from irscope.report.history import program_stops
-from irscope.report.history.timeline_view import timeline_view
-from irscope.report.pages.details import Inspection
+from irscope.report.history.timeline import timeline_view
+from irscope.report.pages.details import Inspection, stored_details
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.headline import headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
-from irscope.report.pages.stored_details import stored_details
 from irscope.report.panes import (
     Heat,
     SameViews,
@@ -36,9 +35,8 @@ from irscope.report.panes import (
     remarks_table,
     with_coarser_steps,
 )
-from irscope.report.panes.graph_view import graph_view
-from irscope.report.panes.text_view import text_view
-from irscope.report.panes.timing_view import timing_view
+from irscope.report.panes.profile_view import timing_view
+from irscope.report.panes.program_view import graph_view, text_view
 from irscope.report.view_models import (
     VIEW_VERSION,
     ClassView,

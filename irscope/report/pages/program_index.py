@@ -18,7 +18,7 @@ from irscope.ir.text import print_first_lines, print_node
 from irscope.ops.registry import category_of, effect_of
 from irscope.report.boxes import BoxTree, Levels, heading_lines, line_count, writes_memory
 from irscope.report.panes import repeat_view
-from irscope.report.panes.graph_view import opened_at_first
+from irscope.report.panes.program_view import opened_at_first
 from irscope.report.queries import Queries
 from irscope.report.view_models import Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
 

@@ -1,6 +1,9 @@
 from .alias_view import (
     AliasViews,
 )
+from .beside_view import (
+    repeat_view,
+)
 from .fusion_view import (
     fusion_sentence,
     neighbour_views,
@@ -8,62 +11,55 @@ from .fusion_view import (
     planner_renaming,
     remarks_table,
 )
-from .heat import (
-    Heat,
-)
-from .kernel_languages import (
-    KernelTexts,
-)
 from .kernel_view import (
+    KernelTexts,
     KernelViews,
 )
-from .memory.buffer_view import (
+from .memory_view import (
+    LayoutViews,
     buffer_view,
     buffers_with_views,
     layout_view,
-)
-from .memory.memory_view import (
     memory_view,
 )
-from .memory.tensor_layouts import (
-    LayoutViews,
-)
 from .profile_view import (
+    Heat,
     profile_view,
     time_sentence,
 )
-from .same.dedup_view import (
+from .program_view import (
+    classes_picture,
+    points_to_picture,
+)
+from .same_view import (
+    SameViews,
     class_sentence,
     class_views,
     with_coarser_steps,
 )
-from .same.repeats_view import (
-    repeat_view,
-)
-from .same.same_view import (
-    SameViews,
-)
 
 __all__ = [
-    "buffer_view",
-    "buffers_with_views",
-    "layout_view",
     "AliasViews",
     "Heat",
-    "SameViews",
     "KernelTexts",
-    "LayoutViews",
     "KernelViews",
+    "LayoutViews",
+    "SameViews",
+    "buffer_view",
+    "buffers_with_views",
     "class_sentence",
     "class_views",
-    "with_coarser_steps",
+    "classes_picture",
     "fusion_sentence",
+    "layout_view",
     "memory_view",
     "neighbour_views",
     "no_remarks",
     "planner_renaming",
+    "points_to_picture",
     "profile_view",
     "remarks_table",
-    "time_sentence",
     "repeat_view",
+    "time_sentence",
+    "with_coarser_steps",
 ]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from irscope.ir import Node, Value
 from irscope.ops.view_steps import byte_words
-from irscope.report.value_names import Renaming
 from irscope.report.view_models import Column, NeighbourView, TableView
+from irscope.report.words import Renaming
 from irscope.transforms.base import Remark
 from irscope.transforms.fusion import GROUPING, Fusion
 from irscope.transforms.history import History

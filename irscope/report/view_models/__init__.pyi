@@ -1,15 +1,17 @@
-from .branches import (
-    BranchDiff,
-    BranchesView,
-    BranchView,
-    ChangedLine,
-    EditTrouble,
-)
 from .details import (
     AliasDetail,
+    AssumedLayout,
+    AxisView,
+    BufferRow,
+    BufferView,
+    CopyView,
     Detail,
     KernelDetail,
     KernelText,
+    LayoutView,
+    MemoryBar,
+    MemorySection,
+    MemoryView,
     NeighbourView,
     PairDetail,
     PointsToView,
@@ -17,35 +19,20 @@ from .details import (
 )
 from .explorer import (
     VIEW_VERSION,
+    BranchDiff,
+    BranchesView,
+    BranchView,
+    CardJudgement,
+    CardOption,
+    CardRemark,
+    CardView,
+    ChangedLine,
+    EditTrouble,
     ExplorerView,
     PaneName,
     ProgramStop,
-)
-from .graph import (
-    Box,
-    BoxKind,
-    Edge,
-    GraphView,
-    Level,
-)
-from .listing import (
-    Column,
-    Count,
-    Found,
-    Place,
-    TableView,
-    TextView,
-)
-from .memory import (
-    AssumedLayout,
-    AxisView,
-    BufferRow,
-    BufferView,
-    CopyView,
-    LayoutView,
-    MemoryBar,
-    MemorySection,
-    MemoryView,
+    StoryStep,
+    StoryView,
 )
 from .profile import (
     HeatLine,
@@ -59,6 +46,26 @@ from .profile import (
     TimedSpan,
     TimedWay,
     TimingView,
+)
+from .program import (
+    Box,
+    BoxKind,
+    Column,
+    Count,
+    EarlierAlias,
+    EarlierLine,
+    Edge,
+    Found,
+    GoneLine,
+    GraphView,
+    Level,
+    MadeGroup,
+    PassView,
+    Place,
+    StepView,
+    TableView,
+    TextView,
+    TimelineView,
 )
 from .same import (
     BesideLine,
@@ -76,23 +83,6 @@ from .same import (
     SameView,
     VaryingView,
     Word,
-)
-from .teaching import (
-    CardJudgement,
-    CardOption,
-    CardRemark,
-    CardView,
-    StoryStep,
-    StoryView,
-)
-from .timeline import (
-    EarlierAlias,
-    EarlierLine,
-    GoneLine,
-    MadeGroup,
-    PassView,
-    StepView,
-    TimelineView,
 )
 
 __all__ = [

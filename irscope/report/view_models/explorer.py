@@ -5,16 +5,173 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 if TYPE_CHECKING:
-    from irscope.report.view_models.details import Detail, KernelText
-    from irscope.report.view_models.graph import GraphView
-    from irscope.report.view_models.listing import Count, TableView, TextView
-    from irscope.report.view_models.memory import BufferView, CopyView, LayoutView, MemoryView
+    from irscope.report.view_models.details import BufferView, CopyView, Detail, KernelText, LayoutView, MemoryView
     from irscope.report.view_models.profile import ProfileView, TimingView
+    from irscope.report.view_models.program import Count, GraphView, TableView, TextView, TimelineView
     from irscope.report.view_models.same import ClassView, CoarserStep, RepeatView, SameView
-    from irscope.report.view_models.teaching import StoryView
-    from irscope.report.view_models.timeline import TimelineView
 
-__all__ = ["ExplorerView", "PaneName", "ProgramStop", "VIEW_VERSION"]
+__all__ = [
+    "BranchDiff", "BranchView", "BranchesView", "CardJudgement", "CardOption", "CardRemark", "CardView",
+    "ChangedLine", "EditTrouble", "ExplorerView", "PaneName", "ProgramStop", "StoryStep", "StoryView",
+    "VIEW_VERSION",
+]  # fmt: skip
+
+
+# A card of a quiz, and a story.
+
+
+class CardOption(TypedDict):
+    """One option of a question."""
+
+    name: str
+    text: str
+    record: int
+    """The value or node it represents; 0 for none."""
+
+
+class CardRemark(TypedDict):
+    """The comment on an option after an answer."""
+
+    name: str
+    mark: Literal["right", "wrong", "missed"]
+    because: str
+    witness: list[int]
+
+
+class CardJudgement(TypedDict):
+    """The judgement of an answer."""
+
+    right: bool
+    points: float
+    picks: list[str]
+    remarks: list[CardRemark]
+
+
+class CardView(TypedDict):
+    """A question of a quiz, shown beside its program; the right answer is absent until the user has answered."""
+
+    title: str
+    kind: str
+    number: int
+    """Counted from 0."""
+    done: list[Literal["", "right", "wrong"]]
+    """The result of each question of the quiz."""
+    summary: str
+    prompt: str
+    note: str
+    how: str
+    several: bool
+    """Whether several options may be chosen."""
+    subject: int
+    """The value or node the question is about; 0 for none."""
+    options: list[CardOption]
+    judged: CardJudgement | None
+
+
+class StoryStep(TypedDict):
+    """One view of a story: selection, state, open boxes, colour, and a sentence about it."""
+
+    text: str
+    """Markdown."""
+    selection: list[int]
+    step: int | None
+    """The state of the history; None leaves it as it is."""
+    open: list[int] | None
+    """The open boxes; None leaves them as they are."""
+    colour: str
+    pane: str
+    """The only pane shown; empty for all."""
+
+
+class StoryView(TypedDict):
+    """A recorded walk through a program."""
+
+    title: str
+    steps: list[StoryStep]
+    problems: list[str]
+    """Names in steps that the program does not have."""
+    at: int
+    """The step shown; -1 before the first."""
+
+
+# What if: the branches of the timeline, the difference of two, and the errors of an edited text.
+
+
+class BranchView(TypedDict):
+    """One of the ways to fuse a program that were tried."""
+
+    name: str
+    parent: int
+    """The parent branch; -1 for the first."""
+    step: int
+    """The step of the parent's history where it starts."""
+    steps: int
+    """The number of steps in its own history."""
+    kernels: int
+    """Like the numbers below, 0 while there is only one branch."""
+    calls: int
+    """Ops run by the library."""
+    moved: str
+    """The memory traffic; a formula where extents are unknown."""
+    micros: float
+    """Estimated at a memory bandwidth of 20 GB/s; -1 where the traffic is a formula."""
+    measured: float
+    """Milliseconds per call; -1 if not measured."""
+    refused: list[str]
+    """Requested merges that would be wrong, each with its reason."""
+    code: str
+    """Python code that creates it."""
+
+
+class BranchesView(TypedDict):
+    """The branches of an explorer's timeline."""
+
+    branches: list[BranchView]
+    shown: int
+    policies: list[str]
+    inputs: list[str]
+    """Arguments of the program that could be in channels-last layout."""
+    distinct: bool
+    """Whether the program shown assumes that all inputs are distinct memory."""
+    can_measure: bool
+    read_only: str
+    """Why the text cannot be edited in the page; empty if it can be."""
+    edits: bool
+    """Whether the page opens with the editor."""
+
+
+class ChangedLine(TypedDict):
+    """A line that differs between two programs."""
+
+    kind: Literal["changed", "new", "gone"]
+    before: str
+    after: str
+    how: str
+    node: int
+    """The node in the second program; 0 for none."""
+    old: int
+    """The node in the first program; 0 for none."""
+
+
+class BranchDiff(TypedDict):
+    """The difference between two branches."""
+
+    counts: dict[str, int]
+    """The numbers of nodes kept, changed, new and gone."""
+    matched_by: str
+    lines: list[ChangedLine]
+    left_out: int
+
+
+class EditTrouble(TypedDict):
+    """Why a text is not a valid program."""
+
+    message: str
+    hint: str
+    line: int
+    """Counted from 1; 0 if no single line is at fault."""
+    column: int
+    """Counted from 1."""
 
 
 VIEW_VERSION = 1

@@ -6,7 +6,7 @@ import pytest
 
 import irscope as irs
 from irscope.analysis.alias import AliasDb
-from irscope.report.history.alias_by_step import AliasSteps, stands_for
+from irscope.report.history.states import AliasSteps, stands_for
 from irscope.report.pages.history_view import HistoryInspection, history_view
 from tests.random_programs.graphs import random_program
 

@@ -11,8 +11,7 @@ import irscope as irs
 from irscope.errors import ArgumentError, IrscopeError, ParseError
 from irscope.ir.structural import same_structure
 from irscope.report.pages import Branches, Exploration
-from irscope.report.pages.branch_code import changes_of
-from irscope.report.pages.branches import branch_diff
+from irscope.report.pages.branches import branch_diff, changes_of
 
 TEXT = """graph(%x : Float(4, 3, 8, 8), %y : Float(4, 3, 8, 8)):
   %a : Float(4, 3, 8, 8) = aten::relu(%x)

@@ -12,7 +12,7 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.report.boxes import BoxTree
 from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import ProgramPage, explorer_view, is_sent_whole
-from irscope.report.panes.text_view import text_view
+from irscope.report.panes.program_view import text_view
 
 T = "Float(16, 16)"
 

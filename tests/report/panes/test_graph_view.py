@@ -6,7 +6,7 @@ import pytest
 
 import irscope as irs
 from irscope.report.pages.exploration import Exploration
-from irscope.report.panes.graph_view import graph_view
+from irscope.report.panes.program_view import graph_view
 
 
 def test_boxes_come_after_their_parents_and_ids_are_unique(exploration: Exploration) -> None:

@@ -13,7 +13,7 @@ from irscope.ir.core import Node
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.parts import explorer_view
-from irscope.report.panes.kernel_languages import LANGUAGES
+from irscope.report.panes.kernel_view import LANGUAGES
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
 

@@ -17,7 +17,7 @@ from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
 from irscope.report.panes.fusion_view import fusion_sentence, planner_renaming
 from irscope.report.panes.kernel_view import KernelViews
-from irscope.report.value_names import names_in
+from irscope.report.words import names_in
 from irscope.runtime.reference import run_reference
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cse
 from irscope.transforms.cleanup.dce import remove_dead_nodes

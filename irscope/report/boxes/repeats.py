@@ -1,0 +1,399 @@
+"""Modules that repeat: which calls of modules a program has, which of them are alike, and which repeats no module marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from irscope.analysis.per_graph import once
+from irscope.ir import ANY, ClassType, Graph, Node, TensorType, Type, Value, walk
+from irscope.ops.registry import category_of
+from irscope.ops.traits import PACKS_SEQUENCE
+from irscope.transforms.dedup.regions import Repeat, find_regions
+
+__all__ = [
+    "CONSTANT", "DEEPEST", "FEWEST", "ModuleCalls", "ModuleText", "Run", "paths_of", "quiet_nodes", "runs_of",
+    "scope_of", "told_range", "unmarked_repeats",
+]  # fmt: skip
+
+
+# Assigns each node to a call of a module of the user's model, by its scope and its operands.
+#
+# A module that is called again on its own output gets a box per call: in one box the calls would form a cycle. A node may join a
+# call if all its operands were produced inside it or before it began. A fusion group is placed where its last node is, and counts
+# as part of every module that one of its nodes is from, so fusion across modules does not split them.
+
+
+DEEPEST = 100
+"""The deepest nesting of modules that gets boxes."""
+
+
+def scope_of(node: Node) -> str:
+    """The scope of a node's box; for a group, that of its last node that has one."""
+    if node.blocks and node.op.endswith("Group"):
+        for inner in reversed(node.blocks[0].nodes):
+            if inner.scope and inner.op != "prim::Constant":
+                return inner.scope
+    return node.scope
+
+
+def paths_of(scope: str) -> list[str]:
+    """The paths of a scope and its enclosing modules, outermost first.
+
+    >>> paths_of("net.layers.0")
+    ['net', 'net.layers', 'net.layers.0']
+    """
+    parts = scope.split(".", DEEPEST) if scope else []
+    return [".".join(parts[: k + 1]) for k in range(len(parts))]
+
+
+class ModuleCalls:
+    """Finds the box of each node's module, and creates one with `make(path, around)` when a call begins."""
+
+    def __init__(self, make: Callable[[str, int], int], parent: list[int]) -> None:
+        self._make = make
+        self._parent = parent
+        """The parent of each box, by number; grows as boxes are created, with increasing numbers."""
+        self._latest: dict[tuple[int, str], int] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._spans: dict[int, set[str]] = {}
+        """The scopes of groups whose nodes are from several modules."""
+        self._paths_spanned: dict[int, set[str]] = {}
+        self._path_of: dict[int, str] = {}
+        self._before = "", -1, -1
+        """The previous scope, with its outermost and innermost call."""
+
+    def box_of(self, scope: str, sources: Iterable[int]) -> int:
+        """The box of a scope for a node that uses values of the boxes `sources`; -1 for the top."""
+        box = -1
+        if not scope:
+            return box
+        read = list(sources)
+        before, outermost, innermost = self._before
+        if scope == before and all(source < outermost or self._parent[source] == innermost for source in read):
+            return innermost  # most nodes follow a node of the same module and use its values
+        latest, newest = self._latest, max(read, default=-1)
+        for path in self._paths_of(scope):
+            call = latest.get((box, path))
+            if call is None or not (newest < call or all(source < call or self._is_in(source, call) for source in read)):
+                call = latest[box, path] = self._make(path, box)
+                self._path_of[call] = path
+            outermost = call if box < 0 else outermost
+            box = call
+        self._before = scope, outermost, box
+        return box
+
+    def _paths_of(self, scope: str) -> list[str]:
+        paths = self._paths.get(scope)
+        if paths is None:
+            paths = self._paths[scope] = paths_of(scope)
+        return paths
+
+    def spans(self, box: int, group: Node) -> None:
+        """Record the modules that the nodes of a group are from."""
+        scopes = {inner.scope for inner in group.blocks[0].nodes}
+        if len(scopes) > 1:
+            self._spans[box] = scopes
+
+    def _spanned(self, box: int) -> Set[str]:
+        """The modules that the nodes of a group are from, with their enclosing modules."""
+        found = self._paths_spanned.get(box)
+        if found is None:
+            found = self._paths_spanned[box] = {path for scope in self._spans[box] for path in self._paths_of(scope)}
+        return found
+
+    def _is_in(self, box: int, call: int) -> bool:
+        if box in self._spans and self._path_of[call] in self._spanned(box):
+            return True
+        parent = self._parent
+        while box > call:
+            box = parent[box]
+        return box == call
+
+
+# Finds nodes without a box, shown by the text alone: constants, number arithmetic, and lists that their only user unpacks.
+
+
+CONSTANT = "prim::Constant"
+_ALWAYS_SHOWN = frozenset({"prim::Print"})
+
+
+def quiet_nodes(graph: Graph) -> set[Node]:
+    """The nodes of a graph that touch no tensor or object, and the lists and tuples with a single user.
+
+    A list whose elements are read or changed by position keeps its box.
+    """
+    quiet: set[Node] = set()
+    data = _Data()
+    for node in reversed(list(graph.nodes())):  # the contents of a block come before the node that holds it
+        is_number_work = not data.in_any(node.outputs) and not data.in_any(node.inputs)
+        if node.blocks:
+            is_number_work = is_number_work and all(inner in quiet for block in node.blocks for inner in block.nodes)
+        readers = graph.users.get(node.outputs[0], ()) if node.op in PACKS_SEQUENCE else ()
+        is_link = node.op in PACKS_SEQUENCE and len(readers) <= 1 and not any(_takes_apart(use.user) for use in readers)
+        if node.op == CONSTANT or is_link or (is_number_work and node.op not in _ALWAYS_SHOWN):
+            quiet.add(node)
+    return quiet
+
+
+def _takes_apart(user: object) -> bool:
+    return isinstance(user, Node) and user.op not in PACKS_SEQUENCE and category_of(user) == "container"
+
+
+class _Data:
+    """Checks whether values may be or contain tensors or objects; cached by type."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Type, bool]] = {}
+
+    def in_any(self, values: Iterable[Value]) -> bool:
+        for value in values:
+            known = self._known.get(id(value.type))
+            if known is None:
+                known = self._known[id(value.type)] = value.type, _holds_data(value.type)
+            if known[1]:
+                return True
+        return False
+
+
+def _holds_data(type: Type) -> bool:
+    return any(isinstance(part, TensorType | ClassType) or part == ANY for part in walk(type))
+
+
+# Finds repeated modules of a program: the layers of a transformer, the blocks of a residual network.
+#
+# Two modules are equal if their nodes, sorted by age (program order, whatever passes moved), correspond one to one: same op,
+# same enclosing block, and operands that are corresponding nodes, the same outside value at the same positions, or constants at
+# the same positions. That correspondence is the proof: encodings are compared in full, not only by hash. Fusion groups are
+# transparent: a layer whose first op was fused with the previous layer is still a layer. Constants and types are encoded
+# separately, as they may differ between members; the differing positions are counted and reported.
+
+
+FEWEST = 3
+"""The fewest members of a run that gets a box."""
+_NUMBER = re.compile(r"\d+")
+
+
+Encoding = tuple[tuple[object, ...], tuple[object, ...]]
+"""The part that equal modules share, and the part that may differ between them, position by position."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Equal sibling modules."""
+
+    members: tuple[int, ...]
+    """Positions among the siblings."""
+    holes: int
+    """The number of positions where constants or types differ between them."""
+
+
+class ModuleText:
+    """Encodes the nodes of modules, given by path, such that equal encodings mean equal modules.
+
+    `scopes` replaces the nodes' own scopes, and its order says how nodes of equal modules correspond.
+    """
+
+    def __init__(self, graph: Graph, scopes: Mapping[Node, str] | None = None) -> None:
+        self._graph = graph
+        self._scopes = scopes or None
+        self._age = {node: age for age, node in enumerate(scopes)} if scopes else None
+        self._meant: dict[Value, Value] = {}
+        """For a value at the border of a group, the same value on the side of its producer."""
+        self._owners: dict[Node, Node] = {}
+        """The If or Loop around each node that is inside one."""
+        self._types: dict[int, tuple[Type, int]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def _nodes(self) -> Iterator[Node]:
+        owners = self._owners
+        for node in self._graph.nodes():
+            if node.blocks:
+                is_group = node.op.endswith("Group")
+                owner = owners.get(node) if is_group else node
+                if owner is not None:
+                    owners.update((inner, owner) for block in node.blocks for inner in block.nodes)
+                if is_group:
+                    block = node.blocks[0]
+                    self._meant.update(zip(block.params, node.inputs, strict=True))
+                    self._meant.update(zip(node.outputs, block.returns, strict=True))
+                    continue
+            if node.op != CONSTANT and self._scope(node):
+                yield node
+
+    def _scope(self, node: Node) -> str:
+        return node.scope if self._scopes is None else self._scopes.get(node, "")
+
+    def by_path(self) -> dict[str, list[Node]]:
+        """The nodes of each module, including those of its submodules; nodes of equal modules correspond by position."""
+        age = self._age
+        found: dict[str, list[Node]] = {}
+        around: dict[str, list[list[Node]]] = {}
+        for node in sorted(self._nodes(), key=attrgetter("id") if age is None else age.__getitem__):
+            scope = self._scope(node)
+            lists = around.get(scope)
+            if lists is None:
+                lists = around[scope] = [found.setdefault(path, []) for path in paths_of(scope)]
+            for nodes in lists:
+                nodes.append(node)
+        return found
+
+    def encoded(self, nodes: Sequence[Node]) -> Encoding:
+        """What makes modules alike, and what may differ between those that are, place by place."""
+        place = {node: k for k, node in enumerate(nodes)}
+        owners, meant, producer, types = self._owners, self._meant, self._graph.producer, self._types
+        outsiders: dict[Value, int] = {}
+        shape: list[object] = []
+        holes: list[object] = []
+        for node in nodes:
+            inputs, outputs = node.inputs, node.outputs
+            shape += node.op, place.get(owners[node], -1) if node in owners else -1, len(inputs)
+            for value in inputs:
+                while value in meant:
+                    value = meant[value]
+                maker = producer.get(value)
+                at = None if maker is None else place.get(maker)
+                if at is not None and maker is not None:
+                    shape.append((at, 0 if len(maker.outputs) == 1 else maker.outputs.index(value)))
+                elif maker is not None and maker.op == CONSTANT:
+                    shape.append("c")
+                    holes.append(self._constant(maker))
+                else:
+                    shape.append(~outsiders.setdefault(value, len(outsiders)))
+            for value in outputs:
+                known = types.get(id(value.type))
+                holes.append(self._type(value.type) if known is None else known[1])
+            if node.attrs or len(outputs) != 1:
+                shape.append(~len(outputs) if node.attrs else len(outputs))
+            if node.attrs:
+                holes.append(self._constant(node))
+        return tuple(shape), tuple(holes)
+
+    def maker_side(self, value: Value) -> Value:
+        """The value, at the border of a group, on the side of its producer."""
+        while value in self._meant:
+            value = self._meant[value]
+        return value
+
+    def _constant(self, node: Node) -> int:
+        return self._number(repr(sorted(node.attrs.items(), key=lambda item: item[0]))[:400])
+
+    def _type(self, type: Type) -> int:
+        known = self._types.get(id(type))
+        if known is None:
+            known = self._types[id(type)] = type, self._number(str(type))
+        return known[1]
+
+    def _number(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+
+def runs_of(paths: Sequence[str], nodes: Mapping[str, Sequence[Node]], text: ModuleText) -> list[Run]:
+    """The runs among sibling modules, given by path in program order, each path once."""
+    runs: list[Run] = []
+    start = 0
+    while start < len(paths):
+        end = start + 1
+        pattern, count = _NUMBER.sub("#", paths[start]), len(nodes.get(paths[start], ()))
+        while end < len(paths) and _NUMBER.sub("#", paths[end]) == pattern and len(nodes.get(paths[end], ())) == count:
+            end += 1
+        if count and end - start >= FEWEST:
+            runs += _alike(range(start, end), [text.encoded(nodes[path]) for path in paths[start:end]])
+        start = end
+    return runs
+
+
+def _alike(places: range, texts: Sequence[Encoding]) -> Iterator[Run]:
+    first = 0
+    for k in range(1, len(texts) + 1):
+        if k < len(texts) and texts[k][0] == texts[first][0]:
+            continue
+        if k - first >= FEWEST:
+            holes = [text[1] for text in texts[first:k]]
+            differ = sum(len(set(column)) > 1 for column in zip(*holes, strict=True))
+            yield Run(tuple(places[first:k]), differ)
+        first = k
+
+
+def told_range(paths: Sequence[str]) -> str:
+    """One label for the paths of a run.
+
+    >>> told_range(["net.layers.0", "net.layers.1", "net.layers.2"])
+    'net.layers.0–2'
+    """
+    head, _, last = paths[-1].rpartition(".")
+    if last.isdigit() and paths[0].rpartition(".")[0] == head:
+        return f"{paths[0]}–{last}"
+    return f"{paths[0]} … {last or paths[-1]}"
+
+
+# Module paths for programs without scopes, derived from the repeated regions that deduplication finds.
+#
+# Hand-unrolled layers, an exported graph without scopes, a pasted text: their equal parts get paths `region0.0`, `region0.1`, …,
+# and are then treated like the layers of a model. A region counts if it occurs as often as modules must to be folded, and if each
+# occurrence uses only values produced before it began, because a box in a cycle explains nothing.
+
+
+_MOST_NODES: Final = 10_000
+"""The largest program searched: the first picture waits for the search, at about 30 µs per node."""
+
+_FEWEST_OPS: Final = 3
+"""The fewest ops in one occurrence, including those in fusion groups."""
+
+
+def unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
+    """The path of each node in a repeated region, ordered such that nodes of the occurrences correspond; empty for a program that
+    has scopes.
+
+    >>> import irscope as irs
+    >>> lines = "".join(f"  %t{k} : Float(4) = aten::tanh(%x{k})\\n  %e{k} : Float(4) = aten::exp(%t{k})\\n"
+    ...                 f"  %x{k + 1} : Float(4) = aten::neg(%e{k})\\n" for k in range(3))
+    >>> g = irs.parse(f"graph(%x0 : Float(4)):\\n{lines}  return (%x3)")
+    >>> list(unmarked_repeats(g).values())[::3]
+    ['region0.0', 'region0.1', 'region0.2']
+    """
+    return once(graph, unmarked_repeats, lambda: _unmarked_repeats(graph))
+
+
+def _unmarked_repeats(graph: Graph) -> Mapping[Node, str]:
+    found: dict[Node, str] = {}
+    if len(graph.body.nodes) > _MOST_NODES:
+        return found
+    for count, node in enumerate(graph.nodes()):
+        if node.scope or count >= _MOST_NODES:
+            return found
+    repeats = [
+        repeat for repeat in find_regions(graph, min_nodes=2)
+        if repeat.block is graph.body and len(repeat) >= FEWEST and _ops(repeat) >= _FEWEST_OPS and _follows_what_it_reads(graph, repeat)
+    ]  # fmt: skip
+    for number, repeat in enumerate(repeats):
+        for at, place in enumerate(repeat.places):
+            found.update(dict.fromkeys(_with_inner(place), f"region{number}.{at}"))
+    return found
+
+
+def _ops(repeat: Repeat) -> int:
+    return sum(node.op != "prim::Constant" for node in _with_inner(repeat.places[0]))
+
+
+def _follows_what_it_reads(graph: Graph, repeat: Repeat) -> bool:
+    """Whether every occurrence uses only outside values that were produced before its first node."""
+    position = graph.position
+    for at, place in enumerate(repeat.places):
+        first = min(position[node] for node in place)
+        makers = (graph.producer.get(values[at]) for values in repeat.inputs)
+        if any(maker is not None and maker.op != "prim::Constant" and position[maker] > first for maker in makers):
+            return False
+    return True
+
+
+def _with_inner(place: tuple[Node, ...]) -> Iterator[Node]:
+    """The nodes of an occurrence, each before those of its blocks."""
+    waiting = list(reversed(place))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(inner for block in reversed(node.blocks) for inner in reversed(block.nodes))

@@ -1,9 +1,0 @@
-from .program_diff import (
-    ProgramDiff,
-    diff,
-)
-
-__all__ = [
-    "ProgramDiff",
-    "diff",
-]

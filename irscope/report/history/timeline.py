@@ -1,0 +1,346 @@
+"""The steps of a history on the text of its last graph, and the programs that it goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from irscope._base.escaping import shortened
+from irscope.ir import Graph, Node, Value
+from irscope.ir.text import print_node
+from irscope.report.history.states import Lives, Stretch, lifetimes, lives
+from irscope.report.view_models import (
+    EarlierLine,
+    GoneLine,
+    MadeGroup,
+    PassView,
+    ProgramStop,
+    StepView,
+    TextView,
+    TimelineView,
+)
+from irscope.report.words import Renaming, names_in
+from irscope.transforms.history import History, Step
+
+__all__ = ["earlier_lines", "gone_lines", "program_name", "program_stops", "timeline_view"]
+
+
+# The programs of a history by the names users know: as written, pure, fused.
+
+
+_WORDS = {"functionalize": "pure", "fuse-groups": "fused", "autodiff-slice": "sliced"}
+"""The name of the program after a pass; otherwise the name of the pass."""
+_MOST_STOPS = 6
+
+
+def program_stops(history: History) -> list[ProgramStop]:
+    """The program as written and after each of the last few passes that changed it; empty if none did.
+
+    >>> import irscope as irs
+    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::exp(%x)
+    ...   %b : Float(8) = aten::relu_(%a)
+    ...   return (%b)'''))
+    >>> [(stop["label"], stop["state"]) for stop in program_stops(f.history)]
+    [('as written', 0), ('pure', 1), ('fused', 2)]
+    """
+    stops = [
+        ProgramStop(label=_WORDS.get(record.name, record.name), state=last, hint=f"the program after {record.name}")
+        for record, first, last in zip(history.records, history.ends, history.ends[1:], strict=False)
+        if last > first
+    ]
+    return [ProgramStop(label="as written", state=0, hint="the program as it was loaded"), *stops[-_MOST_STOPS:]] if stops else []
+
+
+def program_name(history: History, state: int) -> str:
+    """The name of the program of a state, for use in a sentence."""
+    said = [stop["label"] for stop in program_stops(history) if stop["state"] <= state]
+    return f"the program {said[-1]}" if len(said) == 1 else f"the {said[-1]} program" if said else "the program"
+
+
+# Lines of earlier states: those of removed nodes, and of nodes that passes rewrote.
+
+
+def gone_lines(
+    history: History, passes: Sequence[Stretch], found: Lives, text: TextView, names: Mapping[Value, str]
+) -> list[GoneLine]:
+    """A line for each removed node, placed above the next node of its graph that still has a line."""
+    own_line = {node: line for line, node in reversed(list(enumerate(text["nodes"]))) if node}
+    line_of = dict(own_line)
+    for group in found.groups:
+        line_of.update((node.id, line_of[group.id]) for node in group.blocks[0].nodes)
+    last = {node.id for node in history.final.nodes()}
+    lines: dict[int, GoneLine] = {}
+    over: dict[int, int] = {}
+    """The removed node directly above each line (keyed by number) or removed node (keyed by -1 - id)."""
+    for at, stretch in reversed(list(enumerate(passes))):
+        graph = stretch.record.before
+        line = place = len(text["lines"]) - 1
+        for node in reversed(list(graph.nodes())):
+            if node.id in last:
+                line = place = line_of[node.id]
+                continue
+            if node.id in lines:
+                line, place = lines[node.id]["above"], -1 - node.id
+                continue
+            instead = _instead(history, at, node)
+            if instead is None:
+                lines[node.id] = _gone_line(history, at, node, line, found, names)
+                _put(over, node.id, place)
+                place = -1 - node.id
+            else:  # directly above the new node
+                new = lines.get(instead.id)
+                own = new["above"] if new is not None else own_line[instead.id]
+                lines[node.id] = _gone_line(history, at, node, own, found, names)
+                _put(over, node.id, own if new is None else -1 - instead.id)
+                if own == line_of.get(instead.id, own):  # what was above it is outside the groups too
+                    line, place = own, -1 - node.id
+    return [lines[id] for line in sorted(key for key in over if key >= 0) for id in _chain(over, line)]
+
+
+def earlier_lines(passes: Sequence[Stretch], names: Mapping[Value, str]) -> Iterator[EarlierLine]:
+    """The earlier form of lines that passes rewrote or removed; a merge's changes inside its group are shown by the group."""
+    for stretch in passes:
+        if not stretch.steps:
+            continue
+        before, after = stretch.record.before, stretch.record.after
+        kept = {node.id: node for node in after.nodes()}
+        for node in before.nodes():
+            new = kept.get(node.id)
+            if new is not None and new is not node and not _is_inside(after, new, before):
+                line = _line(before, node, names)
+                if line != _line(after, new, names):
+                    values = [value.id for value in (*node.outputs, *node.inputs)]
+                    yield EarlierLine(node=node.id, text=shortened(line), values=values, until=stretch.last)
+        if before.outputs != after.outputs:
+            returned = ", ".join(f"%{names[value]}" for value in before.outputs)
+            values = [value.id for value in before.outputs]
+            yield EarlierLine(node=0, text=f"  return ({returned})", values=values, until=stretch.last)
+
+
+def _is_inside(graph: Graph, node: Node, before: Graph) -> bool:
+    """Whether a node is in a group that an earlier graph does not have."""
+    group = graph.owner.get(graph.block_of[node])
+    return group is not None and group.op.endswith("Group") and group not in before.position
+
+
+def _line(graph: Graph, node: Node, names: Mapping[Value, str]) -> str:
+    return "  " * (_depth(graph, node) + 1) + print_node(node, names)
+
+
+def _put(over: dict[int, int], id: int, place: int) -> None:
+    """Place a removed node directly above a line or another removed node, below those already there."""
+    if place in over:
+        over[-1 - id] = over[place]
+    over[place] = id
+
+
+def _instead(history: History, at: int, node: Node) -> Node | None:
+    """The node whose result replaces that of a removed node, in the graph after the pass or in the last one."""
+    if not node.outputs:
+        return None
+    after = history.records[at].after.producer.get(node.outputs[0])
+    if after is not None:
+        return after
+    value = history.forward(node.outputs[0], at)
+    return history.final.producer.get(value) if value is not None else None
+
+
+def _chain(over: Mapping[int, int], line: int) -> list[int]:
+    """The removed nodes above a line, top down."""
+    found = []
+    place = line
+    while place in over:
+        found.append(over[place])
+        place = -1 - over[place]
+    return found[::-1]
+
+
+def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, names: Mapping[Value, str]) -> GoneLine:
+    graph = history.records[at].before
+    now = history.forward(node.outputs[0], at) if node.outputs else None
+    return GoneLine(
+        node=node.id,
+        text=shortened(_line(graph, node, names)),
+        values=[value.id for value in (*node.outputs, *node.inputs)],
+        above=above,
+        since=found.since.get(node.id, 0),
+        until=found.until[node.id],
+        became=now.id if now is not None else 0,
+    )
+
+
+def _depth(graph: Graph, node: Node) -> int:
+    """The indentation of a node: two levels for each block around it below the body."""
+    depth = 0
+    while (owner := graph.owner.get(graph.block_of[node])) is not None:
+        depth, node = depth + 2, owner
+    return depth
+
+
+# A history on one picture: the last graph, and what each step did to it.
+
+
+_MOST_NAMED = 4
+
+
+def timeline_view(history: History, text: TextView) -> TimelineView | None:
+    """The steps of a history on the text of its last graph; None if no pass changed anything.
+
+    >>> import irscope as irs
+    >>> from irscope.report.panes.program_view import text_view
+    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::relu(%x)
+    ...   %b : Float(8) = aten::tanh(%a)
+    ...   return (%b)'''))
+    >>> view = timeline_view(f.history, text_view(f.graph))
+    >>> view["steps"][0]["did"], view["steps"][0]["saved"]
+    ('merged %a and %b into group 0', 64)
+    """
+    passes = lifetimes(history)
+    if not any(stretch.steps for stretch in passes):
+        return None
+    found = lives(history, passes)
+    number = {group: k for k, group in enumerate(node for node in history.final.nodes() if node in found.groups)}
+    names = _Names(history)
+    steps = [step for stretch in passes for step in _steps(stretch, found, number, names)]
+    return TimelineView(
+        passes=[
+            PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes
+        ],
+        steps=steps,
+        groups=[_group(group, found.groups[group], found.loose) for group in number],
+        since={id: state for id, state in found.since.items() if id in names.last},
+        gone=gone_lines(history, passes, found, text, names.of),
+        earlier=list(earlier_lines(passes, names.of)),
+        names=_former_names(found, names),
+        kept=_kept(history.final, steps, found),
+    )
+
+
+class _Names:
+    """Names of nodes in terms of the last graph."""
+
+    def __init__(self, history: History) -> None:
+        self.of = names_in(history)
+        self.final = history.final.names
+        self.last = {node.id: node for node in history.final.nodes()}
+        self.by_id = {value.id: name for value, name in self.of.items()}
+
+    def listed(self, nodes: Sequence[Node]) -> str:
+        """The first few nodes, named by their first results."""
+        said = [f"%{self.of[node.outputs[0]]}" if node.outputs else node.op for node in nodes[:_MOST_NAMED]]
+        if len(nodes) > _MOST_NAMED:
+            said.append(f"{len(nodes) - _MOST_NAMED:,} more")
+        return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+
+
+def _steps(stretch: Stretch, found: Lives, number: Mapping[Node, int], names: _Names) -> list[StepView]:
+    rename = Renaming(stretch.record.before, names.by_id)
+    return [
+        _step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)
+    ]
+
+
+def _step(
+    state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names, rename: Renaming
+) -> StepView:
+    group = found.merges.get(state)
+    if group is None:
+        return _whole_pass(state, step, found, names)
+    return StepView(
+        did=f"merged {names.listed(step.nodes)} into group {number[group]}",
+        because=rename(step.because),
+        rule=step.rule,
+        nodes=[node.id for node in step.nodes],
+        saved=step.bytes_saved,
+        group=group.id,
+    )
+
+
+def _whole_pass(state: int, step: Step, found: Lives, names: _Names) -> StepView:
+    """The view of a step that merged nothing: how much it did, and to which nodes."""
+    went = [node for node in step.nodes if found.until.get(node.id) == state]
+    came = [found.loose.get(id, node) for id, node in names.last.items() if found.since.get(id) == state]
+    parts = [f"{what} {names.listed(nodes)}" for what, nodes in (("removed", went), ("made", came)) if nodes]
+    return StepView(
+        did=": ".join([step.because, *([", ".join(parts)] if parts else [])]),
+        because="",
+        rule=step.rule,
+        nodes=list(dict.fromkeys([*(node.id for node in step.nodes), *(node.id for node in came)])),
+        saved=step.bytes_saved,
+        group=0,
+    )
+
+
+def _group(group: Node, members: Sequence[Node], before: Mapping[int, Node]) -> MadeGroup:
+    """A group, with the outside names of its values: its members read and produced other values before they were merged."""
+    others: dict[Value, Value] = {}
+    for inner in members:
+        outer = before.get(inner.id)
+        if outer is None or (len(outer.inputs), len(outer.outputs)) != (len(inner.inputs), len(inner.outputs)):
+            continue  # a later pass rewrote it
+        pairs = (*zip(inner.inputs, outer.inputs, strict=True), *zip(inner.outputs, outer.outputs, strict=True))
+        others.update((a, b) for a, b in pairs if a is not b)
+    return MadeGroup(
+        id=group.id,
+        nodes=[node.id for node in members],
+        inside=[value.id for value in others],
+        outside=[value.id for value in others.values()],
+    )
+
+
+def _former_names(found: Lives, names: _Names) -> dict[int, str]:
+    """The names of removed values that members of groups read or produced before."""
+    used = dict.fromkeys(value for node in found.loose.values() for value in (*node.inputs, *node.outputs))
+    return {value.id: names.of[value] for value in used if value not in names.final}
+
+
+def _kept(graph: Graph, steps: Sequence[StepView], found: Lives) -> dict[int, int]:
+    """The state from which each value that does not leave its group is used only inside it.
+
+    Merges form a forest in which each tree is a group so far, with smaller trees below larger ones. Two nodes were joined
+    by the latest merge on the path between them, and paths are logarithmic.
+    """
+    above: dict[int, tuple[int, int]] = {}
+    size: dict[int, int] = {}
+
+    def top(id: int) -> int:
+        while id in above:
+            id = above[id][0]
+        return id
+
+    for state, step in enumerate(steps, 1):
+        first, *others = step["nodes"] if step["group"] else [0]
+        for other in others:
+            a, b = top(first), top(other)
+            if a != b:
+                fewer, more = (a, b) if size.get(a, 1) < size.get(b, 1) else (b, a)
+                above[fewer] = (more, state)
+                size[more] = size.get(more, 1) + size.get(fewer, 1)
+    kept: dict[int, int] = {}
+    for group, members in found.groups.items():
+        returned = set(group.blocks[0].returns)
+        for node in members:
+            for value in node.outputs:
+                readers = [use.user for use in graph.users.get(value, ()) if isinstance(use.user, Node)]
+                states = [_together(above, node.id, reader.id) for reader in readers]
+                if value not in returned and states and 0 not in states:
+                    kept[value.id] = max(states)
+    return kept
+
+
+def _together(above: Mapping[int, tuple[int, int]], a: int, b: int) -> int:
+    """The state whose merge joined two nodes; 0 if none did."""
+    latest: dict[int, int] = {a: 0}
+    state = 0
+    while a in above:
+        a, step = above[a]
+        state = max(state, step)
+        latest[a] = state
+    state = 0
+    while b not in latest:
+        if b not in above:
+            return 0
+        b, step = above[b]
+        state = max(state, step)
+    return max(latest[b], state)

@@ -1,0 +1,248 @@
+"""Pieces beside each other: the members of a class, and the modules in a box of repeated modules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import Any, Final
+
+from irscope._base.escaping import shortened
+from irscope.ir import Node, Value
+from irscope.report.boxes import BoxTree, ModuleText
+from irscope.report.view_models import BesideLine, BesideView, PlaceView, RepeatView, VaryingView, Word
+from irscope.report.words import plural, short_type
+from irscope.transforms.dedup import Match, Piece
+from irscope.transforms.dedup.holes import SlotPair, operand_name, told
+
+__all__ = ["beside_view", "repeat_view"]
+
+
+# Two pieces side by side: corresponding lines share a row, with the holes marked in each line.
+
+
+_MOST_LINES: Final = 160
+_LONGEST: Final = 200
+
+Spot = tuple[Node | Value, str, int]
+"""A place in a piece: a node's operand or attribute, or a value's type."""
+Pair = tuple[Node | None, Node | None]
+
+
+def beside_view(left: Piece, right: Piece, found: Match | None, rows: Sequence[SlotPair], because: str) -> BesideView:
+    """The view of two pieces, matched or not. `rows` are the holes in the order of the hole table; without a match, lines
+    correspond by their ops."""
+    holes: dict[Spot, int] = {}
+    others: dict[Spot, int] = {}
+    for number, pair in enumerate(rows):
+        subject, part, place, _ = pair.site
+        if isinstance(subject, str):
+            continue
+        holes.setdefault((subject, part, place), number)
+        spot = _spot_in(found, pair) if found is not None else None
+        if spot is not None:
+            others.setdefault(spot, number)
+    one, other = _Printer(left, holes), _Printer(right, others)
+    pairs = _matched(left, right, found) if found is not None else _alike(left, right)
+    lines = [BesideLine(left=one.head(), right=other.head(), left_node=0, right_node=0)]
+    lines += [
+        BesideLine(left=one.line(a), right=other.line(b), left_node=a.id if a is not None else 0, right_node=b.id if b is not None else 0)
+        for a, b in pairs[:_MOST_LINES]
+    ]
+    return BesideView(left=left.label, right=right.label, because=because, lines=lines, left_out=max(0, len(pairs) - _MOST_LINES))
+
+
+def _matched(left: Piece, right: Piece, found: Match) -> list[Pair]:
+    """The pairs in the order of the left piece; nodes of the right one that its results do not need come last."""
+    pairs: list[Pair] = [(node, found.nodes.get(node)) for node in left.nodes]
+    met = {node for _, node in pairs}
+    return pairs + [(None, node) for node in right.nodes if node not in met]
+
+
+def _alike(left: Piece, right: Piece) -> list[Pair]:
+    """The longest runs of equal ops. Quadratic, so at most a few hundred lines are compared."""
+    one, other = left.nodes[: 2 * _MOST_LINES], right.nodes[: 2 * _MOST_LINES]
+    pairs: list[Pair] = []
+    at, to = 0, 0
+    runs = SequenceMatcher(None, [node.op for node in one], [node.op for node in other], autojunk=False)
+    for a, b, size in runs.get_matching_blocks():
+        pairs += [(node, None) for node in one[at:a]]
+        pairs += [(None, node) for node in other[to:b]]
+        pairs += zip(one[a : a + size], other[b : b + size], strict=True)
+        at, to = a + size, b + size
+    return pairs
+
+
+def _spot_in(found: Match, pair: SlotPair) -> Spot | None:
+    """The place in the right piece that corresponds to a hole of the left one."""
+    subject, part, place, _ = pair.site
+    if isinstance(subject, Value):
+        value = found.values.get(subject)
+        return None if value is None else (value, part, place)
+    node = found.nodes.get(subject) if isinstance(subject, Node) else None
+    return None if node is None else (node, part, place)
+
+
+def _constants(piece: Piece) -> Mapping[Value, Any]:
+    bodies = [piece.body, *(body for name in piece.roots for body in piece.named[name])]
+    return {value: payload for body in bodies for value, payload in body.constants.items()}
+
+
+class _Printer:
+    """Prints the lines of one piece, with constants inline."""
+
+    def __init__(self, piece: Piece, holes: Mapping[Spot, int]) -> None:
+        self._piece = piece
+        self._holes = holes
+        self._payloads = _constants(piece)
+        self._names: dict[Value, str] = dict(piece.graph.names)
+        for name in piece.roots:
+            for body in piece.named[name]:
+                self._names.update(body.graph.names)
+
+    def head(self) -> list[Word]:
+        """The parameters of the piece."""
+        return [_plain("("), *_listed([self._declared(value) for value in self._piece.block.params]), _plain(")")]
+
+    def line(self, node: Node | None) -> list[Word]:
+        """The line of a node; empty for None."""
+        if node is None:
+            return []
+        results = _listed([self._declared(value) for value in node.outputs])
+        operands = _listed([[self._operand(node, k)] for k in range(len(node.inputs))])
+        attrs = [
+            Word(text=shortened(f", {key}={told(value)}", _LONGEST), value=0, hole=self._holes.get((node, key, 0), -1))
+            for key, value in (node.attrs or {}).items()
+        ]
+        return [*results, _plain(" = " if results else ""), _plain(node.op), _plain("("), *operands, *attrs, _plain(")")]
+
+    def _declared(self, value: Value) -> list[Word]:
+        hole = self._holes.get((value, "type", 0), -1)
+        kind = Word(text=shortened(short_type(value.type), _LONGEST), value=0, hole=hole)
+        return [Word(text=self._name(value), value=value.id, hole=-1), _plain(" : "), kind]
+
+    def _operand(self, node: Node, place: int) -> Word:
+        value = node.inputs[place]
+        text = shortened(told(self._payloads[value]), _LONGEST) if value in self._payloads else self._name(value)
+        return Word(text=text, value=value.id, hole=self._holes.get((node, "operand", place), -1))
+
+    def _name(self, value: Value) -> str:
+        return f"%{self._names.get(value, value.name)}"
+
+
+def _listed(parts: Sequence[list[Word]]) -> list[Word]:
+    return [word for k, part in enumerate(parts) for word in ([_plain(", "), *part] if k else part)]
+
+
+def _plain(text: str) -> Word:
+    return Word(text=text, value=0, hole=-1)
+
+
+# The differences between modules folded into one box: constants, types, and the values each is passed.
+#
+# Nodes correspond as defined by `ModuleText`, so a row is one position in the code of a layer, and a column is one layer. Positions
+# that vary in the same way share a row: one determines the others.
+
+
+_MOST_ROWS: Final = 80
+_MOST_PLACES: Final = 48
+_LONGEST_VALUE: Final = 60
+_ORDER: Final = {"constant": 0, "type": 1, "value": 2, "chain": 3}
+_Row = tuple[str, tuple[str, ...]]
+"""The kind of difference, and its value in each module."""
+
+
+def repeat_view(tree: BoxTree, number: int) -> RepeatView:
+    """The table of one box of repeated modules.
+
+    >>> import irscope as irs
+    >>> lines = "".join(f"  %t{k} : Float(4) = aten::tanh(%x{k})\\n  %k{k} : float = prim::Constant[value=0.{k + 1}]()\\n"
+    ...                 f"  %e{k} : Float(4) = aten::mul(%t{k}, %k{k})\\n  %x{k + 1} : Float(4) = aten::neg(%e{k})\\n" for k in range(3))
+    >>> tree = BoxTree(irs.parse(f"graph(%x0 : Float(4)):\\n{lines}  return (%x3)"))
+    >>> view = repeat_view(tree, tree.kinds.index("repeat"))
+    >>> view["sentence"]
+    '3 places are the same but for one constant; each reads what the one before makes'
+    >>> [(row["where"], row["values"]) for row in view["varying"]]
+    [("'other' of aten::mul", ['0.1', '0.2', '0.3']), ("'self' of aten::tanh", ['%x0', '%x1', '%x2'])]
+    """
+    members = tree.members(number)
+    text, nodes = tree.modules
+    places = [nodes[path] for path in members.values()]
+    rows: dict[_Row, list[str]] = {}
+    for kind, where, values in _differing(tree, text, places):
+        rows.setdefault((kind, values), []).append(where)
+    found = sorted(rows.items(), key=lambda row: _ORDER[row[0][0]])
+    return RepeatView(
+        label=f"{plural(len(places[0]), 'node')} ×{len(places)}", sentence=_sentence(len(places), [kind for (kind, _), _ in found]),
+        places=[PlaceView(label=shortened(path, 200), box=tree.ids[box]) for box, path in list(members.items())[:_MOST_PLACES]],
+        places_left_out=max(0, len(places) - _MOST_PLACES),
+        varying=[_varying(kind, values, where) for (kind, values), where in found[:_MOST_ROWS]],
+        left_out=max(0, len(found) - _MOST_ROWS),
+    )  # fmt: skip
+
+
+def _differing(tree: BoxTree, text: ModuleText, places: Sequence[Sequence[Node]]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Each difference between the modules: its kind, its position, and its value in each module."""
+    graph = tree.graph
+    own = [{value: (column, k) for column, node in enumerate(nodes) for k, value in enumerate(node.outputs)} for nodes in places]
+    asked: set[tuple[Value, ...]] = set()
+    counts = Counter(node.op for node in places[0])
+    for column in zip(*places, strict=True):
+        which = f" %{graph.names[column[0].outputs[0]]}" if counts[column[0].op] > 1 and column[0].outputs else ""
+        for number in range(len(column[0].inputs)):
+            values = tuple([text.maker_side(node.inputs[number]) for node in column])
+            if values in asked or len(set(values)) == 1 or values[0] in own[0]:
+                continue
+            makers = [graph.producer.get(value) for value in values]
+            where = f"{operand_name(column[0], number)}{which}"
+            if all(maker is not None and maker.op == "prim::Constant" for maker in makers):
+                yield from _apart("constant", where, [_payload(maker) for maker in makers if maker is not None])
+            else:
+                asked.add(values)
+                kind = "chain" if _is_chain(values, own) else "value"
+                yield from _apart(kind, where, [f"%{graph.names[value]}" for value in values])
+        for number in range(len(column[0].outputs)):
+            yield from _apart("type", f"result of {column[0].op}{which}", [short_type(node.outputs[number].type) for node in column])
+        for key in column[0].attrs:
+            yield from _apart("constant", f"{key!r} of {column[0].op}{which}", [told(node.attrs.get(key)) for node in column])
+
+
+def _apart(kind: str, where: str, values: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    if any(value != values[0] for value in values):
+        yield kind, where, tuple(values)
+
+
+def _payload(constant: Node) -> str:
+    return ", ".join(told(payload) for payload in constant.attrs.values()) or "None"
+
+
+def _is_chain(values: Sequence[Value], own: Sequence[dict[Value, Any]]) -> bool:
+    """Whether each module but the first uses the same result of the previous one."""
+    return len({own[place - 1].get(values[place]) for place in range(1, len(values))} | {None}) == 2 and all(
+        values[place] in own[place - 1] for place in range(1, len(values))
+    )
+
+
+def _sentence(count: int, kinds: Sequence[str]) -> str:
+    """A sentence that names the differences."""
+    counts = Counter(kinds)
+    nouns = {"constant": ("constant", "constants"), "type": ("type", "types"), "value": ("value that they use", "values that they use")}
+    parts = [f"one {one}" if counts[kind] == 1 else f"{counts[kind]} {many}" for kind, (one, many) in nouns.items() if counts[kind]]
+    differ = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    chain = "; each reads what the one before makes" if counts["chain"] else ""
+    return f"{plural(count, 'place')} are the same" + (f" but for {differ}" if differ else "") + chain
+
+
+def _varying(kind: str, values: Sequence[str], where: Sequence[str]) -> VaryingView:
+    more = f", and {len(where) - 1} more that vary with it" if len(where) > 1 else ""
+    name = _shared_name(values) if kind == "value" else ""
+    shown = [shortened(value, _LONGEST_VALUE) for value in values[:_MOST_PLACES]]
+    return VaryingView(kind=kind, where=shortened(f"{where[0]}{more}", 200), name=name, values=shown)
+
+
+def _shared_name(values: Sequence[str]) -> str:
+    """The common suffix of the values' names after the name of the module: `query.weight` for the weights of twelve layers."""
+    reversed_parts = [value.removeprefix("%").split(".")[::-1] for value in values]
+    shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*reversed_parts, strict=False))]
+    return ".".join(reversed(shared))

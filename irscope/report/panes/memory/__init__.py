@@ -1,1 +1,0 @@
-"""Where is each tensor in memory, and when?"""

@@ -1,0 +1,191 @@
+"""A program as text and as boxes, and results that are no programs as boxes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from irscope._base.escaping import shortened
+from irscope.analysis.alias import AliasDb
+from irscope.ir import Graph, Node, Value
+from irscope.ir.text import print_graph
+from irscope.report.boxes import BoxTree
+from irscope.report.view_models import Box, BoxKind, Edge, GraphView, TextView
+from irscope.report.words import plural
+from irscope.transforms.dedup import Dedup
+
+__all__ = ["classes_picture", "closed_at_first", "graph_view", "opened_at_first", "points_to_picture", "text_view"]
+
+
+# IR text line by line, with the node that each line prints.
+
+
+_FRAME = re.compile(r"\s*(?:block\d+\(|-> \(|return \()")
+"""Lines that open and close blocks; every other line after the heading is one node."""
+
+
+def text_view(graph: Graph) -> TextView:
+    """The text view of a program; source locations are separate from the lines.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> view = text_view(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
+    >>> [bool(node) for node in view["nodes"]], sorted(view["names"])
+    ([False, True, False], ['x', 'y'])
+    """
+    lines = [_line(line) for line in print_graph(graph, locations=False).split("\n")]
+    heading = max(1, len(graph.inputs))
+    nodes = graph.nodes()
+    owners = [0] * heading + [0 if _FRAME.match(line) else next(nodes).id for line in lines[heading:]]
+    assert next(nodes, None) is None, "every node prints one line"
+    return TextView(
+        lines=lines,
+        nodes=owners,
+        names={name: value.id for value, name in graph.names.items()},
+        locations={node.id: shortened(str(node.location)) for node in graph.nodes() if node.location is not None},
+    )
+
+
+def _line(line: str) -> str:
+    """A line cut to the length, after its indentation, that details use as well."""
+    stripped = line.lstrip(" ")
+    return " " * (len(line) - len(stripped)) + shortened(stripped)
+
+
+# A whole program as boxes and edges; large programs start with their outer boxes closed.
+
+
+_MOST_OPEN = 48
+"""The most boxes to show initially."""
+_SMALL = 150
+"""The largest program, in boxes, that starts fully open. In a larger one modules start open and, if no layers repeat, other
+boxes up to `_MOST_OPEN`."""
+_FEW_OPEN = 20
+
+
+def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None, hottest: int = 0) -> GraphView:
+    """The graph view of a program; `classes` gives the number of a node's equivalence class. The boxes around the `hottest`
+    node start open."""
+    tree = BoxTree(graph, classes)
+    ids = tree.ids
+    edges = [
+        Edge(source=ids[source], target=ids[target], value=value)
+        for source, target, value in zip(tree.sources.tolist(), tree.targets.tolist(), tree.values.tolist(), strict=True)
+    ]
+    return GraphView(boxes=[tree.box(k) for k in range(len(tree))], edges=edges, closed=closed_at_first(tree, hottest))
+
+
+def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
+    """The boxes that start open, from the outside in while the picture stays small; modules that hold modules come first.
+    Repeated layers stay closed, as one box describes them all, and so do stretches of lines, which exist to be short; but those
+    around the hottest node, if one is named, are open."""
+    opened: list[int] = []
+    visible = sum(1 for _ in tree.children(-1))
+    is_small = len(tree) <= _SMALL
+    more = _MOST_OPEN if is_small else 0 if "repeat" in tree.kinds else _FEW_OPEN
+    for is_wanted, most in ((_holds_modules, _MOST_OPEN), (_holds_anything, more)):
+        waiting = list(tree.children(-1))
+        known = set(opened)
+        for box in waiting:
+            if tree.kinds[box] in ("repeat", "stretch") or not tree.is_holder(box):
+                continue
+            inside = list(tree.children(box))
+            if box not in known:
+                if not is_wanted(tree, inside) or visible + len(inside) > most:
+                    continue
+                visible += len(inside)
+                opened.append(box)
+            waiting += inside
+    box = tree.number.get(hottest, -1)
+    while box >= 0 and (box := int(tree.parent[box])) >= 0:
+        if box not in opened:
+            opened.append(box)
+    return opened
+
+
+def _holds_modules(tree: BoxTree, inside: list[int]) -> bool:
+    return any(tree.kinds[box] in ("module", "repeat") for box in inside)
+
+
+def _holds_anything(_tree: BoxTree, inside: list[int]) -> bool:
+    return bool(inside)
+
+
+def closed_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
+    """Ids of the non-empty boxes that start closed."""
+    opened = set(opened_at_first(tree, hottest))
+    return [tree.ids[box] for box in range(len(tree)) if tree.is_holder(box) and box not in opened]
+
+
+# Equivalence classes as boxes that contain their members, largest first.
+
+
+_MOST_CLASSES = 40
+_MOST_MEMBERS = 12
+
+
+def classes_picture(dedup: Dedup) -> GraphView:
+    """The classes of any program as boxes that contain their members."""
+    names = dedup.source.names if isinstance(dedup.source, Graph) else {}
+    boxes: list[Box] = []
+    contents = dedup.table()["ops" if dedup.constants is None else "shape"]
+    for cls in dedup.classes[:_MOST_CLASSES]:
+        around = -1 - cls.index
+        detail = shortened(str(contents.loc[cls.index]), 34)
+        boxes.append(_box(around, 0, "module", f"class {cls.index} ×{len(cls)}", detail, -1))
+        for member in cls.members[:_MOST_MEMBERS]:
+            boxes.append(_box(1 + len(boxes), around, "op", shortened(_called(member, names), 40), detail, cls.index))
+        if len(cls) > _MOST_MEMBERS:
+            boxes.append(_box(1 + len(boxes), around, "op", f"and {len(cls) - _MOST_MEMBERS:,} more", "", -1))
+    return GraphView(boxes=boxes, edges=[], closed=[])
+
+
+def _box(id: int, parent: int, kind: BoxKind, label: str, detail: str, cls: int) -> Box:
+    return Box(
+        id=id, parent=parent, kind=kind, label=label, detail=detail, category="pointwise" if kind == "op" else "module", values=[],
+        writes=False, equivalence_class=cls, size=1,
+    )  # fmt: skip
+
+
+def _called(member: object, names: Mapping[Value, str]) -> str:
+    """The name of a member: a node by its first result, a function by its name."""
+    if isinstance(member, Node):
+        return next((f"%{names[value]}" for value in member.outputs if value in names), member.op)
+    return str(getattr(member, "name", member))
+
+
+# A whole points-to graph as boxes and edges: one box per class of elements, labelled with its values.
+
+
+_MOST_LOCATIONS = 400
+_MOST_NAMES = 3
+
+
+def points_to_picture(db: AliasDb, values: Sequence[Value | str] | Value | str | None = None) -> GraphView:
+    """The classes that share memory with another, or those of some values: only the first in program order if there are very many.
+
+    An arrow leads to what a value may be, or to what a container holds.
+    """
+    shown = db.memory_classes(values)
+    drawn = shown[:_MOST_LOCATIONS]
+    ids = {each.place: k + 1 for k, each in enumerate(drawn)}
+    boxes = [
+        Box(
+            id=ids[each.place], parent=0, kind="op", label=", ".join(each.names[:_MOST_NAMES]),
+            detail=_detail(len(each.names), each.is_written, each.is_outside), category="memory" if each.is_outside else "view",
+            values=[], writes=each.is_written, equivalence_class=-1, size=1,
+        )
+        for each in drawn
+    ]  # fmt: skip
+    edges = [
+        Edge(source=ids[each.place], target=ids[target], value=0)
+        for each in drawn
+        for target in (*each.targets, *each.holds)
+        if target in ids
+    ]
+    return GraphView(boxes=boxes, edges=edges, closed=[])
+
+
+def _detail(names: int, is_written: bool, is_outside: bool) -> str:
+    said = [plural(names, "name")] if names > _MOST_NAMES else []
+    said += ["from outside"] if is_outside else []
+    return " · ".join([*said, *(["written"] if is_written else [])])

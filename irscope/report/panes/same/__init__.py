@@ -1,1 +1,0 @@
-"""Which pieces are the same, and what keeps the others apart?"""

@@ -1,0 +1,295 @@
+"""Which pieces are the same: the ladder, the classes of each step as cards, and for one class its holes, its cost and two members
+side by side. The cost of an answer is proportional to its size; the classes of a step are computed on request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from irscope._base.escaping import shortened
+from irscope.errors import UnknownNumber
+from irscope.ir import Node, Value
+from irscope.ir.text import print_node
+from irscope.report.panes.beside_view import beside_view
+from irscope.report.view_models import (
+    BesideView,
+    ClassView,
+    CoarserStep,
+    CostView,
+    HoleLine,
+    LadderStep,
+    SameCard,
+    SameClass,
+    SameStep,
+    SameView,
+)
+from irscope.report.words import plural, short_type
+from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, EquivalenceClass, Piece, Relation
+from irscope.transforms.dedup.holes import SlotPair, told
+from irscope.transforms.dedup.relations import meeting, same_payload
+from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of, proof
+
+__all__ = ["SameViews", "class_sentence", "class_views", "with_coarser_steps"]
+
+
+# Equivalence classes of fusion groups, the largest first.
+
+
+_MOST_LINES = 60
+
+
+def class_views(dedup: Dedup, names: Mapping[Value, str]) -> list[ClassView]:
+    """One view per class of groups; empty for a program without groups."""
+    table = dedup.table()
+    views = []
+    for cls in dedup.classes:
+        if not isinstance(cls.representative, Node):
+            continue
+        body = cls.representative.blocks[0].nodes
+        lines = [print_node(node, names) for node in body if node.op != "prim::Constant"]
+        more = [f"… and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+        views.append(
+            ClassView(
+                index=cls.index, label=f"{table['ops'].loc[cls.index]} → {_results(cls.representative)}",
+                members=[member.id for member in cls.members if isinstance(member, Node)],
+                representative=cls.representative.id, text=[*map(shortened, lines[:_MOST_LINES]), *more],
+            )
+        )  # fmt: skip
+    return views
+
+
+def with_coarser_steps(views: Sequence[ClassView], dedup: Dedup) -> list[CoarserStep]:
+    """Record in each view its class at each coarser step, and return these steps."""
+    steps = RELATIONS[RANK[dedup.relation] + 1 :]
+    numbers = [{member: k for k, members in enumerate(dedup.members(step)) for member in members} for step in steps]
+    for view in views:
+        leader = dedup.classes[view["index"]].representative
+        view["coarser"] = [number[leader] for number in numbers]
+    return [CoarserStep(step=step, gives_up=GIVES_UP[step]) for step in steps]
+
+
+def _results(group: Node) -> str:
+    """The result types of a group, which distinguish classes with the same ops."""
+    return ", ".join(short_type(value.type) for value in group.outputs[:3])
+
+
+def class_sentence(dedup: Dedup, cls: EquivalenceClass) -> str:
+    """The class of a group, and the step of the ladder at which it merges with others."""
+    if len(cls) == 1:
+        sentence = f"class {cls.index}: no other group is the same by relation {dedup.relation!r}"
+    else:
+        sentence = f"class {cls.index}: {plural(len(cls), 'group')} are the same by relation {dedup.relation!r}, matched value by value"
+    for step in RELATIONS[RANK[dedup.relation] + 1 : RANK["layout"]]:
+        members = next(members for members in dedup.members(step) if cls.representative in members)
+        if len(members) > len(cls):
+            many = f"one of {len(members)} that may share a kernel"
+            return f"{sentence}. From step {step!r} on it is {many}; sharing it gives up {GIVES_UP[step]}"
+    return sentence
+
+
+_MOST_CARDS: Final = 300
+_MOST_COSTS: Final = 24
+"""The most cards whose cost is computed at once; others on request."""
+_MOST_MEMBERS: Final = 200
+_MOST_COLUMNS: Final = 24
+_MOST_HOLES: Final = 80
+_STORED: Final = 6
+"""The most classes per step stored in a page without Python."""
+_Members = tuple[Node | str, ...]
+
+
+class SameViews:
+    """The views of one `Dedup`; `known` are the ids of the program shown.
+
+    >>> import irscope as irs
+    >>> text = '''graph(%a : Float(4)):
+    ...   %k : float = prim::Constant[value=0.5]()
+    ...   %b : Float(4) = aten::mul(%a, %k)
+    ...   return (%b)'''
+    >>> d = irs.dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("0.5", "0.25"))}))
+    >>> views = SameViews(d, ())
+    >>> [card["count"] for card in views.step("constants")["cards"]], views.cls("constants", 0)["holes"][0]["values"]
+    ([2], ['0.5', '0.25'])
+    """
+
+    def __init__(self, dedup: Dedup, known: Container[int]) -> None:
+        self._of = dedup
+        self._known = known
+        self._sorted: dict[Relation, list[_Members]] = {}
+
+    def view(self) -> SameView:
+        """The ladder; steps and classes are sent on request."""
+        ladder = [
+            LadderStep(
+                step=str(step), pieces=int(row["pieces"]), classes=int(row["classes"]), largest=int(row["largest"]),
+                ops=int(row["ops saved"]), bytes=int(row["text bytes saved"]), seconds=float(row["compile s saved"]),
+                measured=bool(row["measured"]), gives_up=str(row["gives up"]),
+            )
+            for step, row in self._of.ladder().iterrows()
+        ]  # fmt: skip
+        return SameView(step=self._of.relation, note=self._of.note, ladder=ladder, steps={}, classes={})
+
+    def stored(self) -> SameView:
+        """The same with the classes of every step, the largest in full, for a page without Python."""
+        view = self.view()
+        for relation in RELATIONS:
+            step = view["steps"][relation] = self.step(relation)
+            for place, card in enumerate(step["cards"][:_STORED]):
+                if card["count"] > 1:
+                    view["classes"][f"{relation} {place}"] = self.cls(relation, place)
+        return view
+
+    def _classes(self, step: Relation) -> list[_Members]:
+        if step not in self._sorted:
+            self._sorted[step] = sorted(self._of.members(step), key=lambda members: -len(members))
+        return self._sorted[step]
+
+    def step(self, step: Relation) -> SameStep:
+        """The classes of a step."""
+        classes = self._classes(step)
+        cards = [self._card(step, members, place) for place, members in enumerate(classes[:_MOST_CARDS])]
+        return SameStep(cards=cards, left_out=len(classes) - len(cards))
+
+    def _card(self, step: Relation, members: _Members, place: int) -> SameCard:
+        leader = self._of.piece(members[0])
+        ops = Counter(node.op.partition("::")[2] or node.op for node in leader.nodes)
+        listed = [op if count == 1 else f"{op} ×{count}" for op, count in ops.most_common(6)]
+        label = " · ".join(listed) + (" …" if len(ops) > 6 else "")
+        shown = members[:_MOST_MEMBERS]
+        with_cost = len(members) > 1 and place < _MOST_COSTS
+        return SameCard(
+            label=shortened(label, 200) or leader.label, detail=_results_of_piece(leader), count=len(members),
+            ops=len(leader.nodes),
+            members=[shortened(self._of.piece(member).label, 200) for member in shown], selects=[self._ids(member) for member in shown],
+            cost=self._cost(step, members) if with_cost else None,
+        )  # fmt: skip
+
+    def _ids(self, member: Node | str) -> list[int]:
+        if isinstance(member, Node):
+            return [member.id] if member.id in self._known else []
+        place = self._of.regions.place_of.get(member) if self._of.regions is not None else None
+        nodes = place[0].places[place[1]] if place is not None else ()
+        return [node.id for node in nodes if node.id in self._known]
+
+    @cached_property
+    def _kind(self) -> Mapping[Node | str, int]:
+        """A number per member, equal for members that are equal up to names and so have the same value in every hole."""
+        return {member: kind for kind, members in enumerate(self._of.members("alpha")) for member in members}
+
+    def _holes(self, step: Relation, members: _Members) -> ClassHoles:
+        """The holes of the members that differ in more than names: a thousand copies are examined once."""
+        first: dict[int, Node | str] = {}
+        for member in members:
+            first.setdefault(self._kind[member], member)
+        return class_holes([self._of.piece(member) for member in first.values()], step)
+
+    def _columns(self, found: ClassHoles, members: _Members) -> list[int]:
+        """The column of each member; a member whose correspondence cannot be proven again is left out."""
+        column = {self._kind[piece.member]: place for place, piece in enumerate(found.members)}
+        kinds = [self._kind[member] for member in members]
+        return [column[kind] for kind in kinds if kind in column]
+
+    def _cost(self, step: Relation, members: _Members) -> CostView:
+        found = self._holes(step, members)
+        return _cost(cost_of(found, {}, [found.members[column] for column in self._columns(found, members)]))
+
+    def _members(self, step: Relation, place: int) -> _Members:
+        classes = self._classes(step)
+        if not 0 <= place < len(classes):
+            raise UnknownNumber(f"step {step!r} has no class {place}", hint=f"it has {len(classes)}, counted from 0")
+        return classes[place]
+
+    def cls(self, step: Relation, place: int) -> SameClass:
+        """A class in full. Raises UnknownNumber."""
+        members = self._members(step, place)
+        found = self._holes(step, members)
+        rows, columns = found.rows[:_MOST_HOLES], self._columns(found, members[:_MOST_COLUMNS])
+        return SameClass(
+            members=[shortened(self._of.piece(member).label, 80) for member in members[:_MOST_COLUMNS]],
+            holes=[self._line(row, columns) for row in rows], holes_left_out=len(found.rows) - len(rows),
+            cost=self._cost(step, members) if len(members) > 1 else None,
+            advice=self._advice(members), beside=self._beside(step, members, found, 0, 1) if len(members) > 1 else None,
+        )  # fmt: skip
+
+    def _line(self, row: HoleRow, columns: Sequence[int]) -> HoleLine:
+        subject = row.site.subject
+        return HoleLine(
+            place=shortened(row.place, 120), kind=row.kind, told=row.told, varies=row.parameter is not None,
+            values=[shortened(told(row.values[column]), 60) for column in columns],
+            node=subject.id if isinstance(subject, Node) and subject.id in self._known else 0,
+        )  # fmt: skip
+
+    def beside(self, step: Relation, place: int, left: int, right: int) -> BesideView:
+        """Two members of a class side by side, given by position. Raises UnknownNumber."""
+        members = self._members(step, place)
+        for number in (left, right):
+            if not 0 <= number < len(members):
+                raise UnknownNumber(f"the class has no member {number}", hint=f"it has {len(members)}, counted from 0")
+        return self._beside(step, members, self._holes(step, members), left, right)
+
+    def _beside(self, step: Relation, members: _Members, found: ClassHoles, left: int, right: int) -> BesideView:
+        """Marked with the rows of the class's table, which are places in its first member; of two others with their own."""
+        one, other = self._of.piece(members[left]), self._of.piece(members[right])
+        met = proof(one, other, step)
+        columns = self._columns(found, (members[right],))
+        if left != 0 or met is None or not columns:
+            return self.pair(one, other)
+        pairs = [SlotPair(row.kind, row.site, row.values[0], row.values[columns[0]]) for row in found.rows if row.parameter is not None]
+        return beside_view(one, other, met, pairs, self._because(one, other))
+
+    def pair(self, one: Piece, other: Piece) -> BesideView:
+        """Any two pieces side by side, at the finest step at which they meet; where they never do, as far as their ops are alike."""
+        met = meeting(one, other)
+        pairs = [] if met is None else [slot for slot in met.slots if not same_payload(slot.left, slot.right)]
+        return beside_view(one, other, met, pairs, self._because(one, other))
+
+    def _because(self, one: Piece, other: Piece) -> str:
+        return "the same piece" if one is other else self._of.why_not(one.member, other.member).because
+
+    @cached_property
+    def _recommended(self) -> Recommendation:
+        return self._of.recommend()
+
+    def _advice(self, members: _Members) -> str:
+        choice = next((choice for choice in self._recommended.choices if members[0] in choice.members), None)
+        if choice is None:
+            return "No step is recommended: none joins it with others within a slowdown of 5 %." if len(members) > 1 else ""
+        return f"Recommended is step {choice.step!r}, which joins {len(choice.members)}: {choice.because}."
+
+    def answer(self, ask: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a page asks for: the ladder, a step, a class, two of its members, or two pieces by ids of the program."""
+        if "ids" in ask:
+            one, other = (self._of.piece(self._named(int(id))) for id in ask["ids"])
+            return {"beside": self.pair(one, other)}
+        if "step" not in ask:
+            return {"same": self.view()}
+        step: Relation = ask["step"]
+        if "place" not in ask:
+            return {"step": self.step(step)}
+        if "left" in ask:
+            return {"beside": self.beside(step, int(ask["place"]), int(ask["left"]), int(ask["right"]))}
+        return {"cls": self.cls(step, int(ask["place"]))}
+
+    @cached_property
+    def _by_id(self) -> dict[int, Node | str]:
+        members = [member for members in self._of.members("text") for member in members]
+        return {id: member for member in members for id in self._ids(member)}
+
+    def _named(self, id: int) -> Node | str:
+        if id not in self._by_id:
+            raise UnknownNumber(f"the record {id} is not a piece that was compared", hint=self._of.note)
+        return self._by_id[id]
+
+
+def _results_of_piece(piece: Piece) -> str:
+    kinds = ", ".join(short_type(value.type) for value in piece.block.returns[:4]) + (", …" if len(piece.block.returns) > 4 else "")
+    return shortened(f"→ {kinds}" if kinds else piece.label, 200)
+
+
+def _cost(cost: Cost) -> CostView:
+    return CostView(
+        bodies=cost.bodies, ops=cost.ops, bytes=cost.bytes, seconds=cost.compile_seconds, parameters=cost.parameters,
+        lost=list(cost.lost), slowdown=cost.slowdown,
+    )  # fmt: skip

@@ -1,0 +1,439 @@
+"""Answers queries about one program: each term is a set of nodes and values, and operators are set arithmetic.
+
+Combined with nodes, a value counts as its producer, so `alias %a & op:relu` finds the relus among the producers of values that
+may share memory with `%a`. Results are in program order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from irscope.analysis.alias import AliasDb
+from irscope.errors import ArgumentError, IrscopeError
+from irscope.ir import GROUPS, Graph, Node, TensorType, Type, Value
+from irscope.ir.text import print_graph
+from irscope.ops.registry import category_of
+from irscope.report.boxes import node_lines, writes_memory
+from irscope.report.query_language import Both, Either, Not, Query, Term, parse_query
+from irscope.report.words import names_in, short_type
+
+if TYPE_CHECKING:
+    from irscope.transforms.dedup import Dedup
+    from irscope.transforms.history import History
+
+__all__ = ["NodeIndex", "Queries"]
+
+
+# An index of a graph's nodes by op, type, module and line, so that a query term examines each of these once and not each node.
+#
+# Built lazily, in time linear in the program.
+
+
+class NodeIndex:
+    """The index of one graph.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> index = NodeIndex(parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)"))
+    >>> list(index.of_op), index.small_lines
+    (['aten::relu'], ['  %y : tensor = aten::relu(%x)'])
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def prepare(self) -> None:
+        """Build the whole index."""
+        self.small_lines, self.of_op, self.of_types, self.of_place, self.value_of, self.record_of  # noqa: B018
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes in program order."""
+        return list(self._graph.nodes())
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The printed lines."""
+        return print_graph(self._graph, locations=False).split("\n")
+
+    @cached_property
+    def line_of(self) -> Mapping[int, int]:
+        """The line of each node by its id."""
+        return node_lines(self._graph)
+
+    @cached_property
+    def small_lines(self) -> list[str]:
+        """The line of each node in lower case, in the order of `nodes`."""
+        lines, of = "\n".join(self.lines).lower().split("\n"), self.line_of
+        return [lines[of[node.id]] for node in self.nodes]
+
+    @cached_property
+    def value_of(self) -> Mapping[str, Value]:
+        """Values by their printed names."""
+        return {name: value for value, name in self._graph.names.items()}
+
+    @cached_property
+    def record_of(self) -> Mapping[int, Node | Value]:
+        """Every value and node by id; selections refer to these ids."""
+        found: dict[int, Node | Value] = {value.id: value for value in self._graph.values()}
+        found.update((node.id, node) for node in self.nodes)
+        return found
+
+    @cached_property
+    def of_op(self) -> Mapping[str, list[Node]]:
+        """Nodes by their op."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            found.setdefault(node.op, []).append(node)
+        return found
+
+    @cached_property
+    def of_types(self) -> list[tuple[Type, list[Node]]]:
+        """Types, each with the nodes that produce it; equal types may appear twice."""
+        found: dict[int, tuple[Type, list[Node]]] = {}
+        for node in self.nodes:
+            for value in node.outputs:
+                known = found.get(id(value.type))
+                if known is None:
+                    known = found[id(value.type)] = value.type, []
+                known[1].append(node)
+        return [*found.values()]
+
+    @cached_property
+    def of_place(self) -> Mapping[str, list[Node]]:
+        """Nodes by module and by source location, both in lower case."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for told in (node.scope, "" if node.location is None else str(node.location)):
+                if told:
+                    found.setdefault(told.lower(), []).append(node)
+        return found
+
+
+Found = frozenset[Node | Value]
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "=": lambda a, b: a == b,
+}  # fmt: skip
+_UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+_FEW = 500
+_LONG = 100_000
+"""The longest program, in nodes, that is also searched as written."""
+_REMARKS = ("passed", "missed", "analysis")
+
+
+class Queries:
+    """The queries of one graph; `history` and `dedup` answer about remarks and classes.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::relu_(%x)
+    ...   %b : Float(8) = aten::tanh(%a)
+    ...   return (%b)''')
+    >>> [node.op for node in Queries(g)("writes %x | bytes>=32 & op:tanh")]
+    ['aten::relu_', 'aten::tanh']
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        history: History | None = None,
+        dedup: Callable[[], Dedup] | None = None,
+        db: Callable[[], AliasDb] | None = None,
+    ) -> None:
+        self._graph = graph
+        self.index = NodeIndex(graph)
+        self._history = history
+        self._dedup = dedup
+        self._make_db = db or (lambda: AliasDb(graph))
+
+    def __call__(self, query: str) -> list[Node | Value]:
+        """The nodes and values that a query finds, in program order. Raises ArgumentError, or UnknownName for a name."""
+        if not query.strip():
+            return []
+        found = self._found(parse_query(query))
+        if _has_value(found):
+            return sorted(found, key=self._stands if len(found) < _FEW else self._place.__getitem__)
+        if len(found) > len(self.index.nodes) // 32:  # a scan over all nodes is faster than sorting
+            return [node for node in self.index.nodes if node in found]
+        lines = self.index.line_of
+        return sorted(found, key=lambda record: lines[record.id])
+
+    def in_any_state(self, query: str) -> list[Node | Value]:
+        """The results of a query; if the program has none, those in the program as written. Raises as a call does."""
+        try:
+            found, error = self(query), None
+        except IrscopeError as raised:
+            found, error = [], raised
+        if not found and self.as_written is not None:
+            with suppress(IrscopeError):
+                found = self.as_written(query)
+        if error is not None and not found:
+            raise error
+        return found
+
+    @cached_property
+    def as_written(self) -> Queries | None:
+        """The queries of the program before the first pass; None if no pass changed it, or if it is so long that the first
+        query takes over a second."""
+        initial = self._graph if self._history is None else self._history.initial
+        return None if initial is self._graph or len(self.index.nodes) > _LONG else Queries(initial)
+
+    @cached_property
+    def names(self) -> Mapping[Value, str]:
+        """The name of each value of the history, the same in every state."""
+        return self._graph.names if self._history is None else names_in(self._history)
+
+    @property
+    def graph(self) -> Graph:
+        """The program that is queried."""
+        return self._graph
+
+    def prepare(self) -> None:
+        """Build the indexes that the first query of each kind would wait for."""
+        self.index.prepare()
+        self._db, self._graph.users, self._graph.producer, self._graph.block_of, self._graph.owner  # noqa: B018
+
+    def _stands(self, record: Node | Value) -> tuple[int, int]:
+        """The entry of `_place` for one record, without computing the rest."""
+        lines = self.index.line_of
+        if isinstance(record, Node):
+            return lines[record.id], -1
+        maker = self._graph.producer.get(record)
+        return self._place[record] if maker is None else (lines[maker.id], maker.outputs.index(record))
+
+    @cached_property
+    def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
+        """The sort key of each record: its line, nodes before their results."""
+        lines = self.index.line_of
+        placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self._graph.values())}
+        for node in self.index.nodes:
+            placed[node] = lines[node.id], -1
+            placed.update((value, (lines[node.id], k)) for k, value in enumerate(node.outputs))
+            placed.update((value, (lines[node.id], len(node.outputs) + k)) for block in node.blocks for k, value in enumerate(block.params))
+        return placed
+
+    @cached_property
+    def _db(self) -> AliasDb:
+        return self._make_db()
+
+    def _found(self, query: Query) -> Found:
+        match query:
+            case Term():
+                return frozenset(self._term(query))
+            case Not(part):
+                found = self._found(part)
+                if found and not _has_node(found):
+                    return frozenset(self._graph.values()) - found
+                return frozenset(self.index.nodes) - self._as_nodes(found)
+            case Either(parts):
+                return frozenset().union(*map(self._found, parts))
+            case Both(parts):
+                sets = [self._found(part) for part in parts]
+                if any(map(_has_node, sets)):
+                    sets = [self._as_nodes(found) for found in sets]
+                return frozenset.intersection(*sets)
+
+    def _as_nodes(self, found: Found) -> Found:
+        if not _has_value(found):
+            return found
+        producer = self._graph.producer
+        return frozenset(
+            record if isinstance(record, Node) else producer[record] for record in found if isinstance(record, Node) or record in producer
+        )
+
+    def _term(self, term: Term) -> Iterable[Node | Value]:
+        if term.relation and term.relation != ":":
+            return self._amount(term)
+        if not term.field and not term.relation:
+            return self._plain_word(term)
+        ask: dict[str, Callable[[str], Iterable[Node | Value]]] = {
+            "": self._word, "op": self._op, "type": self._type, "name": self._name, "line": self._line, "source": self._source,
+            "scope": self._scope, "class": self._class, "group": self._group, "rule": self._rule, "remark": self._remark,
+            "kind": self._kind, "is": self._is, "writes": self._writes, "reads": self._reads, "alias": self._alias, "makes": self._makes,
+        }  # fmt: skip
+        return ask[term.field](term.text)
+
+    def _plain_word(self, term: Term) -> Iterable[Node | Value]:
+        """Matches a word as `_word` does. Raises ArgumentError for an operator or a unit that is no word of the program."""
+        found = list(self._word(term.text))
+        if not found and term.meant:
+            raise ArgumentError(f"{term.text!r} does not occur in this program, and is not understood as a query", hint=term.meant)
+        return found
+
+    def _word(self, text: str) -> Iterable[Node | Value]:
+        """Matches everything printed about a node (names, op, types, constants), its type as boxes show it, its module and its
+        source; matches inputs by their declaration."""
+        exact = self.index.value_of.get(text.removeprefix("%"))
+        wanted = text.lower()
+        for value in self._graph.inputs:
+            if wanted in f"%{self._graph.names[value]} : {value.type}".lower():
+                yield value
+        yield from (node for node, line in zip(self.index.nodes, self.index.small_lines, strict=True) if wanted in line)
+        for told, nodes in self.index.of_place.items():
+            if wanted in told:
+                yield from nodes
+        yield from self._of_type(wanted)
+        if exact is not None and text.startswith("%"):
+            yield exact
+
+    def _op(self, text: str) -> Iterable[Node]:
+        has = _matcher(text)
+        return (node for op, nodes in self.index.of_op.items() if has(op) for node in nodes)
+
+    def _type(self, text: str) -> Iterable[Node]:
+        return self._of_type(text.lower().replace(" ", ""))
+
+    def _of_type(self, wanted: str) -> Iterator[Node]:
+        for type, nodes in self.index.of_types:
+            short = short_type(type).lower()
+            if wanted in short or wanted in short.replace(" ", "") or wanted in str(type).lower().replace(" ", ""):
+                yield from nodes
+
+    def _name(self, text: str) -> Iterable[Value]:
+        has = _matcher(text.removeprefix("%"))
+        return (value for name, value in self.index.value_of.items() if has(name))
+
+    def _line(self, text: str) -> Iterable[Node]:
+        first, last = _range(text)
+        lines = self.index.line_of
+        return (node for node in self.index.nodes if first <= lines[node.id] + 1 <= last)
+
+    def _source(self, text: str) -> Iterable[Node]:
+        return (node for node in self.index.nodes if node.location is not None and text.lower() in f"{node.location}:".lower())
+
+    def _scope(self, text: str) -> Iterable[Node]:
+        has = _matcher(text)
+        return (node for node in self.index.nodes if node.scope and has(node.scope))
+
+    def _class(self, text: str) -> Iterable[Node]:
+        first, last = _range(text)
+        if self._dedup is None:
+            raise ArgumentError("this program has no classes to ask for", hint="irs.explore(irs.fuse(g)) has")
+        return (member for cls in self._dedup().classes if first <= cls.index <= last for member in cls.members if isinstance(member, Node))
+
+    def _group(self, text: str) -> Iterable[Node]:
+        """The n-th group and its contents."""
+        first, last = _range(text)
+        groups = self._groups()
+        return (node for group in groups[int(first) : int(min(last, len(groups))) + 1] for node in (group, *group.blocks[0].nodes))
+
+    def _groups(self) -> list[Node]:
+        if not any(op in GROUPS for op in self.index.of_op):
+            return []
+        return [node for node in self.index.nodes if node.op in GROUPS]
+
+    def _remarked(self, holds: Callable[[Any], bool]) -> Iterable[Node | Value]:
+        remarks = self._history.remarks if self._history is not None else ()
+        here = self.index.record_of
+        return (here[remark.subject.id] for remark in remarks if holds(remark) and remark.subject.id in here)
+
+    def _rule(self, text: str) -> Iterable[Node | Value]:
+        has = _matcher(text)
+        return self._remarked(lambda remark: has(remark.rule))
+
+    def _remark(self, text: str) -> Iterable[Node | Value]:
+        if text not in _REMARKS:
+            raise ArgumentError(f"there is no kind of remarks {text!r}", hint=f"the kinds are {', '.join(_REMARKS)}")
+        return self._remarked(lambda remark: bool(remark.kind == text))
+
+    def _kind(self, text: str) -> Iterable[Node]:
+        return (node for node in self.index.nodes if not node.blocks and category_of(node) == text)
+
+    def _is(self, text: str) -> Iterable[Node | Value]:
+        graph = self._graph
+
+        def writes() -> Iterable[Node]:
+            return (node for node in self.index.nodes if writes_memory(graph, node))
+
+        kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
+            "group": self._groups,
+            "write": writes, "in-place": writes,
+            "input": lambda: graph.free_inputs, "parameter": lambda: graph.bound, "output": lambda: graph.outputs,
+            "constant": lambda: (node for node in self.index.nodes if node.op == "prim::Constant"),
+            "block": lambda: (node for node in self.index.nodes if node.blocks and node.op not in GROUPS),
+            "unused": lambda: (node for node in self.index.nodes if graph.users.keys().isdisjoint(node.outputs)),
+        }  # fmt: skip
+        if text not in kinds:
+            near = [f"is:{kind}" for kind in get_close_matches(text, kinds, 1)] or [f"there are {', '.join(kinds)}"]
+            raise ArgumentError(f"there is no is:{text}", hint=near[0])
+        return kinds[text]()
+
+    def _writes(self, name: str) -> Iterable[Node]:
+        return self._db.writers(self._graph.value(name))
+
+    def _reads(self, name: str) -> Iterable[Node]:
+        users = self._graph.users.get(self._graph.value(name), ())
+        return (use.user for use in users if isinstance(use.user, Node))
+
+    def _alias(self, name: str) -> Iterable[Value]:
+        return self._db.alias_set(self._graph.value(name))
+
+    def _makes(self, name: str) -> Iterable[Node]:
+        maker = self._graph.producer.get(self._graph.value(name))
+        return () if maker is None else (maker,)
+
+    def _amount(self, term: Term) -> Iterable[Node]:
+        compare, wanted = _COMPARE[term.relation], _number(term.text)
+        if term.field == "inputs":
+            return (node for node in self.index.nodes if compare(len(node.inputs), wanted))
+        if term.field == "outputs":
+            return (node for node in self.index.nodes if compare(len(node.outputs), wanted))
+        measure = {"bytes": _bytes, "rank": _rank, "elements": _elements}[term.field]
+        amounts = ((measure(type), nodes) for type, nodes in self.index.of_types if isinstance(type, TensorType))
+        return (node for amount, nodes in amounts if amount is not None and compare(amount, wanted) for node in nodes)
+
+
+def _has_value(found: Found) -> bool:
+    return Value in set(map(type, found))
+
+
+def _has_node(found: Found) -> bool:
+    return Node in set(map(type, found))
+
+
+def _bytes(type: TensorType) -> float | None:
+    return type.nbytes
+
+
+def _rank(type: TensorType) -> float | None:
+    return None if type.shape is None else len(type.shape)
+
+
+def _elements(type: TensorType) -> float | None:
+    if type.shape is None or any(not isinstance(extent, int) for extent in type.shape):
+        return None
+    return prod(extent for extent in type.shape if isinstance(extent, int))
+
+
+def _matcher(text: str) -> Callable[[str], bool]:
+    """Matches a plain text like `conv` anywhere; `/^aten::add$/` is a regular expression."""
+    if len(text) > 2 and text.startswith("/") and text.endswith("/"):
+        try:
+            pattern = re.compile(text[1:-1])
+        except re.error as error:
+            raise ArgumentError(f"{text} is not a regular expression: {error}", hint="op:/^aten::add_?$/") from None
+        return lambda told: pattern.search(told) is not None
+    wanted = text.lower()
+    return lambda told: wanted in told.lower()
+
+
+def _range(text: str) -> tuple[float, float]:
+    first, dash, last = text.partition("-")
+    try:
+        return int(first), (int(last) if last else float("inf")) if dash else int(first)
+    except ValueError:
+        raise ArgumentError(f"{text!r} is neither a number nor a range", hint="line:78 or line:78-90") from None
+
+
+def _number(text: str) -> float:
+    found = re.fullmatch(r"([-+\d._eE]+)([kMG]?)B?", text)
+    try:
+        assert found is not None
+        return float(found[1]) * _UNITS.get(found[2], 1.0)
+    except (ValueError, AssertionError):
+        raise ArgumentError(f"{text!r} is not a number", hint="bytes>1e6, or bytes>1MB") from None

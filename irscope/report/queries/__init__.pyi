@@ -1,7 +1,0 @@
-from .search import (
-    Queries,
-)
-
-__all__ = [
-    "Queries",
-]

@@ -1,16 +1,14 @@
 """Case files: `tests/cases/<pass>/*.ir`, one claim a file, checked against what the pass says today.
 
-A file has sections, each after a line `--- name`. The first lines, before any section, are the claim. A runner per
-folder answers with the sections that follow the input; `pytest --bless` writes its answers into the files, and the
-diff shows what changed.
+A file has sections, each after a line `--- name`. The first lines, before any section, are the claim. `tests/case_answers.py`
+answers with the sections that follow the input; `pytest --bless` writes its answers into the files, and the diff shows what changed.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +17,6 @@ from hypothesis import settings
 
 settings.register_profile("irscope", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("irscope")
-
-RUNNERS: Mapping[str, str] = {
-    "alias": "tests.analysis.alias.cases",
-    "fusion": "tests.transforms.fusion_cases",
-    "passes": "tests.transforms.pass_cases",
-}
-"""The module whose `answer(sections)` runs the cases of a folder."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -37,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if file_path.suffix == ".ir" and file_path.parent.name in RUNNERS and file_path.parent.parent.name == "cases":
+    if file_path.suffix == ".ir" and file_path.parent.parent.name == "cases":
         return CaseFile.from_parent(parent, path=file_path)
     return None
 
@@ -68,8 +59,9 @@ class CaseItem(pytest.Item):
         sections = read_sections(self.path.read_text(encoding="utf-8"))
         if "needs" in sections:  # a package whose schemas or meanings the answer comes from
             pytest.importorskip(sections["needs"])
-        answer: Callable[[Sections], Sections] = importlib.import_module(RUNNERS[self.path.parent.name]).answer
-        found = {**sections, **answer(sections)}
+        from tests.case_answers import ANSWERS
+
+        found = {**sections, **ANSWERS[self.path.parent.name](sections)}
         if self.config.getoption("--bless"):
             self.path.write_text(write_sections(found), encoding="utf-8")
             return

@@ -395,59 +395,6 @@ def test_an_op_that_fails(op: str, library: str, device: str) -> None:
     refused(ArgumentError, lambda: irs.load(CHAIN.replace("OP", op), x, y), op.partition("(")[0], "%m")
 
 
-@pytest.mark.parametrize(
-    ("op", "rule"),
-    [
-        ("aten::relu(%x, %y, %x)", "operand-count"), ("aten::relu()", "operand-count"), ("aten::sigmoid(%word)", "operand-kind"),
-        ("aten::permute(%x, %word)", "operand-kind"), ("aten::add(%x)", "operand-count"), ("prim::ListUnpack(%x)", "operand-kind"),
-        ("prim::GetAttr(%x)", "attribute"), ("prim::TupleIndex()", "operand-count"), ("aten::size(%x)", "result-kind"),
-        ("aten::max(%x, %n, %no)", "result-count"), ("prim::SetAttr[name=\"a\"](%x, %y)", "result-count"),
-    ],
-)  # fmt: skip
-def test_an_op_is_given_what_it_does_not_take(op: str, rule: str) -> None:
-    """Refused when it is read, and not when an analysis trips over it."""
-    constants = (
-        '  %word : str = prim::Constant[value="a"]()\n  %n : int = prim::Constant[value=0]()\n'
-        "  %no : bool = prim::Constant[value=0]()\n"
-    )
-    text = CHAIN.replace("OP", op).replace("  %m", f"{constants}  %m")
-    refused(VerifyError, lambda: irs.load(text), op.partition("(")[0].partition("[")[0], f"[{rule}]")
-    refused(VerifyError, lambda: irs.parse(text), f"[{rule}]")
-
-
-@pytest.mark.parametrize(
-    ("line", "both"),
-    [
-        ("%r : Bool(2, 3) = aten::square(%b)", ("Bool(2, 3)", "Long(2, 3)")),
-        ("%r : Float(2, 3) = aten::add(%x, %z, %n)", ("Float(2, 3)", "ComplexFloat(2, 3)")),
-        ("%r : Float(3) = aten::relu(%x)", ("Float(3)", "Float(2, 3)")),
-        ("%r : Float(3, 3) = aten::t(%x)", ("Float(3, 3)", "Float(3, 2)")),
-        ("%r : Float(7) = aten::reshape(%x, %sizes)", ("Float(7)", "Float(6)")),
-        ("%r : Half(2, 3) = aten::to(%x, %double, %no, %no, %none)", ("Half(2, 3)", "Double(2, 3)")),
-    ],
-)
-def test_a_result_declares_what_its_op_does_not_make(line: str, both: tuple[str, str]) -> None:
-    refused(VerifyError, lambda: irs.parse(DECLARED.replace("LINE", line)), *both, "[result-type]")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "%r : Tensor = aten::square(%b)",  # nothing is declared
-        "%r : Float(*, 3) = aten::relu(%x)",  # as MLIR refines types
-        "%r : Float(batch, 3) = aten::relu(%x)",
-        "%r : Float(2, 3, strides=[1, 2], requires_grad=1, device=cuda:0) = aten::relu(%x)",  # of another run
-        "%r : Float(2, 3) = aten::mul(%x, %two)",  # a traced Python number, which is weaker than a tensor
-        "%r : Long(9) = nobody::knows(%x)",
-        "%r : Float(2, 3) = aten::mm(%x, %x)",  # fails, if it ever runs
-        "%s : Tensor = aten::resize_(%x, %sizes, %none)\n  %r : Float(6) = aten::relu(%x)",  # the shape is another by now
-        "%l : int[] = prim::ListConstruct(%n)\n  %m : int[] = aten::append(%l, %n)\n  %r : Float(2, 3) = aten::reshape(%x, %l)",
-    ],
-)
-def test_what_a_result_may_declare(line: str) -> None:
-    irs.parse(DECLARED.replace("LINE", line))
-
-
 DECLARED = """graph(%x : Float(2, 3), %b : Bool(2, 3), %z : ComplexFloat(2, 3)):
   %n : int = prim::Constant[value=6]()
   %double : int = prim::Constant[value=7]()
@@ -457,11 +404,6 @@ DECLARED = """graph(%x : Float(2, 3), %b : Bool(2, 3), %z : ComplexFloat(2, 3)):
   %sizes : int[] = prim::ListConstruct(%n)
   LINE
   return (%r)"""
-
-
-@pytest.mark.parametrize("extents", ["-1", "2, -3", "9223372036854775807, 2", "2, strides=[9223372036854775808]"])
-def test_extents_that_no_tensor_has(extents: str) -> None:
-    refused(VerifyError, lambda: irs.load(f"graph(%x : Float({extents})):\n  return (%x)"), "%x", "[extent]")
 
 
 def test_an_interrupted_run_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ def verbs(graph: irs.Graph, *, compiled: bool) -> Iterator[tuple[str, Callable[[
 
     yield "print", lambda: irs.parse(str(graph))
     yield "alias", lambda: _asked(graph)
+    yield "views", lambda: irs.ViewAliases(graph).table()
     yield "html", lambda: embedded_svg(graph_svg(graph_view(graph)), "")
     yield "functionalize", lambda: irs.functionalize(graph)
     yield "passes", lambda: irs.Pipeline(_PASSES)(graph, verify_each=True)

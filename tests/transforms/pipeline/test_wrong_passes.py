@@ -11,8 +11,8 @@ from irscope.errors import PassError, VerifyError
 from irscope.ir.core import Graph, Node, new_id
 from irscope.ir.rewriter import Rewriter
 from irscope.transforms.base import PassRecord
+from tests import case_answers
 from tests.conftest import read_sections
-from tests.transforms import pass_cases
 
 PLAIN = Path(__file__).parents[2] / "cases" / "passes"
 
@@ -59,4 +59,4 @@ def test_the_case_files_refuse_it(monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = irs.Pipeline
     monkeypatch.setattr(irs, "Pipeline", lambda *parts: pipeline(*parts, squares))
     with pytest.raises(PassError, match="squares"):
-        pass_cases.answer(sections)
+        case_answers.passes(sections)

@@ -1,4 +1,4 @@
-"""What the alias db says of each kind of node, and why; for each "may" a "cannot, because"."""
+"""Witnesses, tables and costs of the alias db; what it says of each kind of node, and why, is in `tests/cases/alias`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ def db_of(
     return AliasDb(parse(f"graph({inputs}):\n{lines}\n  return ()"), distinct_inputs=distinct)
 
 
-# Sharing
-
-
 def test_a_view_of_a_view_is_a_view() -> None:
     db = db_of("%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%d : Tensor = aten::unsqueeze(%b, %n)")
     verdict = db.may_alias("d", "a")
@@ -35,22 +32,6 @@ def test_a_view_of_a_view_is_a_view() -> None:
     assert db.may_alias("d", "b") and db.must_alias("d", "a")
 
 
-def test_two_views_of_one_value_say_so_both() -> None:
-    db = db_of(
-        "%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::slice(%a, %n, %n, %n, %n)\n%u : Tensor = aten::select(%a, %n, %n)"
-    )
-    assert db.may_alias("b", "u").because == "%b is a view of %a (aten::slice), and %u is a view of %a (aten::select)"
-
-
-def test_fresh_results_are_different_memory() -> None:
-    db = db_of("%a : Tensor = aten::mul(%x, %y)\n%b : Tensor = aten::neg(%a)")
-    assert (
-        str(db.may_alias("a", "b"))
-        == "no, because they are different memory: %a is made by aten::mul, %b is made by aten::neg"
-    )
-    assert not db.may_contain_alias("b", "x")
-
-
 def test_inputs_may_be_one_object_unless_promised() -> None:
     assert db_of("%a : Tensor = aten::t(%x)").may_alias("a", "y")
     verdict = db_of("%a : Tensor = aten::t(%x)").may_alias("x", "y")
@@ -59,239 +40,10 @@ def test_inputs_may_be_one_object_unless_promised() -> None:
     assert not db.may_alias("a", "y") and db.may_alias("a", "x")
 
 
-def test_numbers_are_never_shared() -> None:
-    assert "copied" in db_of("").may_alias("n", "n").because
-    assert not db_of("").has_writers("n")
-
-
 @pytest.mark.parametrize("type", ["Enum<__torch__.Color>", "AnyEnumType", "Function", "Device", "ScalarType", "int?"])
 def test_what_cannot_change_is_never_shared(type: str) -> None:
     db = AliasDb(parse(f"graph(%e : {type}, %same : {type}, %x : Tensor, %any : Any):\n  return (%x)"))
     assert not db.may_alias("e", "same") and not db.may_contain_alias("e", ["x", "any"]) and not db.has_writers("e")
-
-
-def test_a_branch_gives_what_either_block_gives() -> None:
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%d : Tensor = aten::neg(%x)
-%r : Tensor = prim::If(%c)
-  block0():
-    -> (%a)
-  block1():
-    -> (%b)""")
-    assert db.may_alias("r", "a").because == "%r may be %a (prim::If)"
-    assert db.may_alias("r", "b") and not db.may_alias("a", "b") and not db.may_alias("r", "d")
-    assert not db.must_alias("r", "a")
-
-
-LOOP = """
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%o : Tensor = prim::Loop(%n, %c, %a)
-  block0(%i : int, %p : Tensor):
-    %f : Tensor = aten::mul(%p, %b)
-    -> (%c, %f)"""
-
-
-def test_none_is_no_memory_and_so_is_what_was_never_set() -> None:
-    db = db_of(
-        """
-%none : Tensor? = prim::Constant()
-%unset : Tensor = prim::Uninitialized()
-%empty : Tensor[] = prim::Uninitialized()
-%a : Tensor = aten::neg(%x)
-%r : Tensor? = prim::If(%c)
-  block0():
-    -> (%none)
-  block1():
-    -> (%a)
-%s : Tensor = prim::If(%c)
-  block0():
-    -> (%unset)
-  block1():
-    -> (%a)
-%t : (Tensor?, Tensor) = prim::TupleConstruct(%none, %a)
-%p : Tensor?, %q : Tensor = prim::TupleUnpack(%t)
-%e : Tensor = aten::__getitem__(%empty, %n)
-%l : Tensor[] = aten::append(%empty, %y)"""
-    )
-    for name in ("none", "unset"):
-        assert not db.may_alias("r", name) and not db.may_alias("s", name)
-    assert db.may_alias("r", "s") and db.may_alias("r", "a") and db.may_alias("q", "a")
-    assert db.may_alias("r", "a").because == "%r is %a, a result of prim::If"
-    assert not db.may_alias("p", "a") and not db.may_alias("p", "none")
-    assert db.may_alias("e", "y")  # nobody reads what was never set, and asking is no error
-
-
-def test_a_loop_may_run_no_round_or_many() -> None:
-    db = db_of(LOOP)
-    assert db.may_alias("o", "a"), "no round"
-    assert db.may_alias("p", "f"), "the round after the first"
-    assert db.may_alias("o", "f") and not db.may_alias("o", "b")
-
-
-def test_what_a_loop_carries_round_unchanged_is_itself() -> None:
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%o : Tensor = prim::Loop(%n, %c, %a)
-  block0(%i : int, %p : Tensor):
-    -> (%c, %p)
-%u : Tensor = aten::relu_(%o)""")
-    assert db.has_writers("a") and db.locations("o") == (db.graph.value("a"),)
-
-
-# Containers
-
-
-def test_a_list_keeps_its_own_contents() -> None:
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%l : Tensor[] = prim::ListConstruct(%a)
-%m : Tensor[] = prim::ListConstruct(%b)
-%e : Tensor = aten::__getitem__(%l, %n)""")
-    assert db.may_alias("e", "a") and not db.may_alias("e", "b") and not db.may_alias("e", "x")
-    assert db.may_contain_alias("l", "a").because == "%l may hold %a (prim::ListConstruct)"
-    assert not db.may_alias("l", "m") and not db.may_contain_alias("l", "m")
-
-
-def test_a_store_is_seen_through_every_name_of_the_list() -> None:
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%l : Tensor[] = prim::ListConstruct()
-%m : Tensor[] = prim::ListConstruct()
-%r : Tensor[] = prim::If(%c)
-  block0():
-    -> (%l)
-  block1():
-    -> (%m)
-%s : Tensor[] = aten::append(%r, %a)
-%e : Tensor = aten::__getitem__(%l, %n)""")
-    assert db.may_alias("e", "a")
-    assert db.has_writers("l") and db.has_writers("m") and not db.has_writers("a")
-
-
-def test_tuples_have_fields() -> None:
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
-%p : Tensor, %q : Tensor = prim::TupleUnpack(%t)
-%one : int = prim::Constant[value=1]()
-%k : Tensor = prim::TupleIndex(%t, %one)""")
-    assert db.may_alias("p", "a") and not db.may_alias("p", "b")
-    assert db.may_alias("k", "b") and not db.may_alias("k", "a")
-    assert db.may_contain_alias("t", "a") and db.may_contain_alias(["x", "t"], "b")
-
-
-def test_a_merged_tuple_merges_field_by_field() -> None:
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
-%u : (Tensor, Tensor) = prim::TupleConstruct(%b, %b)
-%r : (Tensor, Tensor) = prim::If(%c)
-  block0():
-    -> (%t)
-  block1():
-    -> (%u)
-%p : Tensor, %q : Tensor = prim::TupleUnpack(%r)""")
-    assert db.may_alias("p", "a") and db.may_alias("p", "b")
-    assert db.may_alias("q", "b") and not db.may_alias("q", "a")
-
-
-def test_writing_the_members_of_a_list_argument_reaches_the_tensors() -> None:
-    pytest.importorskip("torch", reason="the schema is torch's")
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%l : Tensor[] = prim::ListConstruct(%a)
-aten::_foreach_neg_(%l)""")
-    assert db.has_writers("a") and not db.has_writers("b") and not db.has_writers("l")
-    assert db.writes("aten::_foreach_neg_#0") == (db.graph.value("l"),)
-
-
-def test_any_may_be_whatever_is_in_it() -> None:
-    db = db_of(
-        "%r : Tensor = prim::unchecked_cast(%a)\n%w : Tensor = aten::relu_(%r)",
-        inputs="%x : Tensor, %a : Any, %l : Tensor[]",
-    )
-    assert db.has_writers("x") and db.has_writers("a")
-    assert db.may_contain_alias("r", "l") and db.may_alias("l", "a")
-
-
-# Code that nobody sees
-
-
-def test_an_unknown_op_may_write_what_it_was_given_now_or_before() -> None:
-    db = db_of("""
-%a : Tensor = aten::neg(%x)
-%b : Tensor = aten::neg(%x)
-%d : Tensor = aten::neg(%x)
-%r : Tensor = mine::first(%a)
-%s : Tensor = mine::second(%b)""")
-    assert db.has_writers("a") and db.has_writers("b") and not db.has_writers("d") and not db.has_writers("x")
-    assert len(db.writers("a")) == 2
-    assert db.may_alias("s", "a") and not db.may_alias("r", "d")
-    assert db.may_alias("a", "b") and not db.may_alias("a", "d")  # the second may have kept the first one's operand
-    assert db.may_alias("r", "x").because
-
-
-TASK = """graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %f : Future(Tensor) = prim::fork_0(%a)
-  %r : Tensor = aten::neg(%a)
-  %d : Tensor = aten::wait(%f)
-  %s : Tensor = aten::neg(%a)
-  return (%r, %d, %s)
-with prim::fork_0 = graph(%p : Tensor):
-  %w : Tensor = aten::relu_(%p)
-  return (%w)
-"""
-
-
-def test_a_task_writes_between_its_start_and_the_wait() -> None:
-    db = AliasDb(parse(TASK))
-    assert db.has_writers("a") and db.may_alias("d", "a") and db.may_contain_alias("f", "a")
-    assert not db.can_move_before("s", "d"), "the wait may be what writes %a"
-    assert not db.can_move_before("r", "f")
-
-
-def test_groups_are_read_through() -> None:
-    db = AliasDb(
-        parse("""graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::neg(%x)
-  %g : Tensor = prim::FusionGroup_0(%a, %b)
-  %r : Tensor = aten::neg(%a)
-  return (%g, %r)
-with prim::FusionGroup_0 = graph(%p : Tensor, %q : Tensor):
-  %w : Tensor = aten::relu_(%p)
-  %m : Tensor = aten::mul(%w, %q)
-  return (%m)
-""")
-    )
-    assert db.has_writers("a") and not db.has_writers("b") and not db.may_alias("g", "a")
-    assert db.may_alias("w", "a").because == "%w is %p after aten::relu_, and %p stands for %a in prim::FusionGroup"
-    verdict = db.can_move_before("r", "g")
-    assert not verdict and "writes %p" in verdict.because
-
-
-def test_attributes_are_told_apart_by_class_and_name() -> None:
-    db = db_of(
-        """
-%w : Tensor = prim::GetAttr[name="w"](%m)
-%v : Tensor = prim::GetAttr[name="v"](%m)
-%a : Tensor = aten::neg(%x)
-prim::SetAttr[name="w"](%m, %a)
-%u : Tensor = prim::GetAttr[name="w"](%m)
-%k : Tensor = aten::relu_(%u)""",
-        inputs="%m : __torch__.M, %x : Tensor",
-    )
-    assert db.may_alias("u", "a") and not db.may_alias("v", "a")
-    assert db.has_writers("a") and db.has_writers("x"), "the attribute may be the input"
-    assert not db.can_move_before("u", "prim::SetAttr#0") and db.can_move_before("a", "v")
 
 
 # Writes
@@ -324,13 +76,6 @@ def test_statistics_are_written_unless_the_flag_is_known_to_be_off() -> None:
     assert not norm("0").has_writers("m") and not norm("0").has_writers("r")
 
 
-def test_exchanging_the_storage_is_seen_by_all_names() -> None:
-    db = db_of(
-        "%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%s : Tensor = aten::set_(%a, %y)\n%w : Tensor = aten::relu_(%y)"
-    )
-    assert db.may_alias("b", "y") and db.has_writers("a")
-
-
 # Order
 
 
@@ -339,31 +84,6 @@ def test_a_view_crosses_a_write_of_data_and_not_of_shape() -> None:
     assert db_of(text.format("relu_", "")).can_move_after("v", "w")
     refused = db_of(text.format("squeeze_", "")).can_move_after("v", "w")
     assert not refused and "reads the shape of %a" in refused.because
-
-
-def test_effects_in_blocks_keep_their_order() -> None:
-    db = db_of("""
-prim::If(%c)
-  block0():
-    prim::Print(%x)
-    -> ()
-  block1():
-    -> ()
-%a : Tensor = aten::neg(%x)
-prim::Print(%y)""")
-    first, last = db.graph.node("prim::If#0"), db.graph.node("prim::Print#1")
-    assert not db.can_move_after(first, last)
-    assert db.can_move_after("a", last)
-
-
-def test_random_draws_keep_their_order() -> None:
-    rand = "aten::bernoulli(%x, %g)"
-    db = db_of(
-        f"%g : Generator? = prim::Constant()\n%a : Tensor = {rand}\n%d : Tensor = aten::neg(%x)\n%b : Tensor = {rand}"
-    )
-    verdict = db.can_move_after("a", "b")
-    assert not verdict and "random" in verdict.because
-    assert db.can_move_after("a", "d")
 
 
 def test_a_write_to_an_input_does_not_cross_an_exception() -> None:
@@ -382,11 +102,6 @@ def test_what_moves_along_is_listed() -> None:
     verdict = db.can_move_after("a", "d")
     assert verdict.witness == (db.graph.node("a"), db.graph.node("b"))
     assert verdict.because == "aten::neg (%b) moves along"
-
-
-def test_nodes_of_different_blocks_do_not_meet() -> None:
-    db = db_of(LOOP)
-    assert "different blocks" in db.can_move_before("f", "b").because
 
 
 # Names
@@ -448,19 +163,6 @@ def test_rows_of_the_table_are_what_the_db_says() -> None:
                 row = table.loc[f"%{names[value]}"]
                 assert set(row["alias set"].split(", ")) == {f"%{names[other]}" for other in db.alias_set(value)}
                 assert row["writers"] == ", ".join(map(db.node_words, db.writers(value)))
-
-
-def test_what_escapes_is_what_the_caller_can_reach() -> None:
-    db = AliasDb(
-        parse("""graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::neg(%x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  return (%l)""")
-    )
-    assert db.escapes("a") and db.escapes("x") and not db.escapes("b")
-    assert db.may_alias_wildcard("x") and not db.may_alias_wildcard("a")
-    assert db.safe_to_change_aliasing("a", "b") and not db.safe_to_change_aliasing("a", "x")
 
 
 # Size

@@ -4,13 +4,14 @@
 be refused; `damaged` does everything with a program that once ended in an exception of our own. Where torch is installed and all inputs
 are tensors of known shape, programs are run before and after, and the caller must not be able to tell them apart.
 
-In `shapes`, `refused` and `damaged`, a section `lines` has one variant a line, which stands for LINE in the input, with `;` for a new line;
+In all but `alias` and `fusion`, a section `lines` has one variant a line, which stands for LINE in the input, with `;` for a new line;
 its answer is added after an arrow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -24,12 +25,13 @@ from irscope.errors import IrscopeError
 from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT
 from irscope.ir.text.type_text import parse_type
-from irscope.ir.types import TensorType
+from irscope.ir.types import BOOL, TensorType
 from irscope.ops.check import verify
 from irscope.ops.registry import op_of
 from irscope.runtime.reference import run_reference
 from irscope.transforms.base import check_types
 from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.pipeline.runner import Pipelined
 
 __all__ = ["ANSWERS", "Sections", "ask", "questions"]
 
@@ -68,14 +70,24 @@ def ask(db: AliasDb, question: str, names: list[str]) -> Verdict | str:
 
 
 def passes(sections: Sections) -> dict[str, str]:
-    """`pipeline`: the text of a pipeline."""
-    graph = irs.parse(sections["input"])
-    done = irs.Pipeline(sections["pipeline"])(graph, verify_each=True)
-    arguments = _arguments(graph)
-    if arguments is not None and find_spec("torch") is not None and "fuse" not in sections["pipeline"]:
-        from tests.transforms.same_meaning import observed
+    """`pipeline`: the text of a pipeline. Of several lines, the ops that are left."""
 
-        assert observed(graph, [x.copy() for x in arguments]) == observed(done.graph, [x.copy() for x in arguments])
+    def run(text: str) -> Pipelined:
+        graph = irs.parse(text)
+        done = irs.Pipeline(sections["pipeline"])(graph, verify_each=True)
+        for arguments in _arguments(graph) if find_spec("torch") is not None and "fuse" not in sections["pipeline"] else ():
+            from tests.transforms.same_meaning import observed
+
+            assert observed(graph, deepcopy(arguments)) == observed(done.graph, deepcopy(arguments))
+        return done
+
+    def left(text: str) -> str:
+        ops = [node.op for node in run(text).graph.nodes()]
+        return ", ".join(op for op in ops if op not in ("prim::Constant", "prim::ListConstruct")) or "nothing"
+
+    if "lines" in sections:
+        return _answered(sections, "", left)
+    done = run(sections["input"])
     remarks = [record.told(remark) for record in done.records for remark in record.remarks]
     return {"output": str(done.graph), "remarks": "\n".join(remarks)}
 
@@ -87,10 +99,10 @@ def fusion(sections: Sections) -> dict[str, str]:
     verify(fused.graph)
     for record in fused.history.records:
         check_types(record)
-    arguments = _arguments(graph)
-    if arguments is not None and all(node.blocks or node.op == "prim::Constant" or _has_reference(node) for node in graph.nodes()):
-        given = [np.abs(x) if x.ndim == 1 else x for x in arguments]  # a variance is positive
-        results = [run_reference(each, *[x.copy() for x in given]) for each in (graph, fused.graph)]
+    runs = all(node.blocks or node.op == "prim::Constant" or _has_reference(node) for node in graph.nodes())
+    for arguments in _arguments(graph) if runs else ():
+        given = [np.abs(x) if np.ndim(x) == 1 else x for x in arguments]  # a variance is positive
+        results = [run_reference(each, *deepcopy(given)) for each in (graph, fused.graph)]
         for x, y in zip(*results, strict=True):
             np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
     found = {"output": str(fused.graph), "remarks": "\n".join(_remark_line(fused, remark) for remark in fused.remarks)}
@@ -121,12 +133,13 @@ def _has_reference(node: Node) -> bool:
     return op is not None and op.reference is not None
 
 
-def _arguments(graph: Graph) -> list[np.ndarray[Any, Any]] | None:
-    """Random arguments; None if an input is not a tensor of known shape."""
-    rng, types = np.random.default_rng(0), [value.type for value in graph.inputs]
-    if not all(isinstance(type, TensorType) and type.is_static for type in types):
-        return None
-    return [(rng.standard_normal(type.shape) * 4).astype(np.dtype(type.dtype)) for type in types]  # type: ignore[union-attr]
+def _arguments(graph: Graph) -> Iterator[list[Any]]:
+    """Random arguments, with each bool on and off; none if an input is not a bool or a tensor of known shape."""
+    types = [value.type for value in graph.inputs]
+    if all(type == BOOL or (isinstance(type, TensorType) and type.is_static) for type in types):
+        for flag in (True, False) if BOOL in types else (True,):
+            rng = np.random.default_rng(0)
+            yield [flag if type == BOOL else (rng.standard_normal(type.shape) * 4).astype(np.dtype(type.dtype)) for type in types]  # type: ignore[union-attr]
 
 
 # -- one program, or one of several lines ------------------------------------------------------------------------------

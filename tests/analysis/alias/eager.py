@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.payload import constant_value
+from irscope.ir.payload import TensorData, constant_value
 from irscope.ops.registry import schema_of
 
 
@@ -231,6 +231,11 @@ def _add_to(xs: Any, ys: Any) -> Any:
     return xs
 
 
+def _constant(node: Node) -> Any:
+    value = constant_value(node)
+    return torch.from_numpy(value.array.copy()) if isinstance(value, TensorData) else value
+
+
 _RULES: dict[str, Any] = {
     "prim::CreateObject": lambda node, inputs: [Object()],
     "prim::SetAttr": _set_attribute,
@@ -240,7 +245,7 @@ _RULES: dict[str, Any] = {
     "aten::_unwrap_optional": _unwrapped,
     "aten::set_data": _set_data,
     "aten::wait": lambda node, inputs: [inputs[0].result],
-    "prim::Constant": lambda node, inputs: [constant_value(node)],
+    "prim::Constant": lambda node, inputs: [_constant(node)],
     "prim::ListConstruct": lambda node, inputs: [list(inputs)],
     "prim::TupleConstruct": lambda node, inputs: [tuple(inputs)],
     "prim::DictConstruct": lambda node, inputs: [dict(zip(inputs[::2], inputs[1::2], strict=True))],

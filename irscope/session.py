@@ -90,7 +90,7 @@ def load(
             f"load has no option {first!r}", hint=f"arguments go by position; where a program takes one by name, {call}"
         )
     if backward:
-        from irscope.frontends.torch.joint_graph import joint_graph
+        from irscope.frontends.torch.backward import joint_graph
 
         joint = joint_graph(source, example_args, loss=loss, targets=targets, name=name)
         verify(joint)
@@ -467,7 +467,7 @@ def exploration(
     timed = None
     if arguments and measure != "never":
         if load_options.get("backward"):
-            from irscope.frontends.torch.joint_graph import unit_cotangents
+            from irscope.frontends.torch.backward import unit_cotangents
 
             arguments = (*arguments, *load_options.get("targets", ()))
             arguments = (*arguments, *unit_cotangents(fusion.graph, arguments))

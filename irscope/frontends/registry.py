@@ -28,10 +28,10 @@ FRONTENDS: Final = (
     "irscope.frontends.mlir.source",
     "irscope.frontends.jax",
     "irscope.frontends.text",
-    "irscope.frontends.torch.torchscript",
-    "irscope.frontends.torch.export",
+    "irscope.frontends.torch.script_source",
+    "irscope.frontends.torch.export_source",
     "irscope.frontends.onnx.source",
-    "irscope.frontends.tracing.trace_function",
+    "irscope.frontends.tracing.source",
 )
 """Modules in the order in which they are tried; the first that reads a source loads it."""
 

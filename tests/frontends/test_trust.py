@@ -20,7 +20,7 @@ import pytest
 import irscope as irs
 from irscope import cli
 from irscope.errors import LoadError
-from irscope.frontends.torch.exported_file import reason_to_distrust
+from irscope.frontends.torch.export_source import reason_to_distrust
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

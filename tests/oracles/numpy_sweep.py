@@ -18,9 +18,9 @@ import numpy as np
 import irscope as irs
 from irscope.errors import IrscopeError
 from irscope.frontends.tracing.array import Array
-from irscope.frontends.tracing.reductions import REDUCTIONS
-from irscope.frontends.tracing.shapes import SHAPES
-from irscope.frontends.tracing.ufuncs import UFUNCS
+from irscope.frontends.tracing.ops_pointwise import UFUNCS
+from irscope.frontends.tracing.ops_reductions import REDUCTIONS
+from irscope.frontends.tracing.ops_shape import SHAPES
 from tests.oracles.counts import Counts
 
 __all__ = ["DTYPES", "Case", "binary", "calls", "members", "numbers", "operators", "sweep", "unary"]

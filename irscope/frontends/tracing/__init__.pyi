@@ -1,4 +1,4 @@
-from .trace_function import (
+from .source import (
     trace,
 )
 

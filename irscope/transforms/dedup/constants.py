@@ -165,7 +165,7 @@ def _tensor_data(thing: Any) -> TensorData | None:
     elif isinstance(thing, np.ndarray):
         data = TensorData.of(thing)
     elif hasattr(thing, "untyped_storage"):
-        from irscope.frontends.torch.values import tensor_data
+        from irscope.frontends.torch.types import tensor_data
 
         data = tensor_data(thing)
     elif hasattr(thing, "__array__") and hasattr(thing, "dtype") and hasattr(thing, "shape"):

@@ -13,7 +13,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import LoadError
-from irscope.frontends.torch.script_file.pickles import is_source_table
+from irscope.frontends.torch.script_source import is_source_table
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

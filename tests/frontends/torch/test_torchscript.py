@@ -11,7 +11,7 @@ import irscope as irs
 from irscope.analysis.per_graph import shapes_of
 from irscope.errors import ArgumentError, LoadError, RunError
 from irscope.frontends import load
-from irscope.frontends.torch.script_inline import inline_function
+from irscope.frontends.torch.script_importer import inline_function
 from irscope.ir.core import Graph
 from irscope.ir.payload import TensorData, constant_value
 from irscope.ir.structural import same_structure

@@ -12,7 +12,7 @@ import pytest
 import irscope as irs
 from irscope.analysis.shapes.inference import infer
 from irscope.errors import ArgumentError, CaptureError, LoadError, RunError
-from irscope.frontends.tracing.trace_function import trace
+from irscope.frontends.tracing.source import trace
 from irscope.ir.core import Graph
 from irscope.ir.structural import same_structure
 from irscope.ir.types import TensorType

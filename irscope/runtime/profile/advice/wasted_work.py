@@ -11,7 +11,7 @@ import numpy as np
 
 from irscope._base.frozen import FrozenDict
 from irscope._base.words import byte_count, plural
-from irscope.frontends.torch.values import payload_of
+from irscope.frontends.torch.types import payload_of
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, make_node, new_id
 from irscope.ops.traits import JOINS
 from irscope.runtime.arrays import is_torch_tensor

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.frontends.tracing.record import code_of, refused, tensor_type
-from irscope.frontends.tracing.ufuncs import as_traced, broadcast, cast, copied, recorder_of
+from irscope.frontends.tracing.importer import code_of, refused, tensor_type
+from irscope.frontends.tracing.ops_pointwise import as_traced, broadcast, cast, copied, recorder_of
 
-__all__ = ["REDUCTIONS", "axis_of", "axes_of"]
+__all__ = ["REDUCTIONS", "as_bool", "axes_of", "axis_of"]
 
 
 def axis_of(axis: Any, ndim: int) -> int:

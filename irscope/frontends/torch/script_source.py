@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import io
+import pickle
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +19,17 @@ from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError, VerifyError
 from irscope.files import read_file
-from irscope.frontends.torch.capture import alone
-from irscope.frontends.torch.modes import modes_of
-from irscope.frontends.torch.script_file.look import reason_to_distrust
-from irscope.frontends.torch.script_inline import inline_function, inline_module, inlined_graph
-from irscope.frontends.torch.values import require_torch, tied_names
+from irscope.frontends.torch.capture import alone, modes_of
+from irscope.frontends.torch.script_importer import inline_function, inline_module, inlined_graph
+from irscope.frontends.torch.types import require_torch, tied_names
 from irscope.frontends.trust import not_trusted
 from irscope.ir import Graph, Value
 from irscope.ops.check import verify
 
-__all__ = ["ZIP", "is_exported", "load", "may_run_code", "members_of", "name", "reads", "recognizes", "suffixes"]
+__all__ = [
+    "ZIP", "is_exported", "is_source_table", "load", "may_run_code", "members_of", "name", "reads", "recognizes",
+    "suffixes",
+]  # fmt: skip
 
 name: Final = "TorchScript"
 suffixes: Final = (".pt", ".pth", ".ts", ".jit")
@@ -59,7 +64,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
     """Returns the program with all calls inlined; parameters and buffers are inputs named by their paths, bound to the
     tensors.
 
-    A file whose classes run code when they are loaded is loaded only with `trust`: see `script_file.code`.
+    A file whose classes run code when they are loaded is loaded only with `trust`: see `acts_when_loaded`.
     A file that is not trusted is read twice, first in a process that may crash.
 
     Raises LoadError for a file that is not TorchScript, ArgumentError for the wrong number of arguments.
@@ -235,3 +240,212 @@ def _reason_to_distrust(torch: Any, path: Path, data: Any) -> str:
         raise _damaged(path, error) from None
     data.seek(0)
     return found
+
+
+# Checks all records of a saved TorchScript program with torch's own reader: another reader might see different
+# content.
+
+
+_HELD: Final = {"data.pkl": "data/", "constants.pkl": "constants/"}
+"""Pickles, and the folders of their tensors' records."""
+_TABLES: Final = ".debug_pkl"
+
+
+def reason_to_distrust(reader: Any) -> str:
+    """Returns why a file may do more than load data, from its records in a `torch._C.PyTorchFileReader`; empty if it is only data.
+
+    Raises ValueError, or an error of torch or `pickle`, for a damaged file.
+    """
+    names = set(reader.get_all_records())
+    if "model.json" in names:
+        return "it is in the format before torch 1.2"
+    for name in sorted(names):
+        if name.startswith("code/") and name.endswith(".py"):
+            why = acts_when_loaded(reader.get_record(name))
+            if why:
+                return why
+        elif name.endswith(_TABLES):
+            if not is_source_table(reader.get_record(name)):
+                raise ValueError(f"{name} refers to source texts that are not in it")
+        elif name in _HELD:
+            check_storages(reader.get_record(name), partial(_size_of, reader, names, _HELD[name]), _item_of)
+    return ""
+
+
+def _size_of(reader: Any, names: set[str], folder: str, key: str) -> int:
+    return int(reader.get_record_size(folder + key)) if folder + key in names else 0
+
+
+def _item_of(storage: str) -> int:
+    """Returns the bytes per element of a storage type."""
+    if storage not in _BYTES:
+        raise ValueError(f"it has a tensor in a {storage}, which torch does not write")
+    return _BYTES[storage]
+
+
+_BYTES: Final = {
+    f"{kind}Storage": size
+    for size, kinds in {
+        1: "Bool Byte Char QInt8 QUInt8 QUInt4x2 QUInt2x4 Float8_e5m2 Float8_e5m2fnuz Float8_e4m3fn Float8_e4m3fnuz Float8_e8m0fnu "
+        "Float4_e2m1fn_x2 Bits1x8 Bits2x4 Bits4x2 Bits8",
+        2: "BFloat16 Half Short UInt16 Bits16", 4: "Float Int UInt32 QInt32 ComplexHalf",
+        8: "ComplexFloat Double Long UInt64", 16: "ComplexDouble",
+    }.items()
+    for kind in kinds.split()
+}  # fmt: skip
+
+
+# The code that a saved TorchScript program runs while it is loaded, before it is called.
+#
+# TorchScript has no access to Python, except to files (`torch.save`, `torch.from_file`). Its importer runs `__setstate__`
+# of the classes that have one, and evaluates default arguments and the values in class bodies. A file without these is
+# only data until the program is run.
+
+
+def acts_when_loaded(source: bytes) -> str:
+    """Returns what one source file of an archive does when it is loaded; empty if nothing.
+
+    >>> acts_when_loaded(b"class M(Module):\\n  training : bool\\n  def forward(self, n: int=3) -> int:\\n    return n")
+    ''
+    >>> acts_when_loaded(b"class M(Module):\\n  def forward(self, n: int=save(1)) -> int:\\n    return n")
+    'it evaluates save(1) when it is loaded'
+    >>> acts_when_loaded(b"class M(Module):\\n  def forward(self, s: Tensor=CONSTANTS.c0) -> Tensor:\\n    return s")
+    ''
+    """
+    if b"__setstate__" in source:
+        return "one of its classes has a __setstate__, which runs when it is loaded"
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "its code cannot be checked"
+    for statement in tree.body:
+        body = statement.body if isinstance(statement, ast.ClassDef) else [statement]
+        for value in _evaluated(body):
+            if not _is_literal(value):
+                return f"it evaluates {ast.unparse(value)[:60]} when it is loaded"
+    return ""
+
+
+def _evaluated(body: Iterable[ast.stmt]) -> Iterable[ast.expr]:
+    """Yields the expressions of a class body that are evaluated on loading; an unexpected statement yields a name,
+    which is refused."""
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(args=given):
+                yield from given.defaults
+                yield from (default for default in given.kw_defaults if default is not None)
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id="__annotations__"))]):
+                pass  # the type of an attribute whose name is not a Python identifier
+            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Expr(value=value):
+                yield value
+            case ast.AnnAssign() | ast.Import() | ast.Pass():
+                pass
+            case _:
+                yield ast.Name(type(statement).__name__.lower())
+
+
+def _is_literal(value: ast.expr) -> bool:
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case ast.Constant() | ast.Attribute(value=ast.Name(id="CONSTANTS")):  # the latter is one of the file's own tensors
+                pass
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                pending += items
+            case ast.Dict(keys=keys, values=items):
+                pending += [*(key for key in keys if key is not None), *items]
+            case ast.UnaryOp(operand=inner) | ast.Call(func=ast.Name(id="annotate"), args=[_, inner], keywords=[]):
+                pending.append(inner)
+            case _:
+                return False
+    return True
+
+
+# Checks the pickles of a saved TorchScript program: tensors must fit their records, and source locations their table.
+#
+# Torch's reader (2.13) trusts two numbers of a file that it should not. A tensor's storage has as many elements as its
+# pickle says, even if the record that holds them is shorter: reads past its end return other memory of the process. And
+# texts of source locations are taken from a table at any index. Here both are compared with the actual sizes.
+#
+# Python's unpickler reads the pickle here with nothing to call: every global is inert. Torch's unpickler has fewer
+# opcodes, and each does to the stack and the memo what Python's does; where torch pops from an empty stack, or reads the
+# index of a global as an integer, Python raises, or finds no `int`. So every storage that torch would create is among
+# those checked here.
+
+
+_LISTS: Final = "torch.jit._pickle"
+_FORMAT: Final = "FORMAT_WITH_STRING_TABLE"
+
+
+class _Inert:
+    """Replaces every global of a pickle, and does nothing."""
+
+    def __new__(cls, *_: object) -> _Inert:
+        return super().__new__(cls)
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content))
+        self.storages: list[Any] = []
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == _LISTS:
+            return lambda *args: args[0] if args else None  # a list of elements of one type
+        return type(name, (_Inert,), {}) if name.endswith("Storage") else _Inert
+
+    def persistent_load(self, pid: Any) -> Any:
+        self.storages.append(pid)
+        return _Inert()
+
+
+def check_storages(content: bytes, size_of: Callable[[str], int], item_of: Callable[[str], int]) -> None:
+    """Raises ValueError if a storage of a pickle is longer than its record, and an error of `pickle` for an invalid
+    pickle.
+
+    `size_of` returns the bytes of a key's record, `item_of` the bytes per element of a storage type.
+    """
+    reader = _Reader(content)
+    reader.load()
+    for pid in reader.storages:
+        match pid:
+            case ("storage", type() as kind, str() as key, str(), count, *_) if type(count) is int:
+                wanted, there = count * item_of(kind.__name__), size_of(key)
+                if not 0 <= wanted <= there:
+                    raise ValueError(f"its tensor {key!r} has {wanted} bytes, of which {there} are in the file")
+            case _:
+                raise ValueError("it has a tensor without a storage")
+
+
+def is_source_table(content: bytes) -> bool:
+    """Checks whether a record is a valid list of source locations, with every text in its table.
+
+    >>> is_source_table(pickle.dumps((), protocol=2)), is_source_table(pickle.dumps(((),), protocol=2))
+    (False, False)
+    """
+    found = _Reader(content).load()
+    match found:
+        case (str() as version, tuple(texts), tuple(lines)) if version == _FORMAT:
+            known = len(texts) if all(isinstance(text, str) for text in texts) else 0
+        case tuple(lines) if lines:
+            known = 0  # the format without a table: the locations hold their texts
+        case _:
+            return False
+    return all(_is_place(line, known) for line in lines)
+
+
+def _is_place(line: object, known: int) -> bool:
+    match line:
+        case (int(), (source, int(), int()), *_):
+            pass
+        case _:
+            return False
+    match source:
+        case (list(pieces), int() as file, int()) if known:
+            return 0 <= file < known and all(type(piece) is int and 0 <= piece < known for piece in pieces)
+        case (str(), str() | None, int()):
+            return not known
+    return False

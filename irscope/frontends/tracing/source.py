@@ -24,7 +24,7 @@ import numpy as np
 
 from irscope._base.leaves import leaves
 from irscope.errors import ArgumentError, CaptureError
-from irscope.frontends.tracing.record import Recorder, Traced
+from irscope.frontends.tracing.importer import Recorder, Traced
 from irscope.ir import (
     DTYPES,
     STR,

@@ -27,7 +27,6 @@ import torch
 
 import irscope as irs
 import irscope.runtime.cpu
-import irscope.runtime.executor
 import irscope.runtime.program
 from irscope import codegen, runtime
 from irscope.errors import CaptureError, IrscopeError, RunError
@@ -233,7 +232,7 @@ def _warm() -> None:
     made = irs.fuse(irs.load(lambda x: torch.tanh(x * 2), torch.ones(3)))
     irs.fuse(irs.load(torch.jit.trace(lambda x: torch.tanh(x * 2), (torch.ones(3),)), torch.ones(3)))
     assert made.groups is not None
-    for room in (codegen, runtime.cpu, runtime.executor, runtime.program):
+    for room in (codegen, runtime.cpu, runtime.program):
         for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             import_module(module.name)
 

@@ -18,7 +18,7 @@ from irscope.ops.registry import schema_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.runtime.arrays import TorchLibrary, is_foreign, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.arrays.python_ops import python_function
-from irscope.runtime.executor import as_torch, flatten
+from irscope.runtime.program import as_torch, flatten
 from irscope.runtime.reference import run_reference
 
 __all__ = ["Distance", "arrays", "difference", "distance", "float64_results"]

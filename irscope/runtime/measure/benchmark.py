@@ -38,7 +38,6 @@ from irscope.ops.exactness import Exact
 from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
-from irscope.runtime.executor import PeakMemory, as_torch
 from irscope.runtime.foreign_ops import has_runner
 from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure.accuracy import Distance, arrays, difference, distance, float64_results
@@ -48,7 +47,7 @@ from irscope.runtime.measure.fx_export import torch_peer
 from irscope.runtime.measure.keep_freed_memory import with_kept_memory
 from irscope.runtime.measure.own_function import OwnFunction, own_function
 from irscope.runtime.measure.workload import Workload, workload
-from irscope.runtime.program import Executable, compile_graph
+from irscope.runtime.program import Executable, PeakMemory, as_torch, compile_graph
 from irscope.runtime.threads import Threads, threads_for, with_threads
 from irscope.runtime.timer import LEAST_SECONDS, LEAST_TURNS, Measurement, measure
 from irscope.transforms.dedup import RELATIONS, Relation

@@ -17,7 +17,7 @@ from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
 from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays import TorchLibrary
-from irscope.runtime.executor import as_torch
+from irscope.runtime.program import as_torch
 
 __all__ = ["PEERS", "torch_function", "torch_peer"]
 

@@ -18,7 +18,7 @@ from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
 from irscope.ops.registry import category_of, op_of, schema_of
 from irscope.runtime.arrays import Library, is_cupys
-from irscope.runtime.executor import flatten
+from irscope.runtime.program import flatten
 
 __all__ = ["Workload", "bytes_of", "flops_of", "workload"]
 

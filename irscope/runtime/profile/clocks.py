@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irscope.runtime.arrays import imported_cupy
-from irscope.runtime.executor import Stamp, stamp_cost
+from irscope.runtime.program import Stamp, stamp_cost
 
 __all__ = ["Durations", "EventWatch", "HostWatch", "Stopwatch", "stopwatch"]
 

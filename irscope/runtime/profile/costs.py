@@ -14,9 +14,9 @@ from typing import Any, Final
 from irscope._base.leaves import leaves
 from irscope.ir import GROUPS, Node
 from irscope.ops.registry import category_of, effect_of
-from irscope.runtime.executor import Code, PeakMemory, Slots, blocks_of
 from irscope.runtime.machine import limits
 from irscope.runtime.measure.workload import bytes_of, flops_of
+from irscope.runtime.program import Code, PeakMemory, Slots, blocks_of
 
 __all__ = ["Counter", "NodeCost", "Speeds", "TensorFacts"]
 

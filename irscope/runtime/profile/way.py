@@ -11,10 +11,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from irscope.ir import Graph, Node
-from irscope.runtime.executor import Code, Slots
 from irscope.runtime.profile.clocks import Durations, Stopwatch, stopwatch
 from irscope.runtime.profile.costs import Counter, NodeCost
-from irscope.runtime.program import Executable
+from irscope.runtime.program import Code, Executable, Slots
 from irscope.runtime.timer import Spread, spent, undisturbed
 
 __all__ = ["WARM_RUNS", "Instruction", "Way", "WayName"]

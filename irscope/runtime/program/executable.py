@@ -2,6 +2,9 @@
 
 In-place ops, views, containers and control flow keep the program's semantics; parameters and buffers are the model's own
 tensors, so writes to them persist.
+
+`torch.compile` leaves a call of a compiled program alone: Dynamo would otherwise trace into the runtime, where it compiles
+hundreds of small functions and meets code that it cannot trace. Instead the call breaks its graph and runs as outside of it.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -26,43 +30,55 @@ from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_hos
 from irscope.runtime.arrays.dlpack import in_native_order
 from irscope.runtime.arrays.small_floats import arrays_of, has_small_floats, is_small_float, torch_is_there
 from irscope.runtime.arrays.surroundings import Surroundings
-from irscope.runtime.device import Device, ObjectStore, PreparedPlan
-from irscope.runtime.executor import (
-    MISSED,
-    Arena,
-    BoundProgram,
-    Code,
-    GroupKernels,
-    Kernels,
-    KnownCalls,
-    PeakMemory,
-    Stamp,
-    as_torch,
-    in_place_form,
-    kernel_call,
-    only_group,
-)
-from irscope.runtime.executor.gradients import Gradients, may_write
+from irscope.runtime.cpu import CpuDevice
+from irscope.runtime.device import Device, KernelCache, ObjectStore, PreparedPlan, user_cache_directory
+from irscope.runtime.device import device as new_device
 from irscope.runtime.foreign_ops import runs_in
-from irscope.runtime.program.argument_checks import check_of
-from irscope.runtime.program.assumed_types import likely_types
-from irscope.runtime.program.device_choice import devices_for_groups, shared_device
-from irscope.runtime.program.dynamo import left_alone, mark_for_dynamo
-from irscope.runtime.program.kernel_list import KernelList
-from irscope.runtime.program.less_workspace import without_workspaces
-from irscope.runtime.program.merge_timing import merge_slowdown
-from irscope.runtime.program.storage_check import storage_check
+from irscope.runtime.program.arena import Arena, in_place_form, without_workspaces
+from irscope.runtime.program.bound_program import BoundProgram, Gradients, as_torch
+from irscope.runtime.program.code import Code, Stamp
+from irscope.runtime.program.compiled_kernel import KernelList
+from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
+from irscope.runtime.program.guard import (
+    MISSED,
+    KnownCalls,
+    check_of,
+    kernel_call,
+    may_write,
+    only_group,
+    storage_check,
+)
+from irscope.runtime.program.peak_memory import PeakMemory
 from irscope.transforms.base import Remark
 
 if TYPE_CHECKING:
     from irscope.analysis.memory import MemoryPlan
     from irscope.runtime.cuda import Captured
 
-__all__ = ["Executable", "compile_graph"]
+__all__ = ["Executable", "compile_graph", "devices_for_groups", "shared_device"]
 
 Memory = Literal["planned"] | None
 _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
 """Categories of ops that run at least one kernel of the library."""
+
+
+def _marked_for_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function, marked as one that Dynamo calls without tracing into it; does not import torch."""
+    marked: Any = function
+    marked._torchdynamo_disable = True
+    marked._torchdynamo_disable_msg = "irscope has compiled what it calls"
+    return function
+
+
+def _leave_alone(function: Callable[..., Any]) -> None:
+    """Makes Dynamo skip the function and its callees when it meets the function first; does nothing without torch."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    with suppress(Exception):  # private API of torch; slower without it
+        frames = torch._C._dynamo.eval_frame
+        skip = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
+        frames.set_code_exec_strategy(function.__code__, skip)
 
 
 def compile_graph(
@@ -80,8 +96,8 @@ def compile_graph(
     `"cuda"` can be inspected but not called.
     `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups with other ops run op by op, with a remark; if
     the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
-    results where `irs.memory_plan` says (`irscope.runtime.executor.arena`), and library ops that would allocate workspace are
-    rewritten where possible (`irscope.runtime.program.less_workspace`).
+    results where `irs.memory_plan` says (`irscope.runtime.program.arena`), and library ops that would allocate workspace are
+    rewritten where possible (`irscope.runtime.program.arena`).
 
     Raises DeviceUnavailable for an unknown device.
     """
@@ -161,7 +177,7 @@ class Executable:
         self._turn = Turn(Rank.PROGRAM)
         self._is_torchs = are_torchs(list(graph.bound.values()))
         self._has_small_floats = has_small_floats(graph)
-        left_alone(type(self).__call__)
+        _leave_alone(type(self).__call__)
 
     def prepare(self) -> None:
         """Compiles the kernels of all groups whose types the graph says, or implies for row-major inputs, on all
@@ -247,7 +263,7 @@ class Executable:
             return "its groups have nothing to compute: their tensors have no elements"
         return "it is compiled when the program first runs, or at once for a graph of irs.load(program, *arguments)"
 
-    @mark_for_dynamo
+    @_marked_for_dynamo
     def __call__(self, *args: Any) -> Any:
         """Runs the program.
 
@@ -351,7 +367,7 @@ class Executable:
     def peak_bytes(self, *args: Any) -> int:
         """Returns the peak memory of one run's tensors, without arguments and parameters; it runs the program.
 
-        See `irscope.runtime.executor.peak_memory` for which tensors count.
+        See `irscope.runtime.program.peak_memory` for which tensors count.
         """
         footprints: list[PeakMemory] = []
         self.run(args, footprints=footprints)
@@ -464,3 +480,53 @@ class Executable:
 
 def _no_device(group: Node) -> Device:
     raise AssertionError("an executable without kernels compiles none")
+
+
+def devices_for_groups(
+    name: str, share: bool, disk_cache: bool, store: ObjectStore | None, threads: int | None = None
+) -> Callable[[Node], Device]:
+    """Returns a function from a group to the device that compiles its kernels; a new one each if kernels are not shared."""
+    if name == "reference":
+        return lambda group: new_device("numpy")
+    first = shared_device(name, disk_cache=disk_cache)
+    if isinstance(first, CpuDevice) and (store is not None or threads not in (None, first.threads)):
+        first = CpuDevice(store=store or first.store, threads=threads)
+    if share:
+        return lambda group: first
+    if isinstance(first, CpuDevice):
+        kept = first.store
+        return lambda group: CpuDevice(store=kept, threads=threads)
+    return lambda group: new_device(first.name)
+
+
+def shared_device(name: str, *, disk_cache: bool = True) -> Device:
+    """Returns the shared device of this name, or NumPy's where the processor's compiler is missing.
+
+    A GPU that is absent is returned too: its kernels can be inspected, and a call reports what is missing."""
+    device = _SHARED.get((name, user_cache_directory()), lambda: new_device(name))
+    availability = device.availability()
+    if isinstance(device, CpuDevice):
+        if not availability:
+            return new_device("numpy")
+        return device if disk_cache else CpuDevice(store=_NoStore(device.store.directory))
+    return device
+
+
+_SHARED: Final[KernelCache[Device]] = KernelCache()
+"""The devices of this process by name and cache directory: all programs compiled in the process share their kernels."""
+
+
+class _NoStore(ObjectStore):
+    """A store that saves and loads nothing, so that compiling counts as neither a use nor a miss of the directory."""
+
+    def read(self, key: str, *, kernel: bool = True) -> bytes | None:
+        return None
+
+    def count(self, *, found: bool) -> None:
+        return
+
+    def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
+        return False
+
+    def add_note(self, name: str, line: bytes, *, most: int) -> None:
+        return

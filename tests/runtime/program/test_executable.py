@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
 from irscope.errors import ArgumentError, DeviceUnavailable, RunError, UnknownName
-from irscope.runtime.executor import kernel_calls
+from irscope.runtime.program import groups as kernel_calls
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.random_programs.graphs import Program, programs
 

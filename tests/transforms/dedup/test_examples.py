@@ -14,7 +14,7 @@ import torch
 
 import irscope as irs
 from irscope.ir import Graph, Node, TensorType, Value
-from irscope.runtime.program.merge_timing import group_alone, operand_like
+from irscope.runtime.program.groups import group_alone, operand_like
 from irscope.runtime.reference import run_reference
 from irscope.transforms.dedup import RANK, RELATIONS, Relation
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from irscope._base.leaves import leaves
 from irscope.runtime.arrays import is_cupys
-from irscope.runtime.executor.code import Code, Slots
+from irscope.runtime.program.code import Code, Slots
 
 __all__ = ["PeakMemory", "blocks_of"]
 

@@ -3,32 +3,45 @@
 A group's plan is built when all types of its inputs are known, or else at the first call. A call compares the element
 types, shapes and strides of its arguments, so a kernel never runs on a layout that it was not compiled for. Where no
 kernel can be built, the group's block runs through the library, and a remark says why.
+
+A traced function and a typed-in program know shapes but not strides. Most arrays are row-major, and the op rules infer the
+rest from that: kernels for these types can be compiled and inspected before the program runs. Nothing relies on the
+assumption: a call with other strides compiles kernels for those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.concurrency.waiting import side_by_side
 from irscope._base.progress import progress
 from irscope.analysis.per_graph import once
+from irscope.analysis.shapes import infer
 from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
-from irscope.ir import BOOL, FLOAT, INT, Graph, Node, TensorType, Type
-from irscope.runtime.arrays import Allocate, Library, Memory
+from irscope.ir import BOOL, FLOAT, INT, Block, Graph, Node, TensorType, Type, Value, new_id
+from irscope.ops.typing import contiguous_strides
+from irscope.runtime.arrays import Allocate, Library, Memory, extents
 from irscope.runtime.device import NO_MEMORY, Device, Kernel, PreparedPlan
-from irscope.runtime.executor.arena import Arena
-from irscope.runtime.executor.code import flatten
-from irscope.runtime.executor.compiled_kernel import CompiledKernel
+from irscope.runtime.program.arena import Arena
+from irscope.runtime.program.code import flatten
+from irscope.runtime.program.compiled_kernel import CompiledKernel
+from irscope.runtime.timer import measure
 from irscope.transforms.base import Remark
 
-__all__ = ["BoundPlan", "CompiledKernel", "GroupCall", "GroupKernels", "Kernels"]
+__all__ = [
+    "BoundPlan", "GroupCall", "GroupKernels", "Kernels", "group_alone", "likely_types", "merge_slowdown",
+    "operand_like",
+]  # fmt: skip
 
 _MOST: Final = 1024
 """Layouts of arguments that a group remembers; when there are more, all are dropped and looked up again."""
@@ -346,3 +359,83 @@ def _plain(type: Type) -> Type:
 
 def _is_full(type: Type) -> bool:
     return isinstance(type, TensorType) and type.is_static and type.strides is not None
+
+
+def likely_types(graph: Graph, groups: Iterable[Node]) -> dict[Node, tuple[Type, ...]]:
+    """Returns the types of each group's operands if inputs of unknown strides are row-major; the types as they are if none is.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse(\"\"\"graph(%x : Float(2, 3)):
+    ...   %y : Float(2, 3) = prim::FusionGroup(%x)
+    ...     block0(%a : Float(2, 3)):
+    ...       %b : Float(2, 3) = aten::relu(%a)
+    ...       -> (%b)
+    ...   return (%y)\"\"\")
+    >>> [str(type) for type in likely_types(g, [g.node("y")])[g.node("y")]]
+    ['Float(2, 3, strides=[3, 1])']
+    """
+    assumed: dict[Value, Type] = {}
+    for value in graph.free_inputs:
+        type = value.type
+        if isinstance(type, TensorType) and type.is_static and type.strides is None:
+            assumed[value] = replace(type, strides=contiguous_strides(extents(type)))
+    if not assumed:
+        return {group: tuple([value.type for value in group.inputs]) for group in groups}
+    shapes = infer(graph, assumed)
+    return {group: tuple([shapes.type(value) for value in group.inputs]) for group in groups}
+
+Compile = Callable[[Graph], Callable[..., Any]]
+_MEMBERS = 3
+"""Members of a class that are timed: the first, the last and the middle one."""
+_TURNS = 60
+
+
+def merge_slowdown(before: Graph, after: Graph, groups: Sequence[Node], compiled: Compile) -> float | None:
+    """Returns how much longer the groups of a class run after merging, as a fraction of their time.
+
+    None where it cannot be measured, because types are unknown or there is no kernel. `after` is the graph in which the
+    class's body computes the results of the groups.
+    """
+    chosen = {id(groups[at]): groups[at] for at in (0, len(groups) // 2, -1)[:_MEMBERS]}
+    own = together = 0.0
+    for group in chosen.values():
+        arguments = [operand_like(value.type, seed) for seed, value in enumerate(group.inputs)]
+        if any(argument is None for argument in arguments):
+            return None
+        try:
+            programs = [compiled(group_alone(graph, group)) for graph in (before, after)]
+            runs = {name: partial(run, *arguments) for name, run in zip(("own", "class"), programs, strict=True)}
+            taken = measure(runs, turns=_TURNS, patience=2.0)
+        except IrscopeError:
+            return None
+        own += min(taken["own"].seconds)
+        together += min(taken["class"].seconds)
+    return together / own - 1
+
+
+def group_alone(graph: Graph, group: Node) -> Graph:
+    """Returns the node that computes a group's results, with the numbers passed to it, as a graph over the group's operands."""
+    node = graph.producer[group.outputs[0]]
+    outside = set(group.inputs)
+    made = [graph.producer[value] for value in dict.fromkeys(node.inputs) if value not in outside]
+    return Graph(Block(new_id(), group.inputs, (*made, node), node.outputs), graph.name)
+
+
+def operand_like(type: Any, seed: int, dtype: str = "") -> np.ndarray[Any, Any] | float | None:
+    """Returns a random value of a type, with its strides, or of another element type; None where the type is incomplete."""
+    random = np.random.default_rng(seed)
+    if not isinstance(type, TensorType) or not type.is_static or type.dtype is None:
+        return {"float": 0.5, "int": 3}.get(str(type))
+    try:
+        wanted = np.dtype(dtype or type.dtype)
+    except TypeError:  # a type that NumPy lacks
+        return None
+    shape = extents(type)
+    values = (random.uniform(0.1, 1.0, shape) if wanted.kind in "fc" else random.integers(0, 2, shape)).astype(wanted)
+    if type.strides is None or not values.size:
+        return values
+    last = sum((size - 1) * step for size, step in zip(shape, type.strides, strict=True))
+    steps = [step * wanted.itemsize for step in type.strides]
+    made = np.lib.stride_tricks.as_strided(np.zeros(last + 1, wanted), shape, steps)
+    made[...] = values
+    return made

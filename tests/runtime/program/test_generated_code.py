@@ -13,8 +13,8 @@ import irscope as irs
 from irscope.errors import RunError
 from irscope.ir.text.parser import parse
 from irscope.runtime.arrays.library import NumpyLibrary
-from irscope.runtime.executor.bound_program import as_torch
-from irscope.runtime.executor.code import Code, flatten
+from irscope.runtime.program.bound_program import as_torch
+from irscope.runtime.program.code import Code, flatten
 from irscope.runtime.program.executable import Executable
 from tests.behaviour.live_results import CountingLibrary
 from tests.random_programs.graphs import random_program

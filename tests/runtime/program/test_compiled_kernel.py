@@ -16,7 +16,7 @@ from irscope.runtime.cuda import nvdisasm as disassembler
 from irscope.runtime.cuda.kernel import CudaKernel
 from irscope.runtime.cuda.nvrtc import Compiled
 from irscope.runtime.device.protocol import device as device_named
-from irscope.runtime.executor.compiled_kernel import CompiledKernel
+from irscope.runtime.program.compiled_kernel import CompiledKernel
 
 
 def program(x: Any, w: Any) -> Any:

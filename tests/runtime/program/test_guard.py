@@ -10,9 +10,9 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.executor.bound_program import BoundProgram, as_torch
-from irscope.runtime.executor.guarded_call import MISSED
+from irscope.runtime.program.bound_program import BoundProgram, as_torch
 from irscope.runtime.program.executable import Executable
+from irscope.runtime.program.guard import MISSED
 
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 

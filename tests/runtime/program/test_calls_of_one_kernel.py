@@ -9,8 +9,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.runtime.executor.guarded_call import MISSED
 from irscope.runtime.program.executable import Executable, compile_graph
+from irscope.runtime.program.guard import MISSED
 from tests.work import calls_made
 
 BODY = """  %a : Tensor = aten::relu(%x)

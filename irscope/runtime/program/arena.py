@@ -5,9 +5,14 @@ arena, or the memory of a result that holds other buffers before the result is w
 allocated, so no tensor can refer to freed memory; the run itself releases a block once its last buffer has been created. Inside
 a loop's body the last buffer is not known, so the run holds such a block to its end. Each run of each thread has its own blocks.
 
-A result that is written in place of an operand is not allocated: the operand's tensor is the result from then on.
+A result that is written in place of an operand is not allocated: the operand's tensor is the result from then on. Elementwise
+library ops outside of groups take part by their in-place form: `gelu` becomes `gelu_` where the operand is dead afterwards. A
+result whose type or size differs from the plan is allocated as in any other program.
 
-A result whose type or size differs from the plan is allocated as in any other program.
+A plan has a place for each tensor that the program names, but a library op may need more while it runs; two such ops are
+rewritten first. Max pooling, which stores the indices of its maxima, gets a kernel instead (`group_pools`); a convolution over
+planes, which copies its operand and its result, is converted to channels last (`channels_last`). The latter sums in another
+order than torch does over planes; among zeros of both signs, torch's max pooling may return the other one.
 """
 
 from __future__ import annotations
@@ -20,11 +25,29 @@ import numpy as np
 
 from irscope.analysis.memory import Block, Buffer, MemoryPlan, Offers, Place, memory_plan
 from irscope.codegen.kernel import ITEM_SIZE
-from irscope.ir import Graph, Node, TensorType
+from irscope.ir import Graph, Node, TensorType, make_node, new_id
+from irscope.ops.registry import effect_of, op_of, schema_of
 from irscope.runtime.arrays import Memory, extents
-from irscope.runtime.executor.in_place_ops import in_place_form
+from irscope.transforms.base import Remark
+from irscope.transforms.cleanup.channels_last import channels_last
+from irscope.transforms.fusion import group_pools
 
-__all__ = ["Arena"]
+__all__ = ["Arena", "in_place_form", "without_workspaces"]
+
+
+def without_workspaces(graph: Graph, *, exact: bool) -> tuple[Graph, tuple[Remark, ...]]:
+    """Returns the program with less workspace, and remarks on what was done and declined; `exact` keeps torch's bits.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Float(4)):\\n  %y : Float(4) = aten::neg(%x)\\n  return (%y)")
+    >>> without_workspaces(g, exact=False) == (g, ())
+    True
+    """
+    if exact:
+        return graph, ()
+    pools = group_pools(graph)
+    laid = channels_last(pools.after)
+    return laid.after, (*pools.remarks, *laid.remarks)
 
 _Blocks = list[dict[Any, Any] | None]
 """For each block of the plan, the tensors that cover all of it, by element type; None before it is allocated."""
@@ -166,3 +189,25 @@ def _cut_numpy(type: TensorType, place: Place) -> Callable[[dict[Any, Any]], Any
         return np.ndarray(shape, dtype, views[""], offset, strides)
 
     return cut
+
+
+def in_place_form(node: Node) -> Node | None:
+    """Returns the node that computes the same in its first operand; None if there is none, or it might not be the same.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Float(4, strides=[1])):\\n  %y : Float(4, strides=[1]) = aten::tanh(%x)\\n  return (%y)")
+    >>> in_place_form(g.node("y")).op
+    'aten::tanh_'
+    """
+    op = op_of(node)
+    if op is None or op.category != "pointwise" or op.operand_axes or node.blocks or len(node.outputs) != 1:
+        return None
+    tensors = [value for value in node.inputs if isinstance(value.type, TensorType)]
+    if len(tensors) != 1 or node.inputs[0] is not tensors[0] or effect_of(node) != "pure":
+        return None
+    given, made = tensors[0].type, node.output.type
+    assert isinstance(given, TensorType)
+    if not given.is_static or given.strides is None or given.dtype is None or given != made:
+        return None
+    variant = make_node(new_id(), f"{node.op}_", node.inputs, node.outputs, node.attrs, (), node.location, node.scope)
+    return variant if schema_of(variant) is not None and effect_of(variant) == "in-place" else None

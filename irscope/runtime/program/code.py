@@ -3,7 +3,7 @@
 Every value of every block has its own slot; a run is a list of slots and a position. Nested blocks are placed between the
 instructions that enter and leave them, so one Python loop runs them at any depth. The stretches between jumps become
 functions when a run first reaches them: slots are local variables there, and only what outlives a stretch is stored in the
-list. A fusion group is one call of `irscope.runtime.executor.kernel_calls.GroupCall`.
+list. A fusion group is one call of `irscope.runtime.program.groups.GroupCall`.
 
 Each instruction carries the slots that are dead after it. A value dies after the last node, in its own block, that
 reads it or contains a reader; constants, inputs and the program's results never die.

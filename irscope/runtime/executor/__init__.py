@@ -1,5 +1,0 @@
-"""In which order, with which memory, does a graph run?"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

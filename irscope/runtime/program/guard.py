@@ -1,0 +1,440 @@
+"""What must hold before a program may run: the types of its arguments, where they lie, and for calls like earlier ones both at once.
+
+An argument is checked against the type of its input, in full once for each layout.
+
+Addresses matter where a program writes. The alias db distinguishes the parameters that `irs.load` bound from each other and from
+arguments (`Graph.storages`), and passes reorder by what it says; a program that does not write outside memory is never checked.
+In one that does, an argument must not be in a storage that the program writes, nor, if the argument itself is written, in any;
+and since `p.data = ...` gives a parameter other memory, those that have moved are numbered again. A call pays one address for
+each parameter, and a search among their ranges for each argument.
+
+Torch's own op on a thousand elements takes little more than a microsecond, including checks and memory for the result.
+Flattening and checking arguments, choosing a library and walking the program take several more, and their outcome depends
+only on the arguments' types and layouts. So for each signature one function is generated: each fact about each argument is one
+comparison. A program that is exactly one group then calls its kernel; any other starts from slots that are filled in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from irscope._base.leaves import leaves
+from irscope._base.storages import address_range, by_storage
+from irscope.analysis.per_graph import alias_db_of
+from irscope.errors import ArgumentError
+from irscope.ir import BOOL, FLOAT, INT, NONE, STR, Graph, Node, TensorType, Type, Value, argument_type
+from irscope.ir.payload import element_name
+from irscope.ops.registry import schema_of
+from irscope.runtime.arrays import Memory
+from irscope.runtime.program.groups import GroupKernels
+
+__all__ = [
+    "Call", "Check", "KnownCalls", "MISSED", "OnlyGroup", "StorageCheck", "check_of", "kernel_call", "may_write",
+    "only_group", "program_call", "storage_check",
+]  # fmt: skip
+
+_NoneType: Final = type(None)
+Check = Callable[[Any, dict[str, int]], None]
+
+
+_KINDS: Final[Mapping[Type, tuple[Any, ...]]] = {
+    INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,), NONE: (_NoneType,),
+}  # fmt: skip
+
+
+def check_of(value: Value, name: str) -> Check | None:
+    """Returns the check of an argument: for a tensor all that its type says. The dictionary maps symbols to extents."""
+    type = value.type
+    if isinstance(type, TensorType):
+        return _tensor_check(type, name)
+    wanted = _KINDS.get(type)
+    if wanted is None:
+        return None
+
+    def check(argument: Any, symbols: dict[str, int]) -> None:
+        if not isinstance(argument, wanted) or (type == INT and isinstance(argument, bool)):
+            raise _wrong(name, type, argument)
+
+    return check
+
+
+def _tensor_check(type: TensorType, name: str) -> Check:
+    """Returns the check of one tensor, which remembers the layouts it has accepted: a full check takes microseconds."""
+    if not type.is_static:
+        return lambda argument, symbols: _check_tensor(type, name, argument, symbols)
+    accepted: set[Hashable] = set()
+
+    def check(argument: Any, symbols: dict[str, int]) -> None:
+        seen = _layout(argument)
+        if seen is None or seen not in accepted:
+            _check_tensor(type, name, argument, symbols)
+            if seen is not None:
+                accepted.add(seen)
+
+    return check
+
+
+def _layout(argument: Any) -> Hashable:
+    """Returns all that a check looks at; None for an argument that is not a tensor, or has no strides."""
+    step = getattr(argument, "stride", None)
+    try:
+        if step is not None:
+            return (argument.dtype, argument.shape, step())
+    except RuntimeError:  # a sparse tensor, or a nested one
+        return None
+    if not isinstance(argument, np.ndarray):
+        return None
+    return (argument.dtype, argument.shape, argument.strides, argument.__class__)
+
+
+def _check_tensor(type: TensorType, name: str, argument: Any, symbols: dict[str, int]) -> None:
+    if not _is_tensor(argument):
+        raise _wrong(name, type, argument)
+    dtype = element_name(argument)
+    _check_storage(name, argument, dtype)
+    if type.dtype is not None and dtype != type.dtype:
+        raise _wrong(name, type, argument)
+    if type.shape is None:
+        return
+    given_type = argument_type(np.asarray(argument) if isinstance(argument, np.generic) else argument)  # some are floats, too
+    if not isinstance(given_type, TensorType) or given_type.shape is None or len(given_type.shape) != len(type.shape):
+        raise _wrong(name, type, argument)
+    shape = tuple(argument.shape)
+    for wanted, given in zip(type.shape, shape, strict=True):
+        if wanted is not None and given != (symbols.setdefault(wanted, given) if isinstance(wanted, str) else wanted):
+            raise _wrong(name, type, argument)
+    if type.strides is not None:
+        steps = zip(shape, type.strides, given_type.strides or type.strides, strict=True)
+        if any(size > 1 and wanted != given for size, wanted, given in steps) and 0 not in shape:
+            raise _wrong(name, type, argument)
+
+
+def _check_storage(name: str, argument: Any, dtype: str) -> None:
+    """Refuses tensors whose elements are not laid out by strides, are quantized, or are masked."""
+    layout = str(getattr(argument, "layout", ""))
+    if layout.startswith("torch.") and layout != "torch.strided":
+        way = "x.to_dense()"
+        what = f"laid out as {layout}, not by strides"
+    elif dtype in _QUANTIZED:
+        way = "x.dequantize()"
+        what = f"quantized to {dtype}"
+    elif isinstance(argument, np.ma.MaskedArray):
+        way = "x.filled(number), or x.data"
+        what = "with a mask"
+    else:
+        return
+    raise ArgumentError(
+        f"the argument for %{name} is a tensor {what}, and programs run on dense tensors of plain numbers",
+        rule="argument-storage",
+        hint=f"pass {way}",
+    )
+
+
+_QUANTIZED: Final = frozenset({"quint8", "qint8", "qint32", "quint4x2", "quint2x4"})
+
+
+def _is_tensor(argument: Any) -> bool:
+    """Checks whether an argument has an element type and a shape: a nested tensor has none."""
+    try:
+        return hasattr(argument, "dtype") and hasattr(argument, "shape")
+    except RuntimeError:
+        return False
+
+
+def _wrong(name: str, type: Type, argument: Any) -> ArgumentError:
+    return ArgumentError(
+        f"the argument for %{name} is {argument_type(argument)}, and the program was loaded for {type}",
+        hint="load it again with example arguments like these",
+    )
+
+
+def may_write(graph: Graph) -> bool:
+    """Checks whether any node of a program may write memory that it receives."""
+    return any(
+        not node.op.startswith("prim::") if (schema := schema_of(node)) is None else schema.is_mutable
+        for node in graph.nodes()
+    )
+
+
+def storage_check(graph: Graph) -> StorageCheck | None:
+    """Returns the check of the addresses of a program's arguments and parameters; None where they make no difference."""
+    if not graph.storages or not may_write(graph):
+        return None
+    db = alias_db_of(graph)
+    written = frozenset(value for value in graph.inputs if db.has_writers(value))
+    return StorageCheck(graph, written) if written else None
+
+
+class StorageCheck:
+    """The memory that one program assumes distinct, and the check of it.
+
+    >>> import irscope as irs, numpy as np
+    >>> from dataclasses import replace
+    >>> g = irs.parse("graph(%x : Tensor, %w : Tensor):\\n  %y : Tensor = aten::add_(%x, %w)\\n  return (%y)")
+    >>> w = np.zeros(3, np.float32)
+    >>> g = replace(g, bound={g.value("w"): w}, storages={g.value("w"): 0})
+    >>> check = storage_check(g)
+    >>> check([np.ones(3, np.float32)])
+    >>> check([w[1:]])
+    Traceback (most recent call last):
+    irscope.errors.ArgumentError: the argument for %x lies in the memory of the parameter %w, and the program writes it...
+    """
+
+    def __init__(self, graph: Graph, written: frozenset[Value]) -> None:
+        self.graph = graph
+        self.written = written
+        self._numbers = {graph.storages[value] for value in written if value in graph.storages}
+        bound = {value: graph.bound[value] for value in graph.storages if value in graph.bound}
+        self._movable = [tensor for tensor in bound.values() if hasattr(tensor, "data_ptr")]
+        self._bound = bound
+        self._addresses: list[int] = []
+        self._look()
+
+    def __call__(self, arguments: Sequence[Any]) -> None:
+        """Raises ArgumentError where memory is not laid out as assumed."""
+        if [tensor.data_ptr() for tensor in self._movable] != self._addresses:
+            self._look()
+        for value, argument in zip(self.graph.free_inputs, arguments, strict=False):
+            for leaf in leaves(argument):
+                if hasattr(leaf, "shape"):
+                    self._check(value, leaf)
+
+    def _look(self) -> None:
+        """Finds the addresses of the parameters. Raises ArgumentError if two that were distinct share memory now."""
+        assumed, first = self.graph.storages, dict[int, Value]()
+        for value, number in by_storage(self._bound).items():
+            other = first.setdefault(number, value)
+            if assumed[other] != assumed[value]:
+                names = self.graph.names
+                raise ArgumentError(
+                    f"the parameters %{names[other]} and %{names[value]} share memory now, and did not when the program was loaded",
+                    rule="storages",
+                    hint="load the model again, as it is now",
+                )
+        ranges = [(*found, value) for value, tensor in self._bound.items() if (found := address_range(tensor))]
+        self._ranges = _Ranges(ranges)
+        self._written_ranges = _Ranges([at for at in ranges if assumed[at[2]] in self._numbers])
+        self._addresses = [tensor.data_ptr() for tensor in self._movable]
+
+    def _check(self, value: Value, leaf: Any) -> None:
+        given = address_range(leaf)
+        ranges = self._ranges if value in self.written else self._written_ranges
+        other = None if given is None else ranges.meeting(*given)
+        if other is not None:
+            names = self.graph.names
+            raise ArgumentError(
+                f"the argument for %{names[value]} lies in the memory of the parameter %{names[other]}, and the program writes it",
+                rule="storages",
+                hint="it was compiled for arguments outside of the parameters: pass a copy of this one",
+            )
+
+
+class _Ranges:
+    """Ranges of addresses, sorted for search; ranges that overlap are merged."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int, Value]]) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.values: list[Value] = []
+        for start, end, value in sorted(ranges, key=lambda found: found[:2]):
+            if start == end:
+                continue
+            if self.ends and start < self.ends[-1]:
+                self.ends[-1] = max(self.ends[-1], end)
+                continue
+            self.starts.append(start)
+            self.ends.append(end)
+            self.values.append(value)
+
+    def meeting(self, start: int, end: int) -> Value | None:
+        """Returns the value whose range has a byte in common with this one, or None."""
+        index = bisect_right(self.ends, start)  # the first that ends after the start
+        meets = start < end and index < len(self.starts) and self.starts[index] < end
+        return self.values[index] if meets else None
+
+MISSED: Final = object()
+"""Returned by a specialised call when the arguments do not match its guard."""
+
+Call = Callable[[Sequence[Any]], Any]
+"""Returns the program's results, or MISSED, in which case nothing has run."""
+
+_ERRORS: Final = (AttributeError, MemoryError, RuntimeError, ValueError)
+"""Raised when arguments lack an attribute, are too few or too many, or when memory for results runs out: the slow path then
+reports the error."""
+
+_COMPARED: Final = ("shape", "stride()", "strides")
+"""Facts that may be equal without being the same object."""
+
+_PLAIN: Final = (bool, float, int, str, type(None))
+"""Types for which the checks never look at the value."""
+
+_MOST: Final = 256
+"""Signatures kept; when there are more, all are dropped and learned again."""
+
+
+class OnlyGroup(NamedTuple):
+    """The single group of a program that has nothing else."""
+
+    group: GroupKernels
+    reads: tuple[int, ...]
+    """The argument behind each operand of the group."""
+    gives: tuple[int, ...]
+    """The group's result behind each of the program's."""
+
+
+def only_group(graph: Graph, groups: Mapping[Node, GroupKernels]) -> OnlyGroup | None:
+    """Returns the group if a program is one group of its inputs and returns only the group's results, else None."""
+    nodes = [node for node in graph.body.nodes if node.op != "prim::Constant"]
+    if len(nodes) != 1 or nodes[0] not in groups or graph.bound:
+        return None
+    (node,) = nodes
+    places = {value: index for index, value in enumerate(graph.inputs)}
+    results = {value: index for index, value in enumerate(node.outputs)}
+    if not places.keys() >= set(node.inputs) or not results.keys() >= set(graph.body.returns):
+        return None
+    if len(graph.body.returns) == 1 and len(node.outputs) != 1:
+        return None
+    reads, gives = tuple(places[value] for value in node.inputs), tuple(results[value] for value in graph.body.returns)
+    return OnlyGroup(groups[node], reads, gives)
+
+
+class KnownCalls:
+    """The specialised calls compiled so far; thread-safe."""
+
+    def __init__(self) -> None:
+        self.quick: Call = _missed
+        """The one that was compiled last."""
+        self._memory: Memory | None = None
+        """Computes signatures; None until something has been learned."""
+        self._known: dict[Hashable, Call] = {}
+
+    def like(self, arguments: Sequence[Any]) -> Call:
+        """Returns the call for arguments of this signature, or one that always misses."""
+        try:
+            if self._memory is None or not self._memory.is_plain(arguments):
+                return _missed
+            return self._known.get(self._memory.signature(arguments), _missed)
+        except _ERRORS:
+            return _missed
+
+    def keep(self, call: Call, arguments: Sequence[Any], memory: Memory) -> None:
+        """Stores the call compiled for these arguments; calls with other arguments find it by signature if one memory owns
+        them all."""
+        if memory.facts and arguments:
+            self.quick = call
+        if not all(map(memory.owns, arguments)) or (self._memory is not None and memory is not self._memory):
+            return
+        if len(self._known) >= _MOST:
+            self._known = {}
+        self._known[memory.signature(arguments)] = call
+        self._memory = memory
+
+
+def _missed(arguments: Sequence[Any]) -> Any:
+    return MISSED
+
+
+def kernel_call(arguments: Sequence[Any], only: OnlyGroup, memory: Memory) -> Call | None:
+    """Returns a specialised call of a one-group program for arguments like these, which have passed the checks; None if no
+    kernel takes them, or `memory` does not own them."""
+    if not all(map(memory.owns, arguments)) or not memory.is_plain(arguments):
+        return None
+    ready = only.group.ready([arguments[index] for index in only.reads], memory)
+    if ready is None:
+        return None
+    names: dict[str, Any] = {}
+    xs, ys = [f"x{place}" for place in only.reads], [f"y{place}" for place in only.gives]
+    makes, launch = ready.make_text(xs, names), ready.launch_text(xs, (), memory, names)
+    given = ys[0] if len(ys) == 1 else f"({', '.join(ys)})"
+    return _written(arguments, memory, names, makes, [*launch, f"return {given}"])
+
+
+def program_call(
+    arguments: Sequence[Any], memory: Memory, run: Callable[[list[Any]], Sequence[Any]], template: list[Any],
+    slots: Sequence[int], check: Callable[[Sequence[Any]], object] | None, *, gives_one: bool,
+) -> Call | None:  # fmt: skip
+    """Returns a specialised call that runs a program from its slots, for arguments like these, which have passed the checks.
+
+    None if one of them is neither owned by the memory nor plain. `slots`: the slot of each argument; `check` runs on them at
+    each call."""
+    names: dict[str, Any] = {"template": template, "run": run, "check": check}
+    body = [
+        *(["check(arguments)"] if check is not None else []),
+        "slots = template.copy()",
+        *[f"slots[{slot}] = x{place}" for place, slot in enumerate(slots)],
+        f"return run(slots){'[0]' if gives_one else ''}",
+    ]
+    return _written(arguments, memory, names, [], body)
+
+
+def _written(
+    arguments: Sequence[Any], memory: Memory, names: dict[str, Any], first: Sequence[str], body: Sequence[str]
+) -> Call | None:
+    """Compiles a function that runs `first`, whose failure loses nothing, and then `body`."""
+    condition = _guard(arguments, memory, names)
+    if condition is None:
+        return None
+    names |= {"missed": MISSED, "errors": _ERRORS}
+    text = "\n".join([
+        "def call(arguments):",
+        "    try:",
+        f"        {''.join(f'x{place}, ' for place in range(len(arguments))) or '()'} = arguments",
+        f"        if not ({condition}):",
+        "            return missed",
+        *[f"        {line}" for line in first],
+        "    except errors:",
+        "        return missed",
+        *[f"    {line}" for line in body],
+    ])  # fmt: skip
+    exec(compile(text, "<a call of a program>", "exec"), names)  # only counts and a memory's own facts
+    made: Call = names["call"]
+    return made
+
+
+def _guard(arguments: Sequence[Any], memory: Memory, names: dict[str, Any]) -> str | None:
+    """Returns a condition for whether the variables `x0`, … are like these arguments: by type for numbers, by all `facts` for
+    the memory's own. Adds what the condition needs to `names`."""
+    owned = [place for place, argument in enumerate(arguments) if memory.owns(argument)]
+    if not memory.is_plain([arguments[place] for place in owned]):
+        return None
+    tests = []
+    for place, argument in enumerate(arguments):
+        if memory.owns(argument):
+            continue
+        if type(argument) not in _PLAIN:
+            return None
+        names[f"type{place}"] = type(argument)
+        tests.append(f"x{place}.__class__ is type{place}")
+    if owned and memory.facts:
+        try:
+            tests.append(f"({_facts(arguments, owned, memory, names)})")
+        except _ERRORS:
+            return None
+    elif memory.unguarded(names):
+        tests.append("is_plain()")
+    return " and ".join(tests) or "True"
+
+
+def _facts(arguments: Sequence[Any], owned: Sequence[int], memory: Memory, names: dict[str, Any]) -> str:
+    """Returns the memory's part of the condition, surroundings included: one combined guard if possible, else fact by fact."""
+    xs = [f"x{place}" for place in owned]
+    tests = []
+    for place in owned:
+        for number, fact in enumerate(memory.facts):
+            name = f"fact{place}_{number}"
+            value = getattr(arguments[place], fact.removesuffix("()"))
+            names[name] = value() if fact.endswith("()") else value
+            tests.append(f"x{place}.{fact} {'==' if fact in _COMPARED else 'is'} {name}")
+    unguarded = memory.unguarded(names)
+    asks = [f"is_plain({', '.join(xs)})"] if unguarded else []
+    facts = " and ".join([*tests, *asks])
+    names["same"] = memory.guard([arguments[place] for place in owned])
+    if names["same"] is None:
+        return facts
+    nested = " or ".join(f"{x}.is_nested" for x in xs)  # torch's comparison crashes the process on one
+    first = f"{unguarded} and " if unguarded else ""
+    return f"{first}not ({nested}) and (same({', '.join(xs)}) or {facts})"

@@ -279,7 +279,7 @@ def _profile(options: argparse.Namespace) -> None:
     from numpy import ndarray
 
     from irscope import load, profile
-    from irscope.display.profile_text import profile_text
+    from irscope.display.text import profile_text
     from irscope.session import one_graph, write_report
 
     if ":" in options.source and not Path(options.source).exists():

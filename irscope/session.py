@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from irscope.runtime.program import Executable
     from irscope.transforms.dedup import Dedup, Relation
     from irscope.transforms.history import History
-    from irscope.widgets.explorer import Explorer
-    from irscope.widgets.timeline import Timeline
+    from irscope.widgets.explorer import Explorer, Timeline
 
 __all__ = ["cache", "compare", "compile", "exploration", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
 
@@ -365,7 +364,7 @@ def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
     Takes a History, anything that has one as `.history` (such as a Fusion), or anything that `load` takes, which is
     then fused. The result's `step` reads and sets the state that is shown: 0 as loaded, -1 the last.
     """
-    from irscope.widgets.timeline import Timeline
+    from irscope.widgets.explorer import Timeline
 
     return Timeline(_history(source, example_args, load_options))
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import irscope as irs
-from irscope.display.pictures.buffer_svg import buffer_svg
-from irscope.display.pictures.memory_picture import memory_svg
+from irscope.display.memory_pictures import buffer_svg, memory_svg
 from irscope.report.panes import buffer_view, buffers_with_views, memory_view
 
 IMAGES: Final = Path(__file__).resolve().parents[1] / "images"

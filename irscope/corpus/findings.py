@@ -202,7 +202,7 @@ class Survey:
 
     def _explored_(self) -> Any:
         """Returns the widget that `irs.explore` shows: its classes, and the explorer of the chosen one."""
-        from irscope.widgets.survey_box import survey_box
+        from irscope.widgets.cells import survey_box
 
         return survey_box(self, self._repr_html_())
 

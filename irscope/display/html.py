@@ -7,22 +7,68 @@ picture.
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import dataclass
+from functools import cached_property
 from gzip import compress
 from hashlib import sha256
+from importlib import resources
+from typing import Final
 
 from irscope._base.escaping import in_markup, in_script
-from irscope.display.embedded import embedded_svg
-from irscope.display.front_end import front_end
 from irscope.display.profile_page import profile_body
-from irscope.display.svg import graph_svg
+from irscope.display.svg import embedded_svg, graph_svg
 from irscope.display.text import overview
+from irscope.errors import LoadError
 from irscope.report.pages import Exploration
 from irscope.report.pages.history_view import history_view
 from irscope.report.pages.parts import explorer_view
 from irscope.report.view_models import ExplorerView
 from irscope.transforms.history import History
 
-__all__ = ["history_html", "page_html", "standalone_html", "static_html"]
+__all__ = ["FrontEnd", "front_end", "history_html", "page_html", "plain_page", "standalone_html", "static_html"]
+
+
+# The front end as text: the bundle built from `widgets/`, for notebooks and standalone pages.
+
+
+_PLACE: Final = "irscope/widgets/static"
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """One ES module and its style sheet.
+
+    The module contains the style sheet and adds it to its document; `style` is for pages that must look right before any
+    script runs. A page draws itself when it holds an `ExplorerView` in a
+    `<script type="application/json" data-irscope="view">` and an element with `data-irscope="explorer"`.
+    """
+
+    script: str
+    style: str
+
+    @cached_property
+    def digest(self) -> str:
+        """A content hash of this bundle."""
+        return sha256(self.script.encode()).hexdigest()[:16]
+
+
+def front_end() -> FrontEnd:
+    """Read the bundle; raises LoadError, with the build command, if the package was installed without it.
+
+    >>> "</script" in front_end().script
+    False
+    """
+    static = resources.files("irscope") / "widgets" / "static"
+    try:
+        script = (static / "irscope.js").read_text(encoding="utf-8")
+        style = (static / "irscope.css").read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise LoadError(
+            f"the front end {error.filename or 'irscope.js'} is not there", where=_PLACE, rule="front-end-is-built",
+            hint="in a checkout: pip install --editable . builds it; or python widgets/hatch_build.py",
+        ) from None  # fmt: skip
+    return FrontEnd(script, style)
+
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -75,3 +121,44 @@ def static_html(view: ExplorerView) -> str:
     picture = embedded_svg(graph_svg(view["graph"], themed=True), f"the graph of {view['title']}")
     times = profile_body(view["profile"]) if "profile" in view else ""
     return f"{times}{picture}<pre>{in_markup(overview(view))}</pre>"
+
+
+# A self-contained page without scripts or requests: pictures, tables and text, light or dark as the reader prefers.
+
+
+_STYLE: Final = (
+    "body{font:14px/1.45 ui-sans-serif,system-ui,sans-serif;max-width:900px;margin:1.5em auto;padding:0 1em;background:#fff;color:#1f2328}"
+    "h1{font-size:1.3em;margin:0}h2{font-size:1em;margin:1.8em 0 .4em}svg{max-width:100%;height:auto}li{margin:.25em 0}"
+    "pre{overflow-x:auto;font-size:12px}p.c{color:#5b6472;font-size:.9em}"
+    "table{border-collapse:collapse;font-size:13px}td,th{text-align:left;vertical-align:top;padding:.15em .8em .15em 0;"
+    "overflow-wrap:anywhere}th{border-bottom:1px solid #d0d5dd;white-space:nowrap}td.n{text-align:right;white-space:nowrap}"
+    "details:target{outline:2px solid #4c78a8}summary{cursor:pointer}a{color:inherit}"
+    "@media(prefers-color-scheme:dark){body{background:#1e1e1e;color:#e5e7eb}p.c{color:#9ca3af}th{border-color:#3f4650}"
+    "details:target{outline-color:#6ea3d8}}"
+)
+_PLAIN_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title} · irscope {kind}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def plain_page(title: str, kind: str, body: str) -> str:
+    """A page of a `kind` ("profile", "survey") with this markup as its body.
+
+    >>> "<title>a &lt; b · irscope survey</title>" in plain_page("a < b", "survey", "<p>none</p>")
+    True
+    """
+    return _PLAIN_PAGE.format(title=in_markup(title), kind=kind, style=_STYLE, body=body)

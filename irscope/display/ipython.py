@@ -6,15 +6,16 @@ an object that cannot be drawn shows its plain text.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
 
 from irscope._base.escaping import in_markup
-from irscope.display.embedded import embedded_svg
 
-__all__ = ["register"]
+__all__ = ["names_for", "register", "register_completion"]
+
 
 _MOST_TEXT_LINES = 400
 _MOST_TABLE_ROWS = 100
@@ -60,7 +61,7 @@ def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
 
 
 def _graph(graph: Any) -> str:
-    from irscope.display.svg import graph_svg
+    from irscope.display.svg import embedded_svg, graph_svg
     from irscope.report.pages import ProgramIndex
 
     picture = embedded_svg(graph_svg(ProgramIndex(graph).first_graph(), themed=True), repr(graph))
@@ -76,7 +77,7 @@ def _cut(line: str) -> str:
 
 
 def _fusion(fusion: Any) -> str:
-    from irscope.display.svg import graph_svg
+    from irscope.display.svg import embedded_svg, graph_svg
     from irscope.display.text import overview
     from irscope.report.pages import Exploration
     from irscope.report.pages.parts import explorer_view
@@ -98,7 +99,8 @@ def _alias_db(db: Any) -> str:
 
 
 def _memory_plan(plan: Any) -> str:
-    from irscope.display.pictures.memory_picture import memory_svg
+    from irscope.display.memory_pictures import memory_svg
+    from irscope.display.svg import embedded_svg
     from irscope.report.panes import memory_view
 
     view = memory_view(plan)
@@ -108,7 +110,8 @@ def _memory_plan(plan: Any) -> str:
 
 
 def _view_aliases(views: Any) -> str:
-    from irscope.display.pictures.buffer_svg import buffer_svg
+    from irscope.display.memory_pictures import buffer_svg
+    from irscope.display.svg import embedded_svg
     from irscope.report.panes import buffer_view, buffers_with_views
 
     pictures = [embedded_svg(buffer_svg(buffer_view(views, root)), repr(root)) for root in buffers_with_views(views)]
@@ -155,3 +158,69 @@ def _png(figure: Any) -> bytes:
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=90)
     return picture.getvalue()
+
+
+# Tab completion of value names inside strings: `f.why_not("co` offers values of the program of `f`.
+
+
+_ASKED = re.compile(r"""([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.\w+\((?:[^()]*,\s*)?(["'])(%?)([\w.]*)$""")
+"""An object, a method of it, and an unfinished string."""
+_MOST = 200
+
+
+def register_completion(shell: Any) -> None:
+    """Register the completer with an IPython shell, once."""
+    completer = getattr(shell, "Completer", None)
+    matchers = getattr(completer, "custom_matchers", None)
+    if matchers is None or any(getattr(matcher, "is_of_irscope", False) for matcher in matchers):
+        return
+
+    def matcher(text: str) -> list[str]:
+        line = completer.line_buffer if completer is not None else ""
+        found = names_for(line, shell.user_ns)
+        typed = _ASKED.search(line)
+        if typed is None:
+            return []
+        # the word that the completer passes may begin anywhere in the string
+        begun = typed[3] + typed[4]
+        extra = len(begun) - len(text)
+        return [name[extra:] for name in found] if extra >= 0 else [text[: len(text) - len(begun)] + name for name in found]
+
+    matcher.is_of_irscope = True  # type: ignore[attr-defined]
+    matchers.append(matcher)
+
+
+def names_for(line: str, namespace: dict[str, Any]) -> list[str]:
+    """The completions of a line that ends inside a string: names in the program of the object before it.
+
+    >>> import irscope as irs
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %cost : Tensor = aten::relu(%x)\\n  return (%cost)")
+    >>> names_for('f.why_not("x", "%c', {"f": irs.fuse(g)}), names_for('open("c', {"open": open})
+    (['%cost'], [])
+    """
+    typed = _ASKED.search(line)
+    if typed is None:
+        return []
+    names = _names(_looked_up(typed[1], namespace))
+    return [f"{typed[3]}{name}" for name in sorted(name for name in names if name.startswith(typed[4]))[:_MOST]]
+
+
+def _looked_up(path: str, namespace: dict[str, Any]) -> Any:
+    """The irscope object that a dotted name refers to; evaluates nothing but properties of such objects."""
+    first, *rest = path.split(".")
+    found = namespace.get(first)
+    for name in rest:
+        if not type(found).__module__.startswith("irscope."):
+            return None
+        found = getattr(found, name, None)
+    return found
+
+
+def _names(thing: Any) -> Iterable[str]:
+    if not type(thing).__module__.startswith("irscope."):
+        return ()
+    for holder in (thing, getattr(thing, "graph", None), getattr(thing, "source", None)):
+        names = getattr(holder, "names", None)
+        if names is not None and type(holder).__name__ == "Graph":
+            return [str(name) for name in names.values()]
+    return ()

@@ -2,23 +2,256 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import log10
+from pathlib import Path
+from typing import Final
 
 from irscope._base.escaping import in_markup
-from irscope.display.embedded import embedded_svg
-from irscope.display.pictures.profile_pictures import (
-    before_after_svg,
-    heat_svg,
-    icicle_svg,
-    nodes_svg,
-    roofline_svg,
-    timeline_svg,
+from irscope.display.svg import (
+    WIDTH as _WIDTH,
+)
+from irscope.display.svg import (
+    cut as _cut,
+)
+from irscope.display.svg import embedded_svg
+from irscope.display.svg import (
+    picture as _svg,
+)
+from irscope.display.svg import (
+    rect as _rect,
+)
+from irscope.display.svg import (
+    text as _text,
 )
 from irscope.report.panes import profile_view
-from irscope.report.view_models import ProfileView
+from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedNode, TimedWay
+from irscope.report.words import byte_count, duration
 from irscope.runtime.profile import Profile
 
-__all__ = ["profile_body", "profile_cell"]
+__all__ = [
+    "before_after_svg", "heat_svg", "icicle_svg", "nodes_svg", "profile_body", "profile_cell", "roofline_svg",
+    "timeline_svg",
+]  # fmt: skip
+
+
+# The pictures of a profile as SVG, for light and dark pages; none needs a script, font or network.
+#
+# Colours are classes of a style sheet included in each picture, which follows the reader's preferred colour scheme. Hovering
+# describes a part.
+
+
+_HEAT: Final = ("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f")
+"""From cold to hot; text on them is dark except on the last two."""
+_ROW: Final = 18
+_WHISKER: Final = 1.3
+"""The limit of whiskers, relative to the longest bar: one disturbed run must not squeeze all bars."""
+
+
+def _heat(share: float, most: float) -> tuple[str, bool]:
+    """The colour of a share, and whether text on it must be light."""
+    place = min(len(_HEAT) - 1, int((share / most if most else 0.0) ** 0.5 * len(_HEAT)))
+    return _HEAT[place], place >= len(_HEAT) - 2
+
+
+def nodes_svg(way: TimedWay) -> str:
+    """The twelve slowest nodes as bars: median, quartiles, share, and distance from the roofline."""
+    nodes = way["nodes"][:12]
+    longest = _WHISKER * max((node["ms"] for node in nodes), default=1.0) or 1.0
+    left, bars = 330.0, 250.0
+    parts = [_text(left, 13, "median and quartiles", "q"), _text(640, 13, "share", "q"), _text(695, 13, "of copy", "q"),
+             _text(760, 13, "of peak", "q")]  # fmt: skip
+    for place, node in enumerate(nodes):
+        y = 22 + place * _ROW
+        where = node["line"].rpartition("/")[2]
+        parts.append(_text(4, y + 12, _cut(f"{node['label']} = {node['op'].partition('::')[2]}", 200, 6.6), "m"))
+        parts.append(_text(left - 8, y + 12, _cut(where, 110), "q", "end"))
+        length = bars * node["ms"] / longest
+        title = f"{node['label']} = {node['op']}: {duration(node['ms'])} ({duration(node['low'])} to {duration(node['high'])})"
+        parts.append(_rect(left, y + 3, length, _ROW - 6, "b", title))
+        low, high, middle = (left + bars * min(t / longest, 1.0) for t in (node["low"], node["high"], node["ms"]))
+        parts.append(f'<path class="w" d="M{low:.1f} {y + 9}H{high:.1f}M{low:.1f} {y + 6}v6M{high:.1f} {y + 6}v6"/>')
+        parts.append(_text(max(high, middle) + 6, y + 12, duration(node["ms"]), "q"))
+        parts.append(_text(640, y + 12, f"{node['share']:.1%}"))
+        parts += [_text(x, y + 12, f"{part:.0%}") for x, part in _limits(node) if part is not None]
+    return _svg(28 + len(nodes) * _ROW, parts, f"the slowest nodes of {way['label']}")
+
+
+def _limits(node: TimedNode) -> tuple[tuple[float, float | None], ...]:
+    return (695, node["of_copy"]), (760, node["of_peak"])
+
+
+def heat_svg(lines: Sequence[HeatLine]) -> str:
+    """The first forty source lines, coloured by time."""
+    shown = lines[:40]
+    hottest = max((line["share"] for line in shown), default=1.0)
+    parts = [_legend(hottest)]
+    y, file, before = 26.0, "", 0
+    for line in shown:
+        if line["file"] != file:
+            file, before = line["file"], line["line"]
+            parts.append(_text(4, y + 12, Path(file).name, "q"))
+            y += _ROW
+        elif line["line"] > before + 1:
+            parts.append(_text(30, y + 8, "⋯", "q"))
+            y += 12
+        before = line["line"]
+        color, is_hot = _heat(line["share"], hottest)
+        if line["share"] > 0:
+            parts.append(
+                _rect(118, y, _WIDTH - 122, _ROW - 1, "", f"{duration(line['ms'])}, {line['share']:.1%}", color)
+            )
+            parts.append(_text(106, y + 13, duration(line["ms"]), "", "end"))
+        ink = f"fill:{'#fff' if is_hot else '#1f2328'}" if line["share"] > 0 else ""
+        parts.append(_text(122, y + 13, f"{line['line']:4}", "m q" if not ink else "m", "", ink))
+        parts.append(
+            _text(158, y + 13, _cut(line["text"].expandtabs(), _WIDTH - 170, 6.7), "m", "", f"white-space:pre;{ink}")
+        )
+        y += _ROW
+    return _svg(y + 6, parts, "source lines on the colour of their time")
+
+
+def _legend(most: float) -> str:
+    steps = "".join(_rect(118 + 26 * place, 6, 26, 10, "", "", color) for place, color in enumerate(_HEAT))
+    return (
+        steps + _text(106, 15, "0 %", "q", "end") + _text(118 + 26 * len(_HEAT) + 6, 15, f"{most:.0%} of the time", "q")
+    )
+
+
+def icicle_svg(way: TimedWay) -> str:
+    """Modules, lines and ops, each as wide as its time."""
+    boxes: list[IcicleBox] = way["icicle"]
+    depth = max((box["depth"] for box in boxes), default=0)
+    hottest = max((box["share"] for box in boxes if box["depth"]), default=1.0)
+    parts = []
+    for box in boxes:
+        x, width = box["start"] * _WIDTH, box["share"] * _WIDTH
+        color, is_hot = _heat(box["share"], hottest) if box["depth"] else ("#d0d5dd", False)
+        title = f"{box['label']}: {duration(box['share'] * way['ms'])}, {box['share']:.1%}"
+        parts.append(_rect(x, box["depth"] * 20, width, 19, "x", title, color))
+        told = _cut(box["label"], width - 6)
+        if told:
+            parts.append(_text(x + 4, box["depth"] * 20 + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
+    return _svg((depth + 1) * 20 + 2, parts, f"modules and lines of {way['label']} by time")
+
+
+def timeline_svg(way: TimedWay) -> str:
+    """One run: its instructions in lanes, and live memory below."""
+    spans, memory = way["spans"], way["memory"]
+    end = max((span["start"] + span["duration"] for span in spans), default=0.0) or way["ms"] or 1.0
+    lanes = list(dict.fromkeys(span["lane"] for span in spans)) or ["host"]
+    left, width = 60.0, _WIDTH - 70.0
+    longest = max((span["duration"] for span in spans), default=1.0)
+    parts = []
+    for place, lane in enumerate(lanes):
+        parts.append(_text(4, 18 + place * 26, lane, "q"))
+    for span in spans:
+        y = 4 + lanes.index(span["lane"]) * 26
+        x, long = left + width * span["start"] / end, width * span["duration"] / end
+        color, is_hot = _heat(span["duration"], longest)
+        parts.append(_rect(x, y, long, 20, "x", f"{span['label']}: {duration(span['duration'])}", color))
+        told = _cut(span["label"].partition("::")[2], long - 4)
+        if told:
+            parts.append(_text(x + 3, y + 14, told, "", "", f"fill:{'#fff' if is_hot else '#1f2328'}"))
+    top, high = 12 + len(lanes) * 26, 60.0
+    most = max((bytes_ for _, bytes_ in memory), default=0.0)
+    if most:
+        points, last = [f"M{left} {top + high}"], 0.0
+        for at, bytes_ in memory:
+            x = left + width * min(at, end) / end
+            points.append(
+                f"L{x:.1f} {top + high * (1 - last / most):.1f}L{x:.1f} {top + high * (1 - bytes_ / most):.1f}"
+            )
+            last = bytes_
+        points.append(f"L{left + width:.1f} {top + high * (1 - last / most):.1f}L{left + width:.1f} {top + high}Z")
+        parts.append(
+            f'<path class="f" d="{"".join(points)}"><title>bytes alive, at most {byte_count(most)}</title></path>'
+        )
+        parts.append(_text(4, top + 12, byte_count(most), "q") + _text(4, top + high, "memory", "q"))
+    parts += [
+        _text(left + width * part, top + high + 16, duration(end * part) if part else "0", "q", anchor)
+        for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
+    ]
+    return _svg(top + high + 22, parts, f"one run of {way['label']}")
+
+
+def roofline_svg(view: ProfileView) -> str:
+    """The roofline: operations per second over operations per byte, a mark for each node; empty if the machine's limits are unknown."""
+    way = view["ways"][-1]
+    marks, bandwidth, peak = way["marks"], view["bandwidth"], view["peak"]
+    if not marks or not bandwidth or not peak:
+        return ""
+    width, height, left, bottom = 560.0, 300.0, 62.0, 270.0
+    xs = [mark["intensity"] for mark in marks] + [peak / bandwidth]
+    ys = [mark["gflops"] for mark in marks] + [peak]
+    x0, x1, y0, y1 = log10(min(xs)) - 0.4, log10(max(xs)) + 0.6, log10(min(ys)) - 0.4, log10(max(ys)) + 0.3
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return (
+            left + (width - left - 10) * (log10(x) - x0) / (x1 - x0),
+            bottom - (bottom - 14) * min(max((log10(y) - y0) / (y1 - y0), 0.0), 1.0),
+        )
+
+    knee, first, end = at(peak / bandwidth, peak), 10**x0, at(10**x1, peak)
+    start = at(max(first, 10**y0 / bandwidth), max(first * bandwidth, 10**y0))
+    parts = [
+        f'<path class="l" d="M{start[0]:.1f} {start[1]:.1f}L{knee[0]:.1f} {knee[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"/>'
+    ]
+    parts.append(_text(end[0], end[1] - 5, f"multiply-adds {peak:.0f} GFLOP/s", "q", "end"))
+    parts.append(_text(start[0] + 10, start[1] - 14, f"copy {bandwidth:.0f} GB/s", "q"))
+    for power in range(int(x0) - 1, int(x1) + 1):
+        if x0 <= power <= x1:
+            x, _ = at(10.0**power, 10**y0)
+            parts.append(
+                f'<path class="g" d="M{x:.1f} 14V{bottom}"/>' + _text(x, bottom + 14, f"{10.0**power:g}", "q", "middle")
+            )
+    for power in range(int(y0) - 1, int(y1) + 1):
+        if y0 <= power <= y1:
+            _, y = at(10**x0, 10.0**power)
+            parts.append(
+                f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>'
+                + _text(left - 4, y + 4, f"{10.0**power:g}", "q", "end")
+            )
+    named = sorted(marks, key=lambda mark: -mark["share"])[:4]
+    for mark in marks:
+        x, y = at(mark["intensity"], mark["gflops"])
+        title = f"{mark['label']}: {mark['gflops']:.3g} GFLOP/s, {mark['intensity']:.2g} FLOP/B, {mark['share']:.1%} of the time"
+        radius = 3 + 9 * mark["share"] ** 0.5
+        parts.append(
+            f'<circle class="k" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{in_markup(title)}</title></circle>'
+        )
+        if mark in named:
+            anchor = "end" if x > width - 150 else "start"
+            parts.append(
+                _text(x + (-radius - 3 if anchor == "end" else radius + 3), y + 4, _cut(mark["label"], 140), "", anchor)
+            )
+    parts.append(_text((left + width) / 2, height - 4, "FLOP for each byte moved", "q", "middle"))
+    parts.append(_text(4, 12, "GFLOP/s", "q"))
+    return _svg(height, parts, "roofline", width)
+
+
+def before_after_svg(groups: Sequence[TimedGroup]) -> str:
+    """The first ten fusion groups: the time of their nodes one by one, and of their kernels."""
+    shown = groups[:10]
+    longest = max((max(group["before"], group["after"]) for group in shown), default=1.0) or 1.0
+    parts = [
+        _rect(200, 4, 10, 10, "b")
+        + _text(214, 13, "op by op", "q")
+        + _rect(280, 4, 10, 10, "a")
+        + _text(294, 13, "fused", "q")
+    ]
+    for place, group in enumerate(shown):
+        y = 22 + place * 30
+        parts.append(_text(4, y + 16, _cut(group["label"], 190, 6.6), "m"))
+        for offset, kind, took in (
+            (2, "b", group["before"]),
+            (14, "s" if group["verdict"] == "slower" else "a", group["after"]),
+        ):
+            parts.append(_rect(200, y + offset, 480 * took / longest, 10, kind, f"{group['label']}: {duration(took)}"))
+            parts.append(_text(206 + 480 * took / longest, y + offset + 9, duration(took), "q"))
+        ratio = group["before"] / group["after"] if group["after"] and group["verdict"] != "the same" else 0.0
+        parts.append(_text(790, y + 16, f"{ratio:.2g}×" if ratio else "the same"))
+    return _svg(26 + len(shown) * 30, parts, "groups before and after")
 
 
 def profile_cell(profile: Profile) -> str:

@@ -11,9 +11,8 @@ from typing import Final, TypedDict
 
 from irscope._base.escaping import in_markup
 from irscope._base.words import byte_count, plural
-from irscope.display.embedded import embedded_svg
-from irscope.display.pictures.svg_parts import WIDTH, cut, picture, rect, text
-from irscope.display.plain_page import plain_page
+from irscope.display.html import plain_page
+from irscope.display.svg import WIDTH, cut, embedded_svg, picture, rect, text
 
 __all__ = ["SurveyView", "SurveyedClass", "survey_cell", "survey_html"]
 

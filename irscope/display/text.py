@@ -1,14 +1,19 @@
-"""Programs and tables as terminal text."""
+"""Programs, tables and profiles as terminal text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from irscope._base.escaping import one_line
+from irscope.errors import IrscopeError
+from irscope.ir import GROUPS, Node
 from irscope.report.view_models import Column, ExplorerView, TimelineView
-from irscope.report.words import byte_count
+from irscope.report.words import byte_count, duration
+from irscope.runtime.profile import Profile
+from irscope.transforms.fusion import Fusion
 
-__all__ = ["overview", "steps_text", "table_text"]
+__all__ = ["overview", "profile_text", "steps_text", "table_text"]
+
 
 _WIDEST = 72
 _MOST = 20
@@ -63,3 +68,51 @@ def _short(cell: object) -> str:
     text = "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
     text = one_line(text)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+# A profile on one terminal screen: the time, where it goes, what fuses, what does not and why, and advice.
+
+
+_WIDEST_LINE = 150
+_MOST_ROWS = 6
+
+
+def profile_text(profile: Profile) -> str:
+    """The profile as text; tables have at most `_MOST_ROWS` rows."""
+    lines = [repr(profile)]
+    lines += _fused(profile)
+    lines += _apart(profile)
+    return "\n".join(lines)
+
+
+def _fused(profile: Profile) -> list[str]:
+    if "fused" not in profile.ways:
+        return ["what fuses: nothing"]
+    table = profile.table("group").sort_values("before ms", ascending=False)
+    lines = [f"what fuses: {len(table)} group{'s' * (len(table) != 1)}"]
+    for _, row in table.head(_MOST_ROWS).iterrows():
+        times = f"{duration(row['before ms'])} → {duration(row['after ms'])}"
+        moved = f"{row['MB before']:.3g} → {row['MB after']:.3g} MB"
+        lines.append(f"  {row['node']:24} {row['ops']:3} ops  {times:22} {moved:22} {row['verdict']}")
+    return [*lines, *([f"  … and {len(table) - _MOST_ROWS} more"] if len(table) > _MOST_ROWS else [])]
+
+
+def _apart(profile: Profile) -> list[str]:
+    """The slowest ops outside kernels, each with the reason."""
+    fusion = profile.measured.fusion
+    if fusion is None:
+        return []
+    alone = [row for row in profile.rows() if row.node.op not in GROUPS and row.launches and not row.node.blocks]
+    alone.sort(key=lambda row: -row.self_time.median)
+    lines = [f"what does not fuse: {len(alone)} op{'s' * (len(alone) != 1)} with kernels of the library"] if alone else []
+    for row in alone[:_MOST_ROWS]:
+        told = one_line(f"  {row.name} = {row.node.op}, {row.share:.0%}: {_why(fusion, row.node)}")
+        lines.append(told if len(told) <= _WIDEST_LINE else f"{told[: _WIDEST_LINE - 1]}…")
+    return [*lines, *([f"  … and {len(alone) - _MOST_ROWS} more"] if len(alone) > _MOST_ROWS else [])]
+
+
+def _why(fusion: Fusion, node: Node) -> str:
+    try:
+        return fusion.why_alone(node).because
+    except IrscopeError:  # created by the fusion's cleanups
+        return "it was made after the groups"

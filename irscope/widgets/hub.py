@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from irscope.display.front_end import front_end
+from irscope._base.concurrency.restored import switching_often
+from irscope._base.concurrency.waiting import Errand
+from irscope.display.html import front_end
 from irscope.errors import IrscopeError, MissingExtra
+
+__all__ = ["Hub", "Runtime", "STUB", "View", "answer_beside"]
+
 
 try:
     import anywidget
@@ -14,7 +20,6 @@ try:
 except ImportError as error:
     raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to show linked views in a notebook") from None
 
-__all__ = ["STUB", "Hub", "Runtime", "View"]
 
 _HEADLESS = "export default {}"
 
@@ -63,6 +68,15 @@ class View(_Widget):
     def set_state(self, sync_data: Mapping[str, Any]) -> None:
         """Called with what a page says."""
         super().set_state({name: value for name, value in sync_data.items() if name not in self._given})
+
+    def display_live(self) -> None:
+        """Display the live view alone; its text and picture are another output, which a saved notebook keeps."""
+        from IPython.display import display
+
+        live = self._repr_mimebundle_()
+        if live is not None:
+            data, metadata = live
+            display({kind: content for kind, content in data.items() if kind != "text/plain"}, metadata=metadata, raw=True)
 
 
 Check = Callable[[Any], Any]
@@ -120,3 +134,19 @@ class Runtime(anywidget.AnyWidget):  # type: ignore[misc]
         if known is None or known.comm is None or known.digest != bundle.digest:
             known = cls._shared = cls(code=bundle.script, digest=bundle.digest)
         return known
+
+
+# Computes slow answers beside the notebook's event loop, which meanwhile answers quick requests.
+
+
+T = TypeVar("T")
+
+
+def answer_beside(work: Callable[[], T], tell: Callable[[T], object]) -> None:
+    """Call `tell` with the result of `work`. If an event loop is running, `work` runs on another thread and `tell` in the loop."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        tell(work())
+        return
+    Errand(lambda: loop.call_soon_threadsafe(tell, switching_often(work))).start()

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from irscope.display.front_end import front_end
+from irscope.display.html import front_end
 from tests.conftest import BROWSERS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ import numpy as np
 import irscope as irs
 from irscope._base.escaping import in_markup, printable
 from irscope.display.diff_page import diff_html
-from irscope.display.plain_page import plain_page
+from irscope.display.html import plain_page
 from irscope.display.survey_page import SurveyedClass, SurveyView, survey_html
 from irscope.ir import Graph, GraphBuilder, Location, TensorType
 

@@ -13,7 +13,7 @@ import pytest
 
 import irscope as irs
 from irscope.display.diff_page import diff_html
-from irscope.display.front_end import front_end
+from irscope.display.html import front_end
 from tests.browser.fixtures import network
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

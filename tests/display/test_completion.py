@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irscope as irs
-from irscope.display.completion import register
+from irscope.display.ipython import register_completion
 
 TEXT = "graph(%x : Tensor):\n  %conv : Tensor = aten::relu(%x)\n  %cost : Tensor = aten::tanh(%conv)\n  return (%cost)"
 
@@ -17,7 +17,7 @@ def test_names_of_values_are_offered_where_a_method_is_asked() -> None:
     g = irs.parse(TEXT)
     shell.user_ns.update(g=g, f=irs.fuse(g), db=irs.AliasDb(g), other="co")
     for _ in range(2):
-        register(shell)
+        register_completion(shell)
     def applied(line: str) -> list[str]:
         with completers.provisionalcompleter():
             found = shell.Completer.completions(line, len(line))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.display.dot import graph_dot
+from irscope.display.figures import graph_dot
 from irscope.display.html import standalone_html
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview
@@ -93,7 +93,7 @@ def test_rich_display_never_raises_into_a_cell() -> None:
 def test_every_class_that_shows_itself_is_where_its_picture_looks_for_it() -> None:
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     from irscope.display.ipython import register
-    from irscope.widgets.shown import register as register_widgets
+    from irscope.widgets.cells import register as register_widgets
 
     shell = interactive.InteractiveShell()
     register(shell)

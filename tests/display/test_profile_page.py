@@ -16,7 +16,7 @@ import pytest
 import irscope as irs
 from irscope.cli import main
 from irscope.display.profile_page import profile_cell
-from irscope.display.profile_text import profile_text
+from irscope.display.text import profile_text
 from irscope.errors import ArgumentError
 from irscope.magics import load
 from irscope.report.pages import Exploration, Inspection

@@ -19,9 +19,8 @@ _PASSES = "fold-constants,functionalize,fold-tensors,canonicalize,cse,pool-const
 
 def verbs(graph: irs.Graph, *, compiled: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Each verb with a call of it; a later one works on what the graph is, not on what an earlier one gave."""
-    from irscope.display.embedded import embedded_svg
     from irscope.display.html import standalone_html
-    from irscope.display.svg import graph_svg
+    from irscope.display.svg import embedded_svg, graph_svg
     from irscope.report.pages.exploration import Exploration
     from irscope.report.panes.program_view import graph_view
 

@@ -25,7 +25,7 @@ import pytest
 
 import irscope as irs
 from irscope._base.escaping import printable
-from irscope.display.dot import graph_dot
+from irscope.display.figures import graph_dot
 from irscope.display.html import static_html
 from irscope.display.svg import graph_svg
 from irscope.display.text import overview

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from irscope.display.front_end import front_end
+from irscope.display.html import front_end
 from irscope.report.words import PALETTE, WRITES
 
 WIDGETS = Path(__file__).resolve().parents[2] / "widgets"

@@ -13,7 +13,7 @@ import irscope as irs
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
 from irscope.teaching.quiz.quiz import MIME, Shown
-from irscope.widgets.quiz_view import QuizView
+from irscope.widgets.lessons import QuizView
 
 
 class Recorded(QuizView):  # type: ignore[misc]

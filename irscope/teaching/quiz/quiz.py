@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.escaping import in_markup
-from irscope.display.embedded import embedded_svg
-from irscope.display.svg import graph_svg
+from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra
 from irscope.files import read_json
 from irscope.ir import Graph, Node, Value
@@ -179,7 +178,7 @@ class Quiz:
 
         shown = Shown(self)
         try:
-            from irscope.widgets.quiz_view import QuizView
+            from irscope.widgets.lessons import QuizView
         except MissingExtra:
             display(shown.mimebundle(), raw=True)
             return

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_markup
-from irscope.display.embedded import embedded_svg
 from irscope.display.html import page_html
-from irscope.display.svg import graph_svg
+from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import LoadError, UnknownName
 from irscope.files import parse_json
 from irscope.ir import Graph, Node, Value

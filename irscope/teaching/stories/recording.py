@@ -208,7 +208,7 @@ class Story:
 
         try:
             from irscope.widgets.explorer import Explorer
-            from irscope.widgets.story_view import StoryWidget
+            from irscope.widgets.lessons import StoryWidget
         except MissingExtra:
             display(self.kept(), raw=True)
             return

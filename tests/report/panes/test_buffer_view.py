@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import irscope as irs
-from irscope.display.pictures.buffer_svg import buffer_svg, layout_svg
+from irscope.display.memory_pictures import buffer_svg, layout_svg
 from irscope.report.panes import buffer_view, buffers_with_views, layout_view
 
 TEXT = """

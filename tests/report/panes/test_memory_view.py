@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import irscope as irs
 from irscope.display.ipython import _memory_plan
-from irscope.display.pictures.memory_picture import memory_svg
+from irscope.display.memory_pictures import memory_svg
 from irscope.report.panes.memory_view import memory_view
 
 PROGRAM = """graph(%x : Float(256)):

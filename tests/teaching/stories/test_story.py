@@ -126,7 +126,7 @@ def test_the_notebook_of_a_story_runs(tmp_path: Path) -> None:
 def test_the_bar_changes_the_story_and_a_bad_message_is_answered() -> None:
     pytest.importorskip("anywidget")
     from irscope.widgets.explorer import Explorer
-    from irscope.widgets.story_view import StoryWidget
+    from irscope.widgets.lessons import StoryWidget
 
     class Recorded(StoryWidget):  # type: ignore[misc]
         def send(self, content, buffers=None) -> None:

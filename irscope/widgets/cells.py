@@ -1,4 +1,4 @@
-"""A survey of many models in one cell: choose a class and a member, and open its model with that group selected."""
+"""Cells that end with a history or a survey, displayed as widgets. Importing this module imports no widget."""
 
 from __future__ import annotations
 
@@ -6,19 +6,46 @@ from typing import Any, Final
 
 from irscope.errors import IrscopeError, MissingExtra
 
-try:
-    import ipywidgets
-except ImportError as error:
-    raise MissingExtra(error.name or "ipywidgets", extra="lab", purpose="to choose classes of a survey in a notebook") from None
+__all__ = ["register", "survey_box"]
 
-__all__ = ["survey_box"]
+
+def register(shell: Any) -> None:
+    """Register the timeline as the display of a History in an IPython shell."""
+    shell.display_formatter.ipython_display_formatter.for_type_by_name(
+        "irscope.transforms.history", "History", _history
+    )
+
+
+def _history(history: Any) -> None:
+    """Display the timeline of a history, or its picture and text without widgets."""
+    from IPython.display import display
+
+    try:
+        from irscope.widgets.explorer import Timeline
+    except MissingExtra:
+        from irscope.display.html import static_html
+        from irscope.display.text import overview
+        from irscope.report.pages.history_view import history_view
+
+        view = history_view(history)
+        display({"text/html": static_html(view), "text/plain": overview(view)}, raw=True)
+    else:
+        display(Timeline(history))
+
 
 _CLASSES: Final = 300
 _MEMBERS: Final = 300
 
 
 def survey_box(survey: Any, overview: str) -> Any:
-    """The overview above two lists and a button; `survey` has `.classes`, `.groups` and `.explore(model, group)`."""
+    """Lists to choose a class and a member from, and a button that opens its model with that group selected, below an overview.
+
+    `survey` has `.classes`, `.groups` and `.explore(model, group)`. Raises MissingExtra.
+    """
+    try:
+        import ipywidgets
+    except ImportError as error:
+        raise MissingExtra(error.name or "ipywidgets", extra="lab", purpose="to choose classes of a survey in a notebook") from None
     from IPython.display import display
 
     def label(row: Any) -> str:

@@ -1,0 +1,194 @@
+"""Pictures of memory as SVG, for light and dark pages: a buffer with its views to scale, the layout of a tensor, and a memory plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from irscope._base.escaping import in_markup
+from irscope.report.view_models import AxisView, BufferView, MemoryBar, MemoryView
+from irscope.report.words import PALETTE, WRITES, byte_count
+
+__all__ = ["buffer_svg", "layout_svg", "memory_svg"]
+
+
+# Pictures of buffers and layouts: the views of a buffer as a byte map to scale, and the axes of a tensor in memory order.
+
+
+_LABEL, _MAP, _ROW, _EDGE = 150, 560, 27, 10
+_FLAGS: Final = {"contiguous": "#54a24b", "gap": "#f58518", "broadcast": "#c3cad6", "expanded": "#b279a2"}
+_STYLE: Final = (
+    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2430}.d{fill:#667085;font-size:10px}"
+    ".h{fill:url(#met)}.t{fill:#eef1f5}.w{fill:#fff}.c{fill:#f6f7f9}"
+    "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.d{fill:#a3adba}.t{fill:#2f343c}.w{fill:#1e1e1e}.c{fill:#272a30}}"
+)
+
+
+def _open(width: float, height: float, title: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
+        f"<title>{in_markup(title)}</title><style>{_STYLE}</style>"
+        '<defs><pattern id="met" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<rect width="2" height="5" fill="{WRITES}"/></pattern></defs><rect width="{width:.0f}" height="{height:.0f}" rx="6" class="w"/>'
+    )
+
+
+def buffer_svg(view: BufferView) -> str:
+    """Draw one buffer: a line per value, indented by its depth in the view chain, and hatched where it overlaps an unrelated
+    value."""
+    width, top = _LABEL + _MAP + 2 * _EDGE, 40
+    height = top + len(view["rows"]) * _ROW + (28 if view["left_out"] else 12)
+    parts = [_open(width, height, f"the buffer of {view['root']}")]
+    window = view["window"]
+    parts_of_it = f"{view['bytes'] // window:,} such parts"
+    times = f", of which the first {window:,} are drawn: the same lies in each of {parts_of_it}" if window < view["bytes"] else ""
+    parts.append(f'<text x="{_EDGE}" y="20">the buffer of {in_markup(view["root"])}, {view["bytes"]:,} bytes{times}</text>')
+    left = _EDGE + _LABEL
+    parts += [
+        f'<text class="d" x="{left + at * _MAP:.1f}" y="34" text-anchor="{anchor}">{round(at * window):,}</text>'
+        for at, anchor in ((0, "start"), (0.25, "middle"), (0.5, "middle"), (0.75, "middle"), (1, "end"))
+    ]
+    for index, row in enumerate(view["rows"]):
+        y = top + index * _ROW
+        indent = _EDGE + min(row["depth"], 8) * 10
+        parts.append(f'<g data-id="{row["id"]}"><title>{in_markup(row["name"])}: {in_markup(row["told"])}</title>')
+        parts.append(f'<text x="{indent}" y="{y + 11}">{in_markup(_short(row["name"], row["depth"]))}</text>')
+        parts.append(f'<text class="d" x="{indent}" y="{y + 22}">{in_markup(row["op"].removeprefix("aten::"))}</text>')
+        parts.append(f'<rect class="t" x="{left}" y="{y + 3}" width="{_MAP}" height="{_ROW - 8}"/>')
+        colour = PALETTE["input"] if not row["depth"] else PALETTE["view"]
+        parts += [_bar(left, y, run, f'fill="{colour}"') for run in row["runs"]]
+        parts += [_bar(left, y, run, 'class="h"') for run in row["shared"]]
+        parts.append("</g>")
+    if view["left_out"]:
+        parts.append(f'<text class="d" x="{_EDGE}" y="{height - 10}">and {view["left_out"]} more views</text>')
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def _bar(left: float, y: float, run: Sequence[float], paint: str) -> str:
+    return f'<rect x="{left + run[0] * _MAP:.1f}" y="{y + 3}" width="{(run[1] - run[0]) * _MAP:.1f}" height="{_ROW - 8}" {paint}/>'
+
+
+def _short(name: str, depth: int) -> str:
+    most = 22 - min(depth, 8)
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def layout_svg(name: str, axes: Sequence[AxisView]) -> str:
+    """Draw the axes of one tensor in memory order, slowest on the left, coloured by their flags."""
+    box, gap = 104, 8
+    width = max(2 * _EDGE + len(axes) * (box + gap), 240)
+    parts = [_open(width, 92, f"the layout of {name}"), f'<text x="{_EDGE}" y="18">{in_markup(name)}: axes in memory order</text>']
+    for index, axis in enumerate(axes):
+        x = _EDGE + index * (box + gap)
+        frame = f'class="c" stroke="{_FLAGS[axis["flag"]]}" stroke-width="2"'
+        parts.append(f'<rect x="{x}" y="28" width="{box}" height="52" rx="5" {frame}/>')
+        lines = (f"axis {axis['axis']}: {axis['extent']}", f"stride {axis['stride']}", axis["flag"])
+        for line, text in enumerate(lines):
+            style = "" if line == 0 else ' class="d"'
+            parts.append(f'<text{style} x="{x + 8}" y="{44 + line * 14}">{in_markup(_cut(text))}</text>')
+    if not axes:
+        parts.append(f'<text class="d" x="{_EDGE}" y="50">one element</text>')
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 18 else f"{text[:17]}…"
+
+
+# A memory plan as SVG, addresses over time, for light and dark pages; needs no script, font or network.
+#
+# Each allocation is a rectangle: its width is its live range, its height its size. The dashed line marks the peak; allocations
+# live then have a strong border. Below are the bytes allocated and live at each moment. Hovering describes a part.
+
+
+_PLAN_STYLE: Final = (
+    "svg{background:#fff}text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.q{fill:#667085}"
+    ".b{fill-opacity:.42;stroke-opacity:.8;stroke-width:.7}.p{fill-opacity:.72;stroke:#1f2328;stroke-width:1.4}"
+    ".g{stroke:#d0d5dd;stroke-width:1}.l{stroke:#b42318;stroke-width:1.3;stroke-dasharray:4 3}.r{fill:#b42318}"
+    ".n{fill:#4c78a8;fill-opacity:.35;stroke:#4c78a8}.a{fill:none;stroke:#667085;stroke-width:1.2}"
+    "@media(prefers-color-scheme:dark){svg{background:#1e1e1e}text{fill:#e5e7eb}.q{fill:#9ca3af}.p{stroke:#f3f4f6}"
+    ".g{stroke:#3f4650}.l{stroke:#ff8a80}.r{fill:#ff8a80}.n{fill:#6ea3d8;stroke:#6ea3d8}.a{stroke:#9ca3af}}"
+)
+_WIDTH: Final = 860.0
+_LEFT, _RIGHT, _TOP = 96.0, 14.0, 34.0
+_PLAN, _GAP, _CURVE = 300.0, 40.0, 70.0
+_LEAST: Final = 0.6
+"""The least height and width of a rectangle, in pixels."""
+
+
+def memory_svg(view: MemoryView) -> str:
+    """The picture of a memory view."""
+    top = max((section["low"] + section["bytes"] for section in view["sections"]), default=0) or 1
+    across = (_WIDTH - _LEFT - _RIGHT) / max(view["moments"], 1)
+    height = _TOP + _PLAN + _GAP + _CURVE + 24
+    parts = [_text(_LEFT, 16, f"{view['title']}: {byte_count(view['peak'])} at once")]
+    for section in view["sections"]:
+        low, high = _y(section["low"], top), _y(section["low"] + section["bytes"], top)
+        parts.append(f'<path class="g" d="M{_LEFT:.1f} {low:.1f}H{_WIDTH - _RIGHT:.1f}"/>')
+        if low - high > 12:
+            middle = (low + high) / 2
+            parts.append(_text(_LEFT - 8, middle, section["label"], "q", "end"))
+            parts.append(_text(_LEFT - 8, middle + 13, byte_count(section["bytes"]), "q", "end") if low - high > 28 else "")
+    parts += [_plan_bar(bar, across, top) for bar in sorted(view["bars"], key=lambda bar: bar["at_peak"])]
+    moment = _LEFT + (view["peak_moment"] + 0.5) * across
+    bottom = _TOP + _PLAN + _GAP + _CURVE
+    parts.append(f'<path class="l" d="M{moment:.1f} {_TOP - 6:.1f}V{bottom:.1f}"/>')
+    anchor = "end" if moment > _WIDTH / 2 else "start"
+    parts.append(_text(moment + (-5 if anchor == "end" else 5), _TOP - 4, "peak", "r", anchor))
+    parts += _curves(view, across)
+    parts.append(_text(_LEFT, bottom + 16, "time: the nodes of the program, in order", "q"))
+    label = in_markup(f"{view['title']}. {view['caption']}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH:.0f}" height="{height:.0f}" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
+        f'role="img" aria-label="{label}"><style>{_PLAN_STYLE}</style>{"".join(parts)}</svg>'
+    )
+
+
+def _y(address: float, top: float) -> float:
+    """Address 0 is at the bottom."""
+    return _TOP + _PLAN * (1 - address / top)
+
+
+def _plan_bar(bar: MemoryBar, across: float, top: float) -> str:
+    x, width = _LEFT + bar["start"] * across, max((bar["end"] - bar["start"] + 1) * across - 0.4, _LEAST)
+    y, height = _y(bar["low"] + bar["bytes"], top), max(_PLAN * bar["bytes"] / top, _LEAST)
+    colour = PALETTE.get(bar["category"], PALETTE["other"])
+    strong = bar["at_peak"] and height > 3  # a border would hide a thin rectangle
+    line = "" if strong else f";stroke:{colour}"
+    text = ""
+    if height > 12 and width > 7 * len(bar["label"]) + 6:
+        text = _text(x + 4, y + min(height / 2 + 4, height - 3), bar["label"])
+    return (
+        f'<g><rect class="{"b p" if strong else "b"}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
+        f'style="fill:{colour}{line}"><title>{in_markup(bar["title"])}</title></rect>{text}</g>'
+    )
+
+
+def _curves(view: MemoryView, across: float) -> list[str]:
+    """Bytes live and bytes allocated, as step functions."""
+    bottom = _TOP + _PLAN + _GAP + _CURVE
+    most = max(view["peak"], view["lower_bound"], 1)
+    needed = _steps(view["needed"], view["moments"], across, bottom, most)
+    allocated = _steps(view["allocated"], view["moments"], across, bottom, most)
+    base = f"M{_LEFT:.1f} {bottom:.1f}"
+    return [
+        f'<path class="n" d="{base}{needed}V{bottom:.1f}Z"><title>needed at each moment</title></path>',
+        f'<path class="a" d="{base}{allocated}V{bottom:.1f}"><title>allocated at each moment</title></path>',
+        f'<path class="g" d="{base}H{_WIDTH - _RIGHT:.1f}"/>',
+        _text(_LEFT - 8, bottom - _CURVE + 9, byte_count(most), "q", "end"),
+        _text(_LEFT - 8, bottom - _CURVE / 2 + 4, "needed,", "q", "end"),
+        _text(_LEFT - 8, bottom - _CURVE / 2 + 17, "allocated", "q", "end"),
+    ]
+
+
+def _steps(changes: Sequence[Sequence[int]], moments: int, across: float, bottom: float, most: int) -> str:
+    path = [f"H{_LEFT + at * across:.1f}V{bottom - _CURVE * value / most:.1f}" for at, value in changes]
+    return "".join(path) + f"H{_LEFT + moments * across:.1f}"
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
+    more = (f' class="{kind}"' if kind else "") + (f' text-anchor="{anchor}"' if anchor else "")
+    return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{in_markup(text)}</text>'

@@ -1,1 +1,0 @@
-"""Which pictures need no graph layout? Byte maps, memory plans, profiles."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from irscope import __version__
 from irscope._base.escaping import printable
+from irscope._base.isolated import machine_memory
 from irscope._base.words import byte_count, listed
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 from irscope.files import write_file
@@ -423,7 +424,7 @@ def _example(text: str) -> Any:
             hint="write it like float32[1,3,416,416], with NumPy's word for the element type",
         ) from None
     size = 8 * prod(shape)  # random numbers are drawn in 64 bits
-    if len(shape) > _MOST_DIMENSIONS or size > _memory_bytes():
+    if len(shape) > _MOST_DIMENSIONS or size > machine_memory():
         needed = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to generate"
         raise ArgumentError(
             f"--input {_cut(text)}: such an array takes {needed}, more than is possible", hint="give a smaller one"
@@ -444,13 +445,6 @@ def _example(text: str) -> Any:
 
 _MOST_DIMENSIONS = 64
 """NumPy's own limit."""
-
-
-def _memory_bytes() -> int:
-    """Return the bytes of memory of the machine, or a guess where the system does not report it."""
-    with suppress(AttributeError, OSError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 1 << 36
 
 
 def _cut(text: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, NoReturn
 
 from irscope._base.words import byte_count
 
-__all__ = ["IsolatedError", "isolated"]
+__all__ = ["IsolatedError", "isolated", "machine_memory"]
 
 _CAN_FORK: Final = hasattr(os, "fork") and sys.platform.startswith(("linux", "darwin", "freebsd"))
 _MOST_TEXT: Final = 1000
@@ -186,6 +186,13 @@ def _held_bytes() -> int:
         return 0
     _, held, of_files = map(int, statm.read_text(encoding="ascii").split()[:3])
     return (held - of_files) * os.sysconf("SC_PAGE_SIZE")
+
+
+def machine_memory() -> int:
+    """The bytes of memory of the machine; 1 TiB where the system does not say."""
+    with suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 1 << 40
 
 
 def _limit(seconds: int, memory: int | None) -> None:

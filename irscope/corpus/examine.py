@@ -1,5 +1,9 @@
 """The examination of one model: load, alias, fuse, views, fingerprints; and the record that a survey keeps, as plain JSON.
 
+A worker examines each model in a copy of itself (`isolated`), which has limits of time and memory, so that one that crashes,
+hangs or takes everything costs only its own row. The packages that a copy imported (mostly torch) are imported by the
+worker afterwards, so that later copies find them there.
+
 A group is kept with two digests. Equal digests by `alpha` are equal kernels (`irscope.transforms.dedup.canonical` says why), whatever
 their models; equal digests by `dtype`, the coarsest relation, mark kernels that are worth comparing. A group that holds an object known
 only by identity equals no group of another model: its digest includes the model's key.
@@ -7,20 +11,31 @@ only by identity equals no group of another model: its digest includes the model
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
+import platform
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 from irscope._base.escaping import shortened
+from irscope._base.isolated import IsolatedError, isolated
+from irscope._base.words import byte_count
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.views import ViewAliases
 from irscope.codegen.lowering import spec_of_group
 from irscope.corpus.sources import Settings, Source
-from irscope.errors import CodegenError
+from irscope.corpus.tables import MANIFEST, failure, has_record, read_record, write_record
+from irscope.errors import CodegenError, IrscopeError, LoadError, MissingExtra
 from irscope.ir import GROUPS, Graph, Module, Node, has_kernel, make_block, new_id
 from irscope.ir.module import graphs_of, inlined, public_graphs
 from irscope.ir.text import print_graph
@@ -32,19 +47,94 @@ from irscope.transforms.dedup.regions.block_index import free_values
 from irscope.transforms.dedup.rewrite import compile_seconds
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Record", "examined", "program_of"]
+__all__ = ["Record", "examine", "examined", "program_of"]
 
 Record = dict[str, Any]
 _MOST_TEXT: Final = 1 << 16
 """Characters; larger groups are not compared with their near-misses."""
 _MOST_OPS: Final = 8
+_HEAVY: Final = frozenset({
+    "irscope", "iree", "jax", "jaxlib", "mpmath", "networkx", "numpy", "onnx", "onnxscript", "pandas", "scipy", "sympy", "torch",
+    "transformers",
+})  # fmt: skip
+"""Packages that are worth importing once for all copies; importing them starts no threads."""
+_NO_MEMORY: Final = "can't allocate memory"
+"""The text of torch's RuntimeError when its allocator runs out of memory."""
 
 
-def examined(source: Source, settings: Settings, loaded: Callable[[], object] = lambda: None) -> Record:
-    """Returns a model's record for a survey; calls `loaded` once it is loaded. Raises any error of loading and analysing it."""
+def examine(job: tuple[str, Source, Settings]) -> str:
+    """Examines a model and writes its record, unless it has one; returns why it is left out, or "". A worker's task.
+
+    Raises LoadError if this worker does not see the survey's folder.
+    """
+    out, source, settings = Path(job[0]), job[1], job[2]
+    if not (out / MANIFEST).exists():
+        what = f"a worker on {platform.node()!r} does not see the folder {str(out)!r}"
+        raise LoadError(what, hint="give a folder that all workers see under the same path")
+    if not has_record(out, source, settings):
+        write_record(out, source, _record_apart(source, settings))
+    found = read_record(out, source) or {}
+    return str(found.get("failure", {}).get("what", ""))
+
+
+def _record_apart(source: Source, settings: Settings) -> Record:
+    limits = (settings.seconds, settings.memory)
+    try:
+        made: Record = isolated(partial(_answer, source, settings, os.getpid()), seconds=settings.seconds, memory=settings.memory)
+    except IsolatedError as error:
+        kind = error.kind if error.kind in ("exit", "memory") else "limit"
+        return failure(kind, f"it {error}", limits=None if kind == "exit" else limits)
+    for name in made.pop("imported"):
+        if name not in sys.modules:
+            with suppress(Exception):
+                import_module(name)
+    return made
+
+
+def _answer(source: Source, settings: Settings, worker: int) -> Record:
+    """Returns a model's record, or that of its failure, and the packages that it imported."""
+    known = set(sys.modules)
+    gc.freeze()
+    gc.enable()  # a large model leaves garbage, and a copy starts with the collector off
+    Thread(target=_end_with, args=(worker,), daemon=True).start()
+    try:
+        record = examined(source, settings) | {"peak_bytes": _peak_bytes()}
+    except MissingExtra as error:
+        record = failure("MissingExtra", f"{error}")
+    except IrscopeError as error:
+        record = failure(type(error).__name__, shortened(str(error), 2000))
+    except BaseException as error:
+        # a model's own code may raise anything, and a bad one must not end a survey
+        if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
+            limits = (settings.seconds, settings.memory)
+            record = failure("memory", f"it needs over {byte_count(settings.memory)} of memory", limits=limits)
+        else:
+            record = failure(type(error).__name__, shortened(f"{type(error).__name__}: {error}", 2000))
+    names = [name for name in sys.modules if name not in known and name.partition(".")[0] in _HEAVY]
+    return record | {"imported": names}
+
+
+def _end_with(worker: int) -> None:
+    """Ends a copy whose worker is gone: nobody would read what it finds."""
+    while os.getppid() == worker:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _peak_bytes() -> int:
+    """Returns the peak memory of this copy, including what it started with."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM"):
+                return 1024 * int(line.split()[1])
+    return 0
+
+
+def examined(source: Source, settings: Settings) -> Record:
+    """Returns a model's record for a survey. Raises any error of loading and analysing it."""
     started = time.process_time()
     program = program_of(source, settings)
-    loaded()
     if isinstance(program, Module):
         record = _classes(dedup(program), source.key, None)
         nodes = sum(1 for _, graph in graphs_of(program) for _ in graph.nodes())

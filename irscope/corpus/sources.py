@@ -52,10 +52,8 @@ class Source:
     """The path of a file; empty for a function or program."""
     pickled: bytes = field(default=b"", repr=False)
     """The function that builds it, or the program itself."""
-    family: str = ""
-    """Its kind: files of one suffix, calls of one function, or programs of one type."""
     size: float = 0
-    """A measure that its time may grow with, within its family: the bytes of a file or a program, the product of a function's numbers."""
+    """A guess of how its time compares: the bytes of a file or a program, the product of a function's numbers."""
 
 
 def sources_of(sources: Any, settings: Settings) -> list[Source]:
@@ -102,25 +100,22 @@ def _made(name: str, source: Any, settings: Settings) -> Iterator[Source]:
     name = name or _called(source)
     key = _digest("object", name, _code(source), _done(settings))
     pickled = _pickled(source, name)
-    family, size = _size(source, name, pickled)
-    yield Source(name, key, pickled=pickled, family=family, size=size)
+    yield Source(name, key, pickled=pickled, size=_size(source, pickled))
 
 
-def _size(source: Any, name: str, pickled: bytes) -> tuple[str, float]:
-    """Returns the family of a source that is not a file, and its size within the family."""
+def _size(source: Any, pickled: bytes) -> float:
+    """Returns the size of a source that is not a file."""
     if isinstance(source, partial):
         given = (*source.args, *source.keywords.values())
-        return _called(source.func), math.prod(abs(value) for value in given if type(value) in (int, float) and value)
-    if inspect.isfunction(source):
-        return name, 0  # its code says nothing about the size of the model
-    return type(source).__qualname__, len(pickled)
+        return float(math.prod(abs(value) for value in given if type(value) in (int, float) and value))
+    return 0 if inspect.isfunction(source) else len(pickled)
 
 
 def _file(name: str, path: Path, settings: Settings) -> Source:
     place = path.resolve()
     what = place.stat()
     key = _digest("file", str(place), str(what.st_size), str(what.st_mtime_ns), name, _done(settings))
-    return Source(name, key, str(place), family=place.suffix.lower(), size=what.st_size)
+    return Source(name, key, str(place), size=what.st_size)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -3,7 +3,7 @@
     python tests/benchmarks/bench_corpus_grouping.py [--fingerprints 1000000]
 
 Rows as models write them, of which a tenth are distinct and three quarters of these the only one of their coarse fingerprint, are
-grouped into classes by `irscope.corpus.grouping.classes_of`. Prints the processor time for a tenth, a third and all of them, and the
+grouped into classes by `irscope.corpus.tables.classes_of`. Prints the processor time for a tenth, a third and all of them, and the
 exponent of its growth. Reading representatives back and proving merges is not in it: that is `irs.dedup`'s, in `bench_dedup.py`.
 """
 
@@ -17,8 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.corpus.grouping import classes_of
-from irscope.corpus.tables import COLUMNS, arrow
+from irscope.corpus.tables import COLUMNS, arrow, classes_of
 from tests.benchmarks.harness import Growth
 
 

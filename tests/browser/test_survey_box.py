@@ -12,9 +12,8 @@ pytest.importorskip("pyarrow")
 
 
 def test_the_model_of_a_member_opens_with_its_group_selected(lab: Lab, tmp_path: Path) -> None:
-    lab.open("survey.ipynb", "import irscope as irs\nfrom irscope.corpus import run\nfrom tests.corpus.programs import InProcess\n"
-             "from tests.corpus.test_survey import MODELS\nrun.workers_of = lambda client, processes: InProcess()\n"
-             f"s = irs.corpus.survey(MODELS, out={str(tmp_path)!r})\nirs.explore(s)")  # fmt: skip
+    lab.open("survey.ipynb", "import irscope as irs\nfrom tests.corpus.test_survey import MODELS\n"
+             f"s = irs.corpus.survey(MODELS, out={str(tmp_path)!r}, processes=1)\nirs.explore(s)")  # fmt: skip
     lab.run_all()
     box = lab.page.locator(f"{ACTIVE} .jp-OutputArea-output .widget-vbox").first
     button = box.get_by_role("button", name="Open the model")

@@ -4,37 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
-from irscope.corpus.examine import examined
-from irscope.corpus.records import failure, write_record
-from irscope.corpus.sources import Settings, Source
-from irscope.errors import IrscopeError
-
-__all__ = ["InProcess", "chain", "crashes", "hangs", "hoards", "is_killed", "meets", "raises", "repeated"]
-
-
-class InProcess:
-    """Workers without processes and limits, for tests of what comes before and after; notes what it was asked to do."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def examine(self, sources: Sequence[Source], out: Path, settings: Settings) -> Iterator[tuple[Source, str]]:
-        for source in sources:
-            self.asked.append(source.name)
-            try:
-                record = examined(source, settings)
-            except IrscopeError as error:
-                record = failure(type(error).__name__, str(error))
-            write_record(out, source, record)
-            yield source, ""
-
-    def each(self, work: Any, items: Sequence[Any]) -> Iterator[object]:
-        return map(work, items)
+__all__ = ["chain", "crashes", "hangs", "hoards", "is_killed", "raises", "repeated"]
 
 
 def chain(*ops: str, size: int = 4, name: str = "x", scale: float = 0.5) -> str:
@@ -52,8 +23,8 @@ def repeated(op: str, count: int) -> str:
 
 
 def hangs() -> str:
-    time.sleep(1000)
-    return ""
+    while True:
+        pass
 
 
 def hoards() -> str:
@@ -64,14 +35,6 @@ def is_killed() -> str:
     """As by a system that has no memory left."""
     os.kill(os.getpid(), signal.SIGKILL)
     return ""
-
-
-def meets(folder: Path, name: str, other: str) -> str:
-    """Ends when another model has begun; its width says which process this one is a copy of."""
-    (folder / name).write_text("begun")
-    while not (folder / other).exists():
-        time.sleep(0.01)
-    return chain("relu", size=os.getsid(0))
 
 
 def crashes() -> str:

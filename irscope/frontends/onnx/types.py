@@ -8,16 +8,16 @@ its name, written so that it is valid in a type: `past + 1` becomes `past___1`.
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from math import inf, prod
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.isolated import machine_memory
 from irscope._base.words import byte_count
 from irscope.errors import LoadError
 from irscope.frontends.foreign_files import refuse_pointer, start_of
@@ -345,7 +345,7 @@ def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | Non
             hint="copy the whole file that belongs to the model",
         )
     try:
-        if size > _machine_memory():
+        if size > machine_memory():
             raise MemoryError
         with path.open("rb") as file:
             file.seek(offset)
@@ -353,14 +353,6 @@ def _external(proto: Any, dtype: str, shape: tuple[int, ...], folder: Path | Non
     except MemoryError:
         what = f"{what} of shape {list(shape)} takes {byte_count(size)}, more than there is memory for"
         raise LoadError(what, hint=f"move {path.name!r} elsewhere, and read the model {_WITHOUT}") from None
-
-
-def _machine_memory() -> float:
-    """Returns the bytes of memory that the machine has; infinity where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return inf
 
 
 def _decoded(proto: Any, dtype: str, shape: tuple[int, ...], content: bytes) -> np.ndarray[Any, Any]:

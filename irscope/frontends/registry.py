@@ -19,7 +19,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final, Literal, Protocol, cast
 
 from irscope.errors import ArgumentError, CaptureError, LoadError
-from irscope.frontends.foreign_files import refuse_foreign, start_of, way_in
+from irscope.frontends.refusals import refuse_foreign, start_of, way_in
 from irscope.ir import Graph, Module, Origin
 
 __all__ = ["FRONTENDS", "Frontend", "load"]

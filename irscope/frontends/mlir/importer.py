@@ -36,7 +36,7 @@ from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of
 
 __all__ = [
-    "BlockReader", "ControlRule", "Emitter", "Operation", "Reading", "Rule", "dtype_of", "import_program",
+    "BlockReader", "ControlRule", "Emitter", "Operation", "Reading", "Rule", "dtype_of", "extents_of", "import_program",
     "producer", "shape_of",
 ]  # fmt: skip
 
@@ -55,6 +55,13 @@ def shape_of(value: Value) -> tuple[int, ...] | None:
     if shape is None or not all(isinstance(dim, int) for dim in shape):
         return None
     return tuple(dim for dim in shape if isinstance(dim, int))
+
+
+def extents_of(value: Value) -> tuple[int, ...]:
+    """Returns the extents of a tensor value of a static op, or one that the caller has checked: all are known."""
+    shape = shape_of(value)
+    assert shape is not None
+    return shape
 
 
 class Emitter(emit.Emitter):

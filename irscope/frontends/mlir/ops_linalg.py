@@ -16,7 +16,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from irscope._base.trampoline import Call
-from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, Operation, dtype_of, shape_of
+from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, Operation, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS
 from irscope.frontends.mlir.ops_reductions import PADDED, combined, is_identity, is_reducible, padded_with, reduced
 from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread
@@ -438,8 +438,7 @@ def in_loops(e: Emitter, value: Value, places: Sequence[Index], extents: Sequenc
         if len(place.steps) == 2:
             windows.append((axis, place))
     for axis, ((wide, far), (narrow, near)) in [(axis, place.steps) for axis, place in windows]:
-        before = shape_of(value)
-        assert before is not None  # checked by the caller
+        before = extents_of(value)
         reach = (extents[narrow] - 1) * near + 1
         shape = [*before[:axis], extents[wide], *before[axis + 1 :], reach]
         value = e.tensor("unfold", value, axis, reach, far, dtype=dtype_of(value), shape=shape)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.frontends.emit import CODES
-from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, shape_of
+from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import (
     FLOATS,
     INTEGERS,
@@ -31,8 +31,7 @@ PADDED: Final = FLOATS | INTEGERS | {"bool", "complex64", "complex128"}
 
 def dilated(e: Emitter, value: Value, axis: int, gap: int, fill: float) -> Value:
     """Inserts `gap` elements of one number between any two along an axis."""
-    before = shape_of(value)
-    assert before is not None  # checked by the caller
+    before = extents_of(value)
     if gap == 0 or before[axis] <= 1:
         return value
     wide = e.tensor("unsqueeze", value, axis + 1, dtype=dtype_of(value), shape=[*before[: axis + 1], 1, *before[axis + 1 :]])
@@ -49,11 +48,9 @@ def padded(
     """Pads with one number around and between the elements; negative counts crop."""
     for axis, gap in enumerate(inner):
         value = dilated(e, value, axis, gap, fill)
-    before = shape_of(value)
-    assert before is not None  # checked by the caller
     for axis, (left, right) in enumerate(zip(low, high, strict=True)):
         if left < 0 or right < 0:
-            extent = shape_of(value)[axis]  # type: ignore[index]
+            extent = extents_of(value)[axis]
             start = min(max(0, -left), extent)
             value = sliced(e, value, axis, start, max(start, extent - max(0, -right)))
     pads = [count for left, right in reversed(list(zip(low, high, strict=True))) for count in (max(0, left), max(0, right))]
@@ -61,8 +58,7 @@ def padded(
 
 
 def _constant_pad(e: Emitter, value: Value, pads: Sequence[int], fill: float) -> Value:
-    before = shape_of(value)
-    assert before is not None  # checked by the caller
+    before = extents_of(value)
     rank = len(before)
     shape = [extent + sum(pads[2 * (rank - 1 - axis) : 2 * (rank - axis)]) for axis, extent in enumerate(before)]
     return e.tensor("constant_pad_nd", value, list(pads), fill, dtype=dtype_of(value), shape=shape)
@@ -140,8 +136,7 @@ def reduced(e: Emitter, kind: str, value: Value, axes: Sequence[int]) -> Value:
     """Emits a reduction over some dimensions, none of them empty."""
     if not axes:
         return value
-    dtype, before = dtype_of(value), shape_of(value)
-    assert before is not None  # checked by the caller
+    dtype, before = dtype_of(value), extents_of(value)
     after = [extent for axis, extent in enumerate(before) if axis not in axes]
     if dtype == "bool":
         kind = {"add": "or", "max": "or", "mul": "and", "min": "and"}.get(kind, kind)
@@ -156,8 +151,7 @@ def reduced(e: Emitter, kind: str, value: Value, axes: Sequence[int]) -> Value:
 
 def _one_by_one(e: Emitter, aten: str, value: Value, axes: Sequence[int], *rest: object) -> Value:
     for axis in sorted(axes, reverse=True):
-        before = shape_of(value)
-        assert before is not None  # static
+        before = extents_of(value)
         value = e.tensor(aten, value, axis, False, *rest, dtype=dtype_of(value), shape=[*before[:axis], *before[axis + 1 :]])
     return value
 
@@ -247,8 +241,7 @@ def windows(e: Emitter, x: Value, sizes: Sequence[int], steps: Sequence[int], in
     """Returns the tensor's windows: twice as many dimensions, of which the last ones are inside a window."""
     rank = len(sizes)
     for axis, (size, step, gap) in enumerate(zip(sizes, steps, inner, strict=True)):
-        before = shape_of(x)
-        assert before is not None  # static
+        before = extents_of(x)
         reach = (size - 1) * gap + 1
         count = (before[axis] - reach) // step + 1
         shape = [*before[:axis], count, *before[axis + 1 :], reach]

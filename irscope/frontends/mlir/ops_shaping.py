@@ -8,7 +8,7 @@ from math import inf, prod
 from typing import Final
 
 from irscope.frontends.emit import CODES
-from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, shape_of
+from irscope.frontends.mlir.importer import Emitter, Operation, Rule, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, keeps_new, reducer
 from irscope.frontends.mlir.types import splat_data
 from irscope.ir import INT, TensorData, TensorType, Value
@@ -79,8 +79,7 @@ def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
     if placed:
         for axis in range(placed[0], len(shape)):
             if axis not in placed:
-                before = shape_of(x)
-                assert before is not None  # static
+                before = extents_of(x)
                 place = axis - placed[0]
                 x = e.tensor("unsqueeze", x, place, dtype=op.dtype, shape=[*before[:place], 1, *before[place:]])
     made = spread(e, x, shape)
@@ -123,8 +122,7 @@ def _transpose(op: Operation) -> Value | None:
 
 def sliced(e: Emitter, value: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
     """Slices one dimension; returns the value itself if the slice is all of it."""
-    before = shape_of(value)
-    assert before is not None  # checked by the caller
+    before = extents_of(value)
     if (start, stop, step) == (0, before[axis], 1):
         return value
     extent = max(0, -(-(stop - start) // step))
@@ -181,8 +179,7 @@ def iota(e: Emitter, count: int, dtype: str = "int64") -> Value:
 
 def along(e: Emitter, row: Value, axis: int, rank: int) -> Value:
     """Reshapes a vector to a tensor of this rank, along one axis."""
-    count = shape_of(row)
-    assert count is not None  # a vector
+    count = extents_of(row)
     return reshaped(e, row, [count[0] if place == axis else 1 for place in range(rank)])
 
 
@@ -208,8 +205,7 @@ def _dynamic_slice(op: Operation) -> Value | None:
         return None
     e, (x, *starts) = op.e, op.operands
     for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        shape = shape_of(x)
-        assert shape is not None  # static
+        shape = extents_of(x)
         if size == shape[axis]:
             continue
         known = e.known.get(start)
@@ -231,8 +227,7 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
     if not op.is_static or prod(op.shape) == 0:
         return None
     e, (x, update, *starts) = op.e, op.operands
-    shape, sizes = op.shape, shape_of(update)
-    assert sizes is not None  # static
+    shape, sizes = op.shape, extents_of(update)
     if sizes == shape:
         return update
     if prod(sizes) == 0:

@@ -298,6 +298,12 @@ class Call:
             raise Refused(f"its attribute {name} is not a list of whole numbers")
         return list(found)
 
+    def listed(self, name: str, index: int, since: int) -> list[Item] | None:
+        """Return whole numbers that are an attribute before an opset and an operand from it on; None if they are not given."""
+        if self.opset >= since:
+            return self.items(index) if self.has(index) else None
+        return list(self.integers(name)) if name in self.attributes else None
+
     def text(self, name: str, default: str) -> str:
         return str(self.attr(name, default))
 

@@ -363,10 +363,7 @@ _UNCHANGED: Final = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "Reduc
 
 
 def _reduced(reduce: Reduce, as_operand: int, call: Call) -> Result:
-    if call.opset >= as_operand:
-        axes: Axes = call.items(1) if call.has(1) else []
-    else:
-        axes = list(call.attr("axes", ()))
+    axes = call.listed("axes", 1, since=as_operand) or []
     x, keep = call.x(), bool(call.integer("keepdims", 1))
     if not axes and call.integer("noop_with_empty_axes", 0):
         if call.node.op_type not in _UNCHANGED:

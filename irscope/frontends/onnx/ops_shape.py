@@ -105,15 +105,7 @@ def _transpose(call: Call) -> Value:
 
 @op(OPS, "Squeeze")
 def _squeeze(call: Call) -> Result:
-    return _squeezed(call, call.attr("axes", None))
-
-
-@op(OPS, "Squeeze", since=13)
-def _squeeze_13(call: Call) -> Result:
-    return _squeezed(call, call.items(1) if call.has(1) else None)
-
-
-def _squeezed(call: Call, axes: Any) -> Result:
+    axes = call.listed("axes", 1, since=13)
     held = call.held(0)
     if held.items is not None and not held.is_scalar and len(held.items) == 1:
         return Held(items=held.items, is_scalar=True, dtype=held.dtype)
@@ -132,15 +124,9 @@ def _squeezed(call: Call, axes: Any) -> Result:
 
 @op(OPS, "Unsqueeze")
 def _unsqueeze(call: Call) -> Result:
-    return _unsqueezed(call, call.integers("axes"))
-
-
-@op(OPS, "Unsqueeze", since=13)
-def _unsqueeze_13(call: Call) -> Result:
-    return _unsqueezed(call, call.items(1))
-
-
-def _unsqueezed(call: Call, axes: list[Any]) -> Result:
+    axes = call.listed("axes", 1, since=13)
+    if axes is None:
+        raise call.refuse("its axes are not given")
     held = call.held(0)
     if held.items is not None and held.is_scalar and len(axes) == 1:
         return Held(items=held.items, dtype=held.dtype)
@@ -150,7 +136,7 @@ def _unsqueezed(call: Call, axes: list[Any]) -> Result:
     if not all(isinstance(axis, int) for axis in axes):
         raise call.refuse("its axes are known only at run time")
     rank = call.rank() + len(axes)
-    for axis in sorted(call.wrap(axis, rank) for axis in axes):
+    for axis in sorted(call.wrap(axis, rank) for axis in axes if isinstance(axis, int)):
         x = call.op("unsqueeze", x, axis)
     return x
 
@@ -369,15 +355,7 @@ def _near(place: Item) -> Item:
 
 @op(OPS, "Split")
 def _split(call: Call) -> list[Value]:
-    return _parts(call, call.attr("split", None))
-
-
-@op(OPS, "Split", since=13)
-def _split_13(call: Call) -> list[Value]:
-    return _parts(call, call.items(1) if call.has(1) else None)
-
-
-def _parts(call: Call, sizes: list[Item] | None) -> list[Value]:
+    sizes = call.listed("split", 1, since=13)
     x, axis = call.any(0), call.axis("axis", 0)
     extent = call.size(x, axis)
     if sizes is None:

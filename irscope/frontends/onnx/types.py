@@ -20,7 +20,7 @@ import numpy as np
 from irscope._base.isolated import machine_memory
 from irscope._base.words import byte_count
 from irscope.errors import LoadError
-from irscope.frontends.foreign_files import refuse_pointer, start_of
+from irscope.frontends.refusals import refuse_pointer, start_of
 from irscope.ir import TENSOR, DictType, Dim, ListType, Location, OptionalType, TensorType, Type
 
 __all__ = [

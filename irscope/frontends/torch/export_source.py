@@ -26,12 +26,12 @@ from irscope._base.loaded_code import loaded_files
 from irscope._base.warned import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.files import read_file
+from irscope.frontends.refusals import not_trusted
 from irscope.frontends.torch.capture import alone, captured, modes_of, without_autocast
 from irscope.frontends.torch.export_importer import import_exported
 from irscope.frontends.torch.script_source import ZIP, is_exported, members_of
 from irscope.frontends.torch.script_source import load as load_script
 from irscope.frontends.torch.types import require_torch
-from irscope.frontends.trust import not_trusted
 from irscope.ir import Graph, TensorType, flatten_arguments
 
 __all__ = [

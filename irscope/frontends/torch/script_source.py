@@ -19,10 +19,10 @@ from irscope._base.isolated import IsolatedError, isolated
 from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError, VerifyError
 from irscope.files import read_file
+from irscope.frontends.refusals import not_trusted
 from irscope.frontends.torch.capture import alone, modes_of
 from irscope.frontends.torch.script_importer import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.types import require_torch, tied_names
-from irscope.frontends.trust import not_trusted
 from irscope.ir import Graph, Value
 from irscope.ops.check import verify
 

@@ -1,4 +1,5 @@
-"""Files that hold no program that a frontend reads: what they are, by their first bytes, and the way to the program."""
+"""Files that are refused: those that hold no program that a frontend reads, by their first bytes, with the way to the program;
+and those that may hold code, unless the caller trusts them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Final
 
 from irscope.errors import LoadError
 
-__all__ = ["refuse_foreign", "refuse_pointer", "start_of", "way_in"]
+__all__ = ["not_trusted", "refuse_foreign", "refuse_pointer", "start_of", "way_in"]
 
 _START: Final = 1 << 16
 _WEIGHTS: Final = "holds weights and no program"
@@ -59,3 +60,16 @@ def way_in(path: Path) -> str:
     if b"\0" in start_of(path)[:4096]:
         return "it is no text: convert it to one of these with the tools that it comes from, or pass the loaded object"
     return "if its text is one of these, give the file that suffix, or pass the text"
+
+
+def not_trusted(path: Path, why: str) -> LoadError:
+    """Returns the error for a file that would run code of its author when it is loaded.
+
+    >>> print(not_trusted(Path("m.pt2"), "its example inputs are a pickle"))
+    'm.pt2' can run code when it is loaded, and is not trusted: its example inputs are a pickle   [code-is-trusted]
+      hint: if you trust who made it: irs.load(path, trust=True), or --trust on the command line; see SECURITY.md
+    """
+    return LoadError(
+        f"{str(path)!r} can run code when it is loaded, and is not trusted: {why}", rule="code-is-trusted",
+        hint="if you trust who made it: irs.load(path, trust=True), or --trust on the command line; see SECURITY.md",
+    )  # fmt: skip

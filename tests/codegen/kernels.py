@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope.codegen.kernel.loop_nest import collapse_loops
+from irscope.codegen.kernel.loops import collapse_loops
 from irscope.codegen.kernel.spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
 from irscope.codegen.lowering.index_propagation import InstructionList
 from irscope.ir.types import TensorType

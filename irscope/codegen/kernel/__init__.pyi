@@ -1,31 +1,23 @@
-from .accumulator import (
-    accumulated_dtype,
-    neutral_value,
+from .comparing import (
+    spec_attributes,
+    spec_graph,
 )
-from .canonical_launch import (
+from .launches import (
+    SplitReduction,
     canonical_launch,
+    with_tiled_reads,
 )
-from .in_place import (
-    may_overwrite,
-    overwriting,
-)
-from .loop_nest import (
-    arrange_loops,
-)
-from .memory_traffic import (
-    bytes_per_point,
-    operations_per_point,
-    traffic_of,
-)
-from .online_softmax import (
+from .loops import (
     EXPONENTIALS,
     GATHERING,
-    use_online_softmax,
-)
-from .reduction_passes import (
     Pass,
     ReductionNest,
+    arrange_loops,
+    bytes_per_point,
+    operations_per_point,
     reduction_nest,
+    traffic_of,
+    use_online_softmax,
 )
 from .source_text import (
     NO_LINE,
@@ -45,21 +37,15 @@ from .spec import (
     LaunchPlan,
     Operand,
     Result,
+    accumulated_dtype,
     constant_bits,
     constant_value,
     is_float,
+    may_overwrite,
+    neutral_value,
+    overwriting,
     row_limit,
     stride_classes,
-)
-from .spec_graph import (
-    spec_attributes,
-    spec_graph,
-)
-from .split_reduction import (
-    SplitReduction,
-)
-from .tiled_reads import (
-    with_tiled_reads,
 )
 
 __all__ = [

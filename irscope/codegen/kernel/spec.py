@@ -1,28 +1,12 @@
-"""A kernel spec: what one kernel computes, without anything that can be passed at run time.
-
-A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides,
-pointers and scalars are arguments of the compiled kernel. Of a stride the spec holds only its class: whether the operand
-stays in place along this loop, steps by one, or steps by a run-time stride. Two fusion groups with equal specs share one
-compiled kernel.
-
-Some loops may be **reduced**: `reduce_…` instructions reduce their argument over all steps of these loops, and `count`
-is how many steps they have together. The other loops are kept: each step of the kept loops has one result of
-each reduction. The reduced loops are adjacent. Either they are the innermost ones (the kernel works row by row), or
-exactly one kept loop is inside them (it works on columns side by side). A result that does not move along the reduced
-loops is written once per step of the kept ones, every other result at every point. `reduction_nest` says how often
-a kernel must pass over the reduced loops and what it does in each pass.
-
-A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
-group needs, one for each distinct iteration space among its outputs.
-"""
+"""A kernel spec: what one kernel computes, without anything that can be passed at run time."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Final, Literal
 
@@ -31,9 +15,29 @@ from irscope.errors import CodegenError
 from irscope.ir import ITEM_SIZE, TensorType
 
 __all__ = [
-    "BROADCAST", "ITEM_SIZE", "STRIDED", "TILE_ROWS", "UNIT", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand",
-    "Result", "constant_bits", "constant_value", "is_float", "row_limit", "stride_classes",
+    "BROADCAST", "ITEM_SIZE", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand", "Result", "STRIDED",
+    "TILE_ROWS", "UNIT", "accumulated_dtype", "constant_bits", "constant_value", "is_float", "may_overwrite",
+    "neutral_value", "overwriting", "row_limit", "stride_classes",
 ]  # fmt: skip
+
+
+# A kernel spec: what one kernel computes, without anything that can be passed at run time.
+#
+# A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides,
+# pointers and scalars are arguments of the compiled kernel. Of a stride the spec holds only its class: whether the operand
+# stays in place along this loop, steps by one, or steps by a run-time stride. Two fusion groups with equal specs share one
+# compiled kernel.
+#
+# Some loops may be **reduced**: `reduce_…` instructions reduce their argument over all steps of these loops, and `count`
+# is how many steps they have together. The other loops are kept: each step of the kept loops has one result of
+# each reduction. The reduced loops are adjacent. Either they are the innermost ones (the kernel works row by row), or
+# exactly one kept loop is inside them (it works on columns side by side). A result that does not move along the reduced
+# loops is written once per step of the kept ones, every other result at every point. `reduction_nest` says how often
+# a kernel must pass over the reduced loops and what it does in each pass.
+#
+# A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
+# group needs, one for each distinct iteration space among its outputs.
+
 
 BROADCAST: Final = 0
 """Stride class: the operand does not move along the loop."""
@@ -131,7 +135,7 @@ class KernelSpec:
     exact: bool = False
     """Whether each instruction rounds by itself, as torch's ops do: a product and a sum are never contracted into one fma."""
     in_place: bool = False
-    """Whether results may overwrite operands, so that no point may be computed twice (`irscope.codegen.kernel.in_place`)."""
+    """Whether results may overwrite operands, so that no point may be computed twice (`irscope.codegen.kernel.spec`)."""
 
     def __post_init__(self) -> None:
         """Raises CodegenError for a result that no kernel can store: one that stays in place along loops other than exactly the
@@ -337,3 +341,79 @@ def _rounded(value: float, dtype: str) -> float:
         bits = int.from_bytes(single, "little")
         single = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).to_bytes(4, "little")
     return float(struct.unpack("<f", single)[0])
+
+
+# The accumulators of a reduction, for every target: their element type and their neutral value.
+
+
+def accumulated_dtype(spec: KernelSpec, index: int) -> str:
+    """Return the element type that a reduction compares or adds."""
+    return spec.instructions[spec.instructions[index].args[0]].dtype
+
+
+def neutral_value(op: str, dtype: str) -> float:
+    """Return the neutral value: 0 for a sum, 1 for a product; for an extreme or its position, the value that every other beats.
+
+    >>> neutral_value("reduce_sum", "int8"), neutral_value("reduce_max", "uint8"), neutral_value("reduce_argmin", "float32")
+    (0, 0, inf)
+    """
+    extreme = op[-3:]
+    if extreme not in ("max", "min"):
+        return {"reduce_sum": 0, "reduce_prod": 1, "reduce_any": 0, "reduce_all": 1}[op]
+    if is_float(dtype):
+        return float("-inf") if extreme == "max" else float("inf")
+    bits = 1 if dtype == "bool" else 8 * ITEM_SIZE[dtype]
+    low, high = (0, 2**bits - 1) if dtype in ("uint8", "bool") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return low if extreme == "max" else high
+
+
+# Kernels that write a result over an operand that is not read afterwards.
+#
+# **What must hold.** Suppose that the result and the operand start at the same address. The kernel is right if no element of the
+# operand is read after another value was written there. For a plan of one or more launches, which run one after the other:
+#
+# 1. *No launch after the one that writes the result reads the operand.* Earlier launches have finished when the writing begins.
+# 2. *In the launch that writes the result, every read of the operand has the access pattern of the result*: same strides, same
+#    offset, same element size. Then point p reads exactly the bytes that point p writes. No two points write the same place
+#    (a result is stored once), so only p itself writes what p reads. A stencil, a broadcast or a transposed operand has
+#    other strides than the result, and is refused.
+# 3. *At a point, all reads come before all writes, and no point is computed twice.* The text of a pointwise kernel loads a vector of
+#    every operand before it stores one of any result. LLVM keeps that order: the pointers are loaded from memory, so it must assume
+#    that they alias. Threads partition the points. But where the row length is not a multiple of the vector width, the last vector
+#    would overlap the one before, and read what that one wrote; `KernelSpec.in_place` asks for a text that ends rows another way. A
+#    kernel that reads in tiles has overlapping tiles too, and a reduction passes over its rows more than once: both are refused.
+#
+# Lanes behind the end of a row may read what another thread writes; nothing is computed from them.
+
+
+def may_overwrite(plan: LaunchPlan, output: int, operand: int) -> bool:
+    """Whether an output of a group may overwrite one of its inputs, provided that nothing outside the group reads that input
+    afterwards."""
+    writers = [index for index, launch in enumerate(plan.launches) if output in launch.writes]
+    if len(writers) != 1:
+        return False
+    (writer,) = writers
+    launch = plan.launches[writer]
+    if launch.spec.reduced or launch.spec.is_turned or any(operand in later.reads for later in plan.launches[writer + 1 :]):
+        return False
+    results = len(launch.writes)
+    own = _walk(launch, launch.writes.index(output))
+    readers = [results + place for place, read in enumerate(launch.reads) if read == operand]
+    return all(_walk(launch, slot) == own for slot in readers)
+
+
+def _walk(launch: Launch, slot: int) -> tuple[object, ...]:
+    """Return what determines the bytes of a tensor that each point accesses, relative to its start: strides, offset, element size."""
+    offset = launch.offsets[slot] if launch.offsets else 0
+    return launch.strides[slot], offset, ITEM_SIZE[launch.spec.tensors[slot].dtype]
+
+
+def overwriting(plan: LaunchPlan, taken: Mapping[int, int]) -> LaunchPlan:
+    """Return the plan with these outputs (keys) written over these inputs, for each pair that allows it."""
+    pairs = tuple((output, operand) for output, operand in taken.items() if may_overwrite(plan, output, operand))
+    writes = {output for output, _ in pairs}
+    launches = [
+        replace(launch, spec=replace(launch.spec, in_place=True)) if writes.intersection(launch.writes) else launch
+        for launch in plan.launches
+    ]
+    return replace(plan, launches=tuple(launches), in_place=pairs)

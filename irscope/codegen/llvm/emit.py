@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from irscope.codegen.kernel import ITEM_SIZE, STRIDED, TILE_ROWS, UNIT, KernelSpec, SourceText
-from irscope.codegen.kernel.loop_nest import loop_nest
+from irscope.codegen.kernel.loops import loop_nest
 from irscope.codegen.llvm.column_reduction import MOST_LANES, ColumnKernel
 from irscope.codegen.llvm.instructions import (
     instruction,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch
-from irscope.codegen.kernel.loop_nest import loop_nest
+from irscope.codegen.kernel.loops import loop_nest
 from irscope.ops.expr import PRIMITIVES
 
 __all__ = ["estimated_seconds", "stores_should_stream"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.concurrency.waiting import Workers
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_tiled_reads
-from irscope.codegen.kernel.split_reduction import split_reduction
+from irscope.codegen.kernel.launches import split_reduction
 from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode

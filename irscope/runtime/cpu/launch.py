@@ -1,7 +1,7 @@
 """One launch on the processor with everything laid out except the pointers: its parts, and the threads they run on.
 
 A part of an iteration space is a separate call with other pointers and extents. Kept loops are cut so that each part
-has its own results; reduced loops are cut for launches that `irscope.codegen.kernel.split_reduction` has prepared for it.
+has its own results; reduced loops are cut for launches that `irscope.codegen.kernel.launches` has prepared for it.
 """
 
 from __future__ import annotations

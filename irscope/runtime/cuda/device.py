@@ -30,7 +30,7 @@ from irscope.codegen.cuda import (
 )
 from irscope.codegen.facts import code_sizes
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, use_online_softmax
-from irscope.codegen.kernel.split_reduction import split_reduction
+from irscope.codegen.kernel.launches import split_reduction
 from irscope.errors import DeviceUnavailable, IrscopeError, MissingExtra
 from irscope.runtime.arrays import imported_cupy
 from irscope.runtime.cuda.driver import CaptureArena, CupyGpu, Gpu

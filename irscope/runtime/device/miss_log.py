@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.words import plural
 from irscope.codegen.kernel import KernelSpec
-from irscope.codegen.kernel.spec_difference import LEVELS, skeleton, spec_difference
+from irscope.codegen.kernel.comparing import LEVELS, skeleton, spec_difference
 from irscope.errors import loading
 
 if TYPE_CHECKING:

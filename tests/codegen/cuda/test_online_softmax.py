@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from irscope.codegen.cuda import schedule as cuda_schedule
-from irscope.codegen.kernel.memory_traffic import bytes_per_point
-from irscope.codegen.kernel.online_softmax import use_online_softmax
-from irscope.codegen.kernel.reduction_passes import reduction_nest
+from irscope.codegen.kernel.loops import bytes_per_point, reduction_nest, use_online_softmax
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, LaunchPlan
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.codegen.kernel.loop_nest import collapse_loops, loop_nest
+from irscope.codegen.kernel.loops import collapse_loops, loop_nest
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, Operand, Result
 
 

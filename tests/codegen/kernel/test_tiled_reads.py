@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irscope.codegen.kernel.launches import with_tiled_reads
 from irscope.codegen.kernel.spec import STRIDED, TILE_ROWS, UNIT, Launch
-from irscope.codegen.kernel.tiled_reads import with_tiled_reads
 from irscope.codegen.llvm.emit import emit_llvm, least_rows, vector_width
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.kernel.reduction_passes import reduction_nest
-from irscope.codegen.kernel.split_reduction import split_reduction
+from irscope.codegen.kernel.launches import split_reduction
+from irscope.codegen.kernel.loops import reduction_nest
 from irscope.codegen.llvm.emit import Target, emit_llvm
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType

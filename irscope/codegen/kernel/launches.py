@@ -1,26 +1,257 @@
-"""Splits a launch with long reductions and few results into several launches that can run in parallel.
-
-Where the kept loops have fewer steps than there are workers, the reduced ones are cut. Each part computes a partial result
-per reduction, a second launch combines the parts, and users of the result read it from memory. Results that are written once
-per step of the kept loops are computed by the last launch that reduces, so a sum takes two launches. A softmax
-of one long row takes two such pairs, for the maximum and for the sum, and a launch that writes. The parts are combined
-in their order, so the result does not depend on which worker was first.
-"""
+"""Launches of kernels: one form for those that differ only in order, tiled reads, and long reductions in several launches."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from math import prod
-from typing import Final
+from typing import Final, TypeVar
 
-from irscope.codegen.kernel.online_softmax import EXPONENTIALS, GATHERING, joined_parts
-from irscope.codegen.kernel.reduction_passes import reduction_nest
-from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, Operand, Result, row_limit, stride_classes
-from irscope.ops.expr import POSITIONS
+from irscope.codegen.kernel.loops import EXPONENTIALS, GATHERING, joined_parts, reduction_nest
+from irscope.codegen.kernel.spec import (
+    STRIDED,
+    UNIT,
+    Instruction,
+    KernelSpec,
+    Launch,
+    Operand,
+    Result,
+    row_limit,
+    stride_classes,
+)
+from irscope.ops.expr import COMMUTATIVE, POSITIONS
 from irscope.ops.typing import contiguous_strides
 
-__all__ = ["SplitReduction", "Stage", "split_reduction"]
+__all__ = ["SplitReduction", "Stage", "canonical_launch", "split_reduction", "with_tiled_reads"]
+
+
+# The canonical form of a launch: one spec for kernels that differ only in the order of instructions, operands and commutative arguments.
+#
+# A kernel's text is generated from its spec, and the kernel caches, in memory and on disk, are keyed by it. Every launch gets the
+# canonical form of its spec, so that a program that lists the same computation in another order hits the cache, even in a later
+# process or for another model. In the canonical form, instructions are in the order in which the results need them, a commutative
+# instruction has its deeper argument first and constants last, and operands are in the order of their first read. The launch records
+# for each operand which input of the group it is, so nothing else changes.
+#
+# *Why it computes the same.* Instructions and results are the old ones, renumbered, and swapping the arguments of a commutative
+# instruction changes no bit (`irscope.ops.expr`). Operands that look alike are distinguished by their users, in a few rounds. Those
+# that remain indistinguishable keep their order, which may miss a cache entry and never finds a wrong one.
+
+
+_ROUNDS: Final = 4
+T = TypeVar("T")
+
+
+def canonical_launch(launch: Launch) -> Launch:
+    """Return the launch with the canonical form of its spec.
+
+    >>> from irscope.codegen.kernel.spec import UNIT, Operand, Result
+    >>> x, n = Operand("float32", "tensor", (UNIT,)), Operand("float64", "tensor", (UNIT,))
+    >>> code = (Instruction("input", (), "float32", 1), Instruction("input", (), "float64", 0),
+    ...         Instruction("cast", (0,), "float64"), Instruction("mul", (1, 2), "float64"))
+    >>> spec = KernelSpec((n, x), code, (Result("float64", (UNIT,), 3),), 1)
+    >>> made = canonical_launch(Launch(spec, (8,), (0, 1), (0,), ((1,), (1,), (1,))))
+    >>> print(made.spec)
+    1 loop
+    t0 : float32 = x0[unit]
+    t1 : float64 = cast(t0)
+    t2 : float64 = x1[unit]
+    t3 : float64 = mul(t1, t2)
+    y0[unit] : float64 = t3
+    >>> made.reads
+    (1, 0)
+    """
+    spec = launch.spec
+    order, args = _order(spec)
+    steps = spec.instructions
+    operands = list(dict.fromkeys(value for at in order if steps[at].op == "input" and (value := steps[at].value) is not None))
+    operands += [place for place in range(len(spec.inputs)) if place not in operands]  # unused operands
+    if order == list(range(len(steps))) and operands == sorted(operands) and all(
+        args[at] == steps[at].args for at in order
+    ):
+        return launch
+    number = {at: place for place, at in enumerate(order)}
+    place_of = {operand: place for place, operand in enumerate(operands)}
+    made = tuple(
+        replace(
+            steps[at], args=tuple([number[arg] for arg in args[at]]),
+            value=place_of[value] if steps[at].op == "input" and (value := steps[at].value) is not None else steps[at].value,
+        )
+        for at in order
+    )  # fmt: skip
+    results = tuple(replace(result, instruction=number[result.instruction]) for result in spec.outputs)
+    count = len(spec.outputs)
+
+    def moved(each: tuple[T, ...]) -> tuple[T, ...]:
+        """Reorder the operands of a tuple that lists the results, then the operands."""
+        return (*each[:count], *(each[count + operand] for operand in operands)) if each else each
+
+    return replace(
+        launch,
+        spec=replace(spec, inputs=tuple([spec.inputs[at] for at in operands]), instructions=made, outputs=results),
+        reads=tuple([launch.reads[at] for at in operands]),
+        strides=moved(launch.strides),
+        offsets=moved(launch.offsets),
+    )
+
+
+def _order(spec: KernelSpec) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Return the instructions in the order in which the results need them, and the arguments of each."""
+    steps = spec.instructions
+    coarse, fine = _colors(spec, whole=False), _colors(spec, whole=True)
+    digests = (coarse, _above(spec, coarse), fine, _above(spec, fine))  # constants and layouts only break ties
+    rank = [(step.op == "const", -size, *own) for step, size, *own in zip(steps, _sizes(steps), *digests, strict=True)]
+    args = [tuple(sorted(step.args, key=rank.__getitem__)) if step.op in COMMUTATIVE else step.args for step in steps]
+    order: list[int] = []
+    done = [False] * len(steps)
+    stack = [result.instruction for result in reversed(spec.outputs)]
+    while stack:
+        at = stack[-1]
+        waiting = [arg for arg in args[at] if not done[arg]]
+        if done[at] or not waiting:
+            stack.pop()
+            if not done[at]:
+                done[at] = True
+                order.append(at)
+        else:
+            stack.append(waiting[0])
+    number = {at: place for place, at in enumerate(order)}  # of equal arguments, the first one needed comes first
+    return order, [
+        tuple(sorted(own, key=lambda arg: (rank[arg], number[arg]))) if step.op in COMMUTATIVE and done[at] else own
+        for at, (step, own) in enumerate(zip(steps, args, strict=True))
+    ]
+
+
+def _sizes(steps: Sequence[Instruction]) -> list[int]:
+    """Return the depth of the longest chain of instructions that ends at each."""
+    sizes: list[int] = []
+    for step in steps:
+        sizes.append(1 + max((sizes[arg] for arg in step.args), default=0))
+    return sizes
+
+
+def _colors(spec: KernelSpec, *, whole: bool) -> list[bytes]:
+    """Return a digest of each instruction and everything it is computed from; operands that look alike are refined by their users.
+    Without `whole`, constants and layouts are left out."""
+    steps = spec.instructions
+    own = [repr((operand.dtype, operand.kind, operand.pattern if whole else ())).encode() for operand in spec.inputs]
+    colors = _filled(steps, own, whole)
+    for _ in range(_ROUNDS):
+        if len(set(own)) == len(own):
+            break
+        above = _above(spec, colors)
+        reads: list[list[bytes]] = [[] for _ in own]
+        for step, users in zip(steps, above, strict=True):
+            if step.op == "input" and step.value is not None:
+                reads[step.value].append(users)
+        refined = [_digest(color, *sorted(read)) for color, read in zip(own, reads, strict=True)]
+        if len(set(refined)) == len(set(own)):
+            break
+        own, colors = refined, _filled(steps, refined, whole)
+    return colors
+
+
+def _above(spec: KernelSpec, colors: Sequence[bytes]) -> list[bytes]:
+    """Return, for each instruction, a digest of its transitive users, up to the results."""
+    steps = spec.instructions
+    uses: list[list[bytes]] = [[] for _ in steps]
+    for place, result in enumerate(spec.outputs):
+        uses[result.instruction].append(b"y%d" % place)
+    made = [b""] * len(steps)
+    for at in range(len(steps) - 1, -1, -1):
+        made[at] = _digest(*sorted(uses[at]))
+        for place, arg in enumerate(steps[at].args):
+            uses[arg].append(_digest(made[at], colors[at], b"" if steps[at].op in COMMUTATIVE else b"%d" % place))
+    return made
+
+
+def _filled(steps: Sequence[Instruction], own: Sequence[bytes], whole: bool) -> list[bytes]:
+    colors: list[bytes] = []
+    for step in steps:
+        if step.op == "input" and step.value is not None:
+            colors.append(_digest(b"input", own[step.value]))
+            continue
+        read = [colors[arg] for arg in step.args]
+        read = sorted(read) if step.op in COMMUTATIVE else read
+        value = step.value if whole or step.op != "const" else None
+        colors.append(_digest(repr((step.op, step.dtype, value)).encode(), *read))
+    return colors
+
+
+def _digest(*parts: bytes) -> bytes:
+    return blake2b(b"|".join(parts), digest_size=8).digest()
+
+
+# Tiled reads for operands of a pointwise launch that are contiguous along an outer loop.
+#
+# An operand that steps by one element along an outer loop, and far along the innermost, costs a cache line for every
+# element when the loops run in order. Read in square tiles, each line is used whole. The outer loops of a pointwise
+# kernel may be in any order, so the one along which the operand is contiguous becomes the last but one.
+
+
+_MOST: Final = 4
+"""The most operands whose tiles fit into a near cache together."""
+
+
+def with_tiled_reads(launch: Launch, rows: int, columns: int) -> Launch:
+    """Return the launch with the spec of a kernel that reads in tiles, if that pays; the two loops must have at least
+    `rows` and `columns` steps.
+
+    >>> from irscope.codegen.kernel.spec import Instruction, KernelSpec, Result
+    >>> spec = KernelSpec((Operand("float32", "tensor", (2, 2)),), (Instruction("input", (), "float32", 0),),
+    ...                   (Result("float32", (2, 1), 0),), 2)
+    >>> launch = Launch(spec, (100, 200), (0,), (0,), ((200, 1), (1, 100)))
+    >>> with_tiled_reads(launch, 16, 64).spec.inputs[0].pattern
+    (1, 2)
+    """
+    spec = launch.spec
+    is_plain = not (spec.reduced or spec.row_limit) and all(result.pattern[-1] == UNIT for result in spec.outputs)
+    loop = _contiguous_along(launch, rows) if is_plain and launch.sizes[-1] >= columns else None
+    if loop is None:
+        return launch
+    order = [*(other for other in range(spec.rank - 1) if other != loop), loop, spec.rank - 1]
+    strides = [_ordered(own, order) for own in launch.strides]
+    inputs, outputs = strides[len(spec.outputs) :], strides[: len(spec.outputs)]
+    turned = replace(
+        spec,
+        inputs=tuple(_marked(each, own, order) for each, own in zip(spec.inputs, inputs, strict=True)),
+        outputs=tuple(replace(each, pattern=_ordered(each.pattern, order)) for each in spec.outputs),
+    )
+    return replace(launch, spec=turned, sizes=_ordered(launch.sizes, order), strides=(*outputs, *inputs))
+
+
+def _contiguous_along(launch: Launch, rows: int) -> int | None:
+    """Return the outer loop along which most strided operands are contiguous, if it has at least `rows` steps."""
+    found: Counter[int] = Counter()
+    strides = launch.strides[len(launch.spec.outputs) :]
+    for operand, own in zip(launch.spec.inputs, strides, strict=True):
+        if operand.kind == "tensor" and operand.pattern[-1] == STRIDED:
+            found.update([loop for loop, step in enumerate(own[:-1]) if step == 1 and launch.sizes[loop] >= rows][:1])
+    best = min(found, key=lambda loop: (-found[loop], loop), default=None)
+    return best if best is not None and found[best] <= _MOST else None
+
+
+def _marked(operand: Operand, strides: Sequence[int], order: Sequence[int]) -> Operand:
+    pattern = _ordered(operand.pattern, order)
+    if operand.kind == "tensor" and pattern[-1] == STRIDED and strides[-2] == 1:
+        pattern = (*pattern[:-2], UNIT, STRIDED)
+    return replace(operand, pattern=pattern)
+
+
+def _ordered(own: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(own[loop] for loop in order) if own else ()
+
+
+# Splits a launch with long reductions and few results into several launches that can run in parallel.
+#
+# Where the kept loops have fewer steps than there are workers, the reduced ones are cut. Each part computes a partial result
+# per reduction, a second launch combines the parts, and users of the result read it from memory. Results that are written once
+# per step of the kept loops are computed by the last launch that reduces, so a sum takes two launches. A softmax
+# of one long row takes two such pairs, for the maximum and for the sum, and a launch that writes. The parts are combined
+# in their order, so the result does not depend on which worker was first.
+
 
 _IN_TWO: Final = {"reduce_argmax": "reduce_max", "reduce_argmin": "reduce_min", EXPONENTIALS: "reduce_max"}
 """Reductions whose parts also store the extreme element itself, and the reduction that computes it."""

@@ -1,0 +1,414 @@
+"""The loops of a kernel, the passes that it makes over them, and the memory traffic and operations per point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final, NamedTuple
+
+from irscope.codegen.kernel.spec import BROADCAST, ITEM_SIZE, Instruction, KernelSpec, constant_bits, constant_value
+from irscope.ops.expr import NO_OPERATION, REDUCTIONS
+
+__all__ = [
+    "EXPONENTIALS", "GATHERING", "LoopNest", "Pass", "ReductionNest", "Traffic", "arrange_loops", "bytes_per_point",
+    "collapse_loops", "joined_parts", "loop_nest", "operations_per_point", "reduction_nest", "traffic_of",
+    "use_online_softmax",
+]  # fmt: skip
+
+
+# The loops of a kernel, and the outermost depth at which each of its instructions can be computed.
+#
+# An operand that is invariant along the inner loops is read once per step of the loops around them, and everything that depends
+# on it alone is computed there too: a batch norm's scale is computed once per channel.
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """The loop depth of each instruction of a spec."""
+
+    spec: KernelSpec
+    depths: tuple[int, ...]
+    """For each instruction, how many loops enclose it."""
+    stages: tuple[tuple[int, ...], ...]
+    """For each depth from 0 to the rank, the instructions at that depth in order; constants are in none."""
+    carried: tuple[int, ...]
+    """Instructions outside the innermost loop that are used inside it, or that are results themselves."""
+
+
+def loop_nest(spec: KernelSpec) -> LoopNest:
+    """Return the loop nest of a kernel, with each instruction as far out as its operands allow.
+
+    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
+    >>> inputs = (Operand("float32", "tensor", (2, 1)), Operand("float32", "tensor", (2, 0)))
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("input", (), "float32", 1),
+    ...         Instruction("exp", (1,), "float32"), Instruction("mul", (0, 2), "float32"))
+    >>> loop_nest(KernelSpec(inputs, code, (Result("float32", (2, 1), 3),), rank=2)).depths
+    (2, 1, 1, 2)
+    """
+    depths: list[int] = []
+    for code in spec.instructions:
+        if code.op == "input":
+            assert code.value is not None
+            depths.append(spec.inputs[code.value].depth)
+        else:
+            depths.append(max((depths[arg] for arg in code.args), default=0))
+    stages = tuple(
+        tuple(i for i, code in enumerate(spec.instructions) if depths[i] == depth and code.op != "const")
+        for depth in range(spec.rank + 1)
+    )
+    inner = {arg for i in stages[spec.rank] for arg in spec.instructions[i].args} | {
+        result.instruction for result in spec.outputs
+    }
+    carried = tuple(sorted(i for i in inner if depths[i] < spec.rank and spec.instructions[i].op != "const"))
+    return LoopNest(spec, tuple(depths), stages, carried)
+
+
+def collapse_loops(
+    shape: Sequence[int], strides: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Return the fewest loops that visit every point: extents, and the strides of each tensor along them, outermost first.
+
+    The loops follow the memory order of the first tensor. Extents of one are dropped; adjacent loops that every tensor
+    traverses as one are merged.
+
+    >>> collapse_loops((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
+    ((24,), ((1,), (1,)))
+    >>> collapse_loops((2, 3, 4), [(12, 4, 1), (0, 1, 0)])
+    ((2, 3, 4), ((12, 4, 1), (0, 1, 0)))
+    """
+    if all(size == 1 for size in shape):
+        return (1,), tuple((1,) for _ in strides)
+    dims = sorted((dim for dim, size in enumerate(shape) if size != 1), key=lambda dim: (-strides[0][dim], dim))
+    sizes = [shape[dims[0]]]
+    steps = [[tensor[dims[0]]] for tensor in strides]
+    for dim in dims[1:]:
+        if all(mine[-1] == tensor[dim] * shape[dim] for mine, tensor in zip(steps, strides, strict=True)):
+            sizes[-1] *= shape[dim]
+            for mine, tensor in zip(steps, strides, strict=True):
+                mine[-1] = tensor[dim]
+            continue
+        sizes.append(shape[dim])
+        for mine, tensor in zip(steps, strides, strict=True):
+            mine.append(tensor[dim])
+    return tuple(sizes), tuple(map(tuple, steps))
+
+
+def arrange_loops(
+    extents: Sequence[int], first_reduced: int | None, strides: Sequence[Sequence[int]], results: int
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Return the loops of a kernel: extents, the strides of each tensor along them, and which loops are reduced.
+
+    The axes from `first_reduced` on are reduced; None means a kernel without reductions. The first `results` tensors
+    are written, the others read. The axis along which most elements are adjacent in memory becomes the innermost loop.
+
+    >>> arrange_loops((8, 4), 1, [(1, 0), (4, 1)], 1)
+    ((8, 4), ((1, 0), (4, 1)), (1,))
+    >>> arrange_loops((8, 4), 1, [(1, 0), (1, 8)], 1)
+    ((4, 8), ((0, 1), (8, 1)), (0,))
+    """
+    if first_reduced is None:
+        return (*collapse_loops(extents, strides), ())
+    weights = [prod(size for size, step in zip(extents, own, strict=True) if step) for own in strides]
+    guide = max(range(len(strides)), key=lambda tensor: (weights[tensor], tensor >= results, -tensor))
+    axes = [axis for axis, size in enumerate(extents) if size != 1]
+    inner = max(axes, key=lambda axis: _adjacency(axis, strides, weights, guide), default=None)
+    kept = _in_order([axis for axis in axes if axis < first_reduced], strides[guide], inner)
+    dropped = _in_order([axis for axis in axes if axis >= first_reduced], strides[guide], inner)
+    outside, rows = _merged(kept, extents, strides), _merged(dropped, extents, strides) or [(1, (0,) * len(strides))]
+    columns = [outside.pop()] if inner is not None and inner < first_reduced else []
+    loops = [*outside, *rows, *columns]
+    reduced = tuple(range(len(outside), len(outside) + len(rows)))
+    return tuple(size for size, _ in loops), tuple(zip(*(steps for _, steps in loops), strict=True)), reduced
+
+
+def _adjacency(
+    axis: int, strides: Sequence[Sequence[int]], weights: Sequence[int], guide: int
+) -> tuple[int, int, int]:
+    """Rank an axis by how many elements are adjacent in memory along it; ties go to the smaller stride, then to the last axis."""
+    side_by_side = sum(weight for own, weight in zip(strides, weights, strict=True) if own[axis] == 1)
+    return side_by_side, -strides[guide][axis] if strides[guide][axis] else -(1 << 62), axis
+
+
+def _in_order(axes: Sequence[int], guide: Sequence[int], inner: int | None) -> list[int]:
+    return sorted(axes, key=lambda axis: (axis == inner, -guide[axis], axis))
+
+
+def _merged(
+    axes: Sequence[int], extents: Sequence[int], strides: Sequence[Sequence[int]]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Return these axes as loops, each an extent and a stride per tensor; adjacent axes that every tensor traverses as one are merged."""
+    loops: list[tuple[int, tuple[int, ...]]] = []
+    for axis in axes:
+        steps = tuple(own[axis] for own in strides)
+        if loops and all(before == step * extents[axis] for before, step in zip(loops[-1][1], steps, strict=True)):
+            loops[-1] = (loops[-1][0] * extents[axis], steps)
+        else:
+            loops.append((extents[axis], steps))
+    return loops
+
+
+# Online softmax: the maximum of a row and its sum of `exp(x - maximum)` in one pass.
+#
+# A softmax reads its row three times: for the maximum, for the sum of `exp(x - maximum)`, and to write. The first two need
+# only one pass. A reduction `reduce_exp` holds the largest element so far and the sum relative to it; a larger element scales
+# the sum by `exp(old - new)`, which is at most one, so that nothing overflows. Combining two such pairs scales the one with the
+# smaller maximum. It is commutative, so all threads that combine get the same result, every time.
+#
+# What is given up: each rescaling rounds. It costs as much accuracy as adding an element does, so the error bound of a sum (as
+# many roundings as elements) holds with a factor of three. Where a row stays in registers nothing is gained.
+#
+# The result of `reduce_exp` is the sum of `exp(x - maximum)`, or of `exp(x)` where the maximum is infinite: for a row of -inf it is
+# 0, with inf in the row inf, with NaN in it NaN. So a logarithm of it may follow at once, as in `logsumexp`; for a
+# softmax, which subtracts infinity from itself there, NaN is added.
+# Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
+
+
+EXPONENTIALS: Final = "reduce_exp"
+GATHERING: Final = REDUCTIONS | {EXPONENTIALS}
+"""The instructions that reduce their operand along the reduced loops."""
+
+
+def use_online_softmax(spec: KernelSpec) -> KernelSpec:
+    """Return the spec with every sum of `exp(x - maximum of x)` as one `reduce_exp`; the spec itself if it has none.
+
+    >>> from irscope.codegen.kernel.spec import Operand, Result
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("reduce_max", (0,), "float32"),
+    ...         Instruction("sub", (0, 1), "float32"), Instruction("exp", (2,), "float32"),
+    ...         Instruction("reduce_sum", (3,), "float32"))
+    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (0,), 4),), 1, reduced=(0,))
+    >>> [step.op for step in use_online_softmax(spec).instructions]
+    ['input', 'reduce_max', 'reduce_exp', 'sub', 'add']
+    """
+    found: list[Instruction] = []
+    at: list[int] = []
+    for code in spec.instructions:
+        sum_of = _from_the_largest(spec.instructions, code)
+        if sum_of is None:
+            found.append(replace(code, args=tuple(at[arg] for arg in code.args)))
+        else:
+            element, largest, guarded = sum_of
+            found.append(Instruction(EXPONENTIALS, (at[element],), code.dtype, None, code.node))
+            if not guarded:  # NaN where the maximum is infinite
+                found.append(Instruction("sub", (at[largest], at[largest]), code.dtype, None, code.node))
+                found.append(Instruction("add", (len(found) - 2, len(found) - 1), code.dtype, None, code.node))
+        at.append(len(found) - 1)
+    if not any(code.op == EXPONENTIALS for code in found):
+        return spec
+    return _pruned(spec, found, at)
+
+
+def joined_parts(code: list[Instruction], largest: int, part: int, dtype: str, node: int) -> int:
+    """Append instructions that combine partial sums: `largest` is the maximum of each part, `part` its sum. Return the result's number."""
+
+    def add(op: str, *args: int, kind: str = dtype, value: int | None = None) -> int:
+        code.append(Instruction(op, args, kind, value, node))
+        return len(code) - 1
+
+    of_all = add("reduce_max", largest)
+    smaller = add("exp", add("sub", largest, of_all))
+    scale = add(
+        "where", add("eq", largest, of_all, kind="bool"), add("const", value=constant_bits(1.0, dtype)), smaller
+    )
+    return add("reduce_sum", add("mul", part, scale))
+
+
+def _from_the_largest(steps: Sequence[Instruction], code: Instruction) -> tuple[int, int, bool] | None:
+    """Match a sum of `exp(x - maximum of x)`: return x, the maximum, and whether an infinite maximum is replaced by zero."""
+    if code.op != "reduce_sum" or steps[code.args[0]].op != "exp":
+        return None
+    difference = steps[steps[code.args[0]].args[0]]
+    if difference.op != "sub" or difference.dtype != code.dtype or code.dtype not in ("float32", "float64"):
+        return None
+    element, base = difference.args
+    largest = _finite_or_zero(steps, base)
+    guarded = largest is not None
+    if largest is None:
+        largest = base
+    if steps[largest].op != "reduce_max" or steps[largest].args != (element,):
+        return None
+    return element, largest, guarded
+
+
+def _finite_or_zero(steps: Sequence[Instruction], index: int) -> int | None:
+    """Match `where(abs(m) == inf, 0, m)` and return m."""
+    code = steps[index]
+    if code.op != "where" or steps[code.args[0]].op != "eq":
+        return None
+    left, right = (steps[arg] for arg in steps[code.args[0]].args)
+    is_infinite = left.op == "abs" and left.args == (code.args[2],) and _constant(right) == math.inf
+    return code.args[2] if is_infinite and _constant(steps[code.args[1]]) == 0 else None
+
+
+def _constant(code: Instruction) -> float | None:
+    return float(constant_value(code.value, code.dtype)) if code.op == "const" and code.value is not None else None
+
+
+def _pruned(spec: KernelSpec, code: Sequence[Instruction], at: Sequence[int]) -> KernelSpec:
+    """Return the spec with these instructions, without those that no result needs."""
+    needed = {at[result.instruction] for result in spec.outputs}
+    for index in range(len(code) - 1, -1, -1):
+        if index in needed:
+            needed.update(code[index].args)
+    place = {index: number for number, index in enumerate(sorted(needed))}
+    kept = tuple(replace(code[i], args=tuple(place[arg] for arg in code[i].args)) for i in sorted(needed))
+    outputs = tuple(replace(result, instruction=place[at[result.instruction]]) for result in spec.outputs)
+    return replace(spec, instructions=kept, outputs=outputs)
+
+
+# The passes that a kernel makes over its reduced loops.
+#
+# A reduction's result is known only when the loops have ended, so its users need another pass: a softmax takes
+# three, for the maximum, for the sum of the exponentials, and to write; two if `online_softmax` has rewritten it.
+# Instructions that vary along the reduced loops are recomputed in each pass that needs them. All others have one
+# value per step of the kept loops, and are computed between two passes, as early as possible.
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass over the reduced loops."""
+
+    before: tuple[int, ...]
+    """Instructions computed once, before the pass, in order: those that the results of earlier passes made possible."""
+    body: tuple[int, ...]
+    """Instructions computed at every point, in order."""
+    reductions: tuple[int, ...]
+    """Instructions that reduce in this pass."""
+    writes: tuple[int, ...]
+    """The results written at every point, by position."""
+    carried: tuple[int, ...]
+    """Instructions from before the pass that it reads or writes at every point; no constants."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionNest:
+    """A kernel's passes."""
+
+    spec: KernelSpec
+    varies: tuple[bool, ...]
+    """For each instruction, whether it varies along the reduced loops."""
+    passes: tuple[Pass, ...]
+    after: tuple[int, ...]
+    """Instructions computed once, after the last pass."""
+
+
+def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None = None) -> ReductionNest:
+    """Return the passes of a kernel with reductions.
+
+    `kept_in_memory`, (instruction, first pass, last pass), names an instruction that is not recomputed after its
+    first pass, up to the last one, because its values were stored.
+
+    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("reduce_max", (0,), "float32"),
+    ...         Instruction("sub", (0, 1), "float32"))
+    >>> spec = KernelSpec((Operand("float32", "tensor", (2, 1)),), code, (Result("float32", (2, 1), 2),), 2, reduced=(1,))
+    >>> [(each.body, each.reductions, each.carried) for each in reduction_nest(spec).passes]
+    [((0,), (1,), ()), ((0, 2), (), (1,))]
+    """
+    varies: list[bool] = []
+    levels: list[int] = []
+    for code in spec.instructions:
+        level = max((levels[arg] for arg in code.args), default=0)
+        if code.op == "input":
+            assert code.value is not None
+            pattern = spec.inputs[code.value].pattern
+            varies.append(any(pattern[loop] != BROADCAST for loop in spec.reduced if pattern))
+        else:
+            varies.append(code.op not in GATHERING and any(varies[arg] for arg in code.args))
+        levels.append(level + 1 if code.op in GATHERING else level)
+    written = [slot for slot, result in enumerate(spec.outputs) if not spec.is_reduced(result)]
+    needed = _needed(spec, (result.instruction for result in spec.outputs), ())
+    count = max(
+        [levels[i] for i in needed if spec.instructions[i].op in GATHERING]
+        + [levels[spec.outputs[slot].instruction] + 1 for slot in written]
+    )
+    once = [i for i in sorted(needed) if not varies[i] and spec.instructions[i].op not in GATHERING | {"const"}]
+    passes = []
+    for number in range(count):
+        reductions = tuple(
+            i for i in sorted(needed) if spec.instructions[i].op in GATHERING and levels[i] == number + 1
+        )
+        writes = tuple(slot for slot in written if levels[spec.outputs[slot].instruction] == number)
+        stored: tuple[int, ...] = ()
+        if kept_in_memory is not None and kept_in_memory[1] < number <= kept_in_memory[2]:
+            stored = (kept_in_memory[0],)
+        roots = {arg for i in reductions for arg in spec.instructions[i].args}
+        roots |= {spec.outputs[slot].instruction for slot in writes}
+        inside = _needed(spec, roots, (*stored, *(i for i, moves in enumerate(varies) if not moves)))
+        body = tuple(i for i in sorted(inside) if varies[i])
+        reads = roots | {arg for i in body if i not in stored for arg in spec.instructions[i].args}
+        carried = tuple(i for i in sorted(reads) if not varies[i] and spec.instructions[i].op != "const")
+        passes.append(Pass(tuple(i for i in once if levels[i] == number), body, reductions, writes, carried))
+    return ReductionNest(spec, tuple(varies), tuple(passes), tuple(i for i in once if levels[i] >= count))
+
+
+def _needed(spec: KernelSpec, roots: Iterable[int], ends: Iterable[int]) -> set[int]:
+    """Return the instructions that the roots need, without those that only the `ends` need."""
+    found, closed = set(roots), set(ends)
+    for index in range(len(spec.instructions) - 1, -1, -1):
+        if index in found and index not in closed:
+            found.update(spec.instructions[index].args)
+    return found
+
+
+# Memory traffic and operations of a kernel per point of its iteration space, derived from its spec alone: the same for every device.
+
+
+class Traffic(NamedTuple):
+    """Bytes read from and written to memory per point."""
+
+    read: float
+    written: float
+
+
+def traffic_of(spec: KernelSpec, *, held: bool) -> Traffic:
+    """Return the bytes per point of the tensors that move along every loop, which dominate the traffic of large kernels.
+
+    A tensor that several passes read counts once per pass, unless a row is `held` from pass to pass (in registers or a cache).
+
+    >>> from irscope.codegen.kernel.spec import Instruction, Operand, Result
+    >>> code = (Instruction("input", (), "float32", 0), Instruction("exp", (0,), "float32"))
+    >>> spec = KernelSpec((Operand("float32", "tensor", (1,)),), code, (Result("float32", (1,), 1),), rank=1)
+    >>> traffic_of(spec, held=True)
+    Traffic(read=4.0, written=4.0)
+    """
+    written = sum(_full(result.pattern) * ITEM_SIZE[result.dtype] for result in spec.outputs)
+    passes = reduction_nest(spec).passes if spec.reduced else ()
+    read = 0
+    for slot, operand in enumerate(spec.inputs):
+        if operand.kind != "tensor":
+            continue
+        times = 1
+        if passes and not held:
+            reads = {i for i, code in enumerate(spec.instructions) if code.op == "input" and code.value == slot}
+            times = max(1, sum(bool(reads & set(each.body)) for each in passes))
+        read += times * _full(operand.pattern) * ITEM_SIZE[operand.dtype]
+    return Traffic(float(read), float(written))
+
+
+def bytes_per_point(spec: KernelSpec, *, held: bool) -> float:
+    """Return the bytes that `traffic_of` counts, reads and writes together."""
+    return sum(traffic_of(spec, held=held))
+
+
+def _full(pattern: tuple[int, ...]) -> bool:
+    return all(kind != BROADCAST for kind in pattern)
+
+
+def operations_per_point(spec: KernelSpec) -> int:
+    """Return the number of operations per point, without those done once per row; an exponential counts as one."""
+    moves: list[bool] = []
+    for code in spec.instructions:
+        if code.op == "input":
+            assert code.value is not None
+            operand = spec.inputs[code.value]
+            moves.append(any(kind != BROADCAST for kind in operand.pattern[-1:]) or not spec.reduced)
+        else:
+            moves.append(not code.op.startswith("reduce_") and any(moves[arg] for arg in code.args))
+    counted = [
+        code.op not in NO_OPERATION
+        and (moves[i] or (code.op.startswith("reduce_") and any(moves[arg] for arg in code.args)))
+        for i, code in enumerate(spec.instructions)
+    ]
+    return sum(counted)

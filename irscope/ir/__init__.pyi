@@ -1,10 +1,3 @@
-from .arguments import (
-    check_count,
-    flatten_arguments,
-    graph_of,
-    nested_paths,
-    numbers_of_keys,
-)
 from .builder import (
     GraphBuilder,
     payload_type,
@@ -24,11 +17,12 @@ from .core import (
     make_value,
     new_id,
 )
-from .groups import (
-    CONTROL_FLOW,
-    GROUPS,
-    ISOLATED,
-    has_kernel,
+from .module import (
+    check_count,
+    flatten_arguments,
+    graph_of,
+    nested_paths,
+    numbers_of_keys,
 )
 from .payload import (
     NOT_CONSTANT,
@@ -53,12 +47,13 @@ from .schema import (
     Argument,
     OpSchema,
 )
-from .subtyping import (
-    contradiction,
-    is_subtype,
-)
 from .traversal import (
+    CONTROL_FLOW,
+    GROUPS,
+    ISOLATED,
     Step,
+    count_uses,
+    has_kernel,
     steps,
 )
 from .types import (
@@ -89,12 +84,11 @@ from .types import (
     TupleType,
     Type,
     UnionType,
+    contradiction,
     erase_refinements,
+    is_subtype,
     parts,
     walk,
-)
-from .use_counts import (
-    count_uses,
 )
 
 __all__ = [

@@ -35,12 +35,10 @@ import numpy as np
 from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
 from irscope.ir.core import Block, Graph, Node, Value
-from irscope.ir.groups import GROUPS, ISOLATED
 from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.subtyping import contradiction, is_subtype
 from irscope.ir.text.excerpt import excerpt
-from irscope.ir.traversal import Step, steps
-from irscope.ir.types import BOOL, INT, NONE, OptionalType, TensorType, Type
+from irscope.ir.traversal import GROUPS, ISOLATED, Step, steps
+from irscope.ir.types import BOOL, INT, NONE, OptionalType, TensorType, Type, contradiction, is_subtype
 
 __all__ = ["verify"]
 

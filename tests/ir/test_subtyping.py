@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.ir.subtyping import is_subtype
 from irscope.ir.text.type_text import parse_type
+from irscope.ir.types import is_subtype
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.text.excerpt import excerpt
+from irscope.ir.text.printer import excerpt
 from irscope.ir.traversal import GROUPS, ISOLATED, Step, steps
 from irscope.ir.types import BOOL, INT, NONE, OptionalType, TensorType, Type, contradiction, is_subtype
 

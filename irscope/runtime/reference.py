@@ -26,7 +26,7 @@ from irscope.ir import (
     check_count,
     constant_value,
 )
-from irscope.ir.text.excerpt import excerpt
+from irscope.ir.text.printer import excerpt
 from irscope.ops.registry import by_operands, op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES, FLOAT_DTYPES
 from irscope.runtime.arrays import lent_by_torch

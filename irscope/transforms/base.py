@@ -24,7 +24,7 @@ from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import infer
 from irscope.errors import PassError
 from irscope.ir import Edit, Graph, Node, TensorType, Value, contradiction
-from irscope.ir.text.excerpt import excerpt
+from irscope.ir.text.printer import excerpt
 
 __all__ = ["PassRecord", "Remark", "RemarkKind", "check_types"]
 

@@ -37,7 +37,7 @@ from irscope.ir import (
     erase_refinements,
     walk,
 )
-from irscope.ir.text.excerpt import excerpt
+from irscope.ir.text.printer import excerpt
 from irscope.ops.check import named_operands, wrong_extents
 from irscope.ops.registry import effect_of, op_of, schema_of
 from irscope.ops.schema import Op

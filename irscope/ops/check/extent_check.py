@@ -8,7 +8,7 @@ from typing import Final
 
 from irscope.errors import VerifyError
 from irscope.ir import Block, Graph, Node, TensorType, Type, Value, walk
-from irscope.ir.text.excerpt import excerpt
+from irscope.ir.text.printer import excerpt
 
 __all__ = ["check_extents", "wrong_extents"]
 

@@ -29,7 +29,7 @@ from typing import Final
 from irscope.errors import VerifyError
 from irscope.ir import Graph, Module, Node, TensorType, Type, graph_of
 from irscope.ir.module import graphs_of, verify_module
-from irscope.ir.text.excerpt import excerpt
+from irscope.ir.text.printer import excerpt
 from irscope.ir.verify import verify as verify_structure
 from irscope.ops.check.extent_check import check_extents
 from irscope.ops.check.result_types import ResultTypes

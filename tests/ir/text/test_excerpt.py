@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irscope.ir.text.excerpt import excerpt
 from irscope.ir.text.parser import parse
+from irscope.ir.text.printer import excerpt
 from irscope.ir.traversal import steps
 
 G = parse("""graph(%c : bool, %x : Tensor):

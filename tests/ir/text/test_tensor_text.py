@@ -14,9 +14,8 @@ from hypothesis.extra import numpy as arrays
 from irscope.errors import ParseError
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload
-from irscope.ir.text.packed_tensor import MAX_PACKED, packed
+from irscope.ir.text.constant_text import MAX_PACKED, MAX_SHOWN, packed, tensor_text
 from irscope.ir.text.parser import parse
-from irscope.ir.text.tensor_text import MAX_SHOWN, tensor_text
 from irscope.ir.types import TensorType
 
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64"]

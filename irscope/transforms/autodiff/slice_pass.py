@@ -1,35 +1,217 @@
-"""Groups the parts of a program that are differentiated as one into `prim::DifferentiableGraph` nodes, and explains why.
-
-A just-in-time compiler that has gradient formulas for some ops passes maximal groups of these ops to its own
-differentiation and leaves the rest to the library's. This is PyTorch's pass of that kind, on the machinery of fusion:
-`partition` decides legality, and the result maps each value to its place in the new graph.
-"""
+"""Groups the parts of a program that are differentiated as one into `prim::DifferentiableGraph` nodes, and explains why."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
-from irscope.analysis.dependence import dependences
+from irscope.analysis.dependence import Dependence, dependences
 from irscope.errors import ArgumentError, UnknownName, loading
-from irscope.ir import CONTROL_FLOW, Block, Graph, Node, Value, graph_of
+from irscope.ir import CONTROL_FLOW, Block, Edit, Graph, Merged, Node, Value, count_uses, graph_of, make_node, new_id
 from irscope.transforms.autodiff.block_slices import BlockSlices, slice_block
 from irscope.transforms.autodiff.eligibility import GradientRules
-from irscope.transforms.autodiff.outline import Sliced, Slicer
-from irscope.transforms.autodiff.remarks import path_words, slice_remarks
 from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.grouping import (
+    Identity,
+    Refusal,
+    leaving_values,
+    outline_nodes,
+    outside_names,
+    unused_constants,
+    with_groups,
+)
 from irscope.transforms.history import History
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["AutodiffSubgraphs", "Sliced", "Slicer", "autodiff_subgraphs", "path_words", "slice_remarks"]
 
-__all__ = ["AutodiffSubgraphs", "autodiff_subgraphs"]
+
+# Builds the next graph from slices: each group becomes one `prim::DifferentiableGraph` with the members in its block.
+
+
+class Sliced:
+    """The graph with its subgraphs, and where each node and value is in it."""
+
+    def __init__(self, rules: GradientRules) -> None:
+        self.graph: Graph = rules.graph
+        self.edits: tuple[Edit, ...] = ()
+        self.group_of: dict[Node, Node] = {}
+        """The subgraph of each node of the old graph that is in one."""
+        self.outside_of: dict[Value, Value] = {}
+        """Maps parameters and results of the subgraphs' blocks to the outside values that they represent."""
+        self.gone: set[Value] = set()
+        """Constants that were used only by subgraphs, which now have copies."""
+
+
+class Slicer:
+    """Builds the graph of some plans, after all merges or only some; ids are the same in all these graphs."""
+
+    def __init__(self, plans: Sequence[BlockSlices], rules: GradientRules) -> None:
+        self.plans = plans
+        self.rules = rules
+        self._uses = count_uses(rules.graph)
+        self._identity: dict[object, Identity] = {}
+
+    def carry_out(self, count: int | None = None) -> Sliced:
+        """Build the groups of the first `count` merges, or of all merges without it.
+
+        Values that leave a group, and values that are only read inside, stay the same Values; inside, new Values represent
+        the group's inputs and the values that leave it.
+        """
+        done = Sliced(self.rules)
+        scheduled: dict[Block, list[Node]] = {}
+        merged: dict[Block, list[Edit]] = {}
+        for plan in self.plans:
+            share = len(plan.decided) if count is None else min(count, len(plan.decided))
+            count = None if count is None else count - share
+            if share:
+                scheduled[plan.block] = self._scheduled(plan, share, done)
+                merged[plan.block] = _merge_edits(plan, share, done)
+        unread = unused_constants(self.rules.graph, done.group_of, self.rules.is_number, self._uses)
+        done.gone = {value for node in unread for value in node.outputs}
+        done.graph, done.edits = with_groups(self.rules.graph, scheduled, merged, unread)
+        return done
+
+    def _scheduled(self, plan: BlockSlices, share: int, done: Sliced) -> list[Node]:
+        """The block's nodes in their new order, with a node for each group; its first merge identifies a group."""
+        partition = plan.after(share)
+        earliest: dict[int, int] = {}
+        for number, nodes in enumerate(plan.decided[:share]):
+            earliest.setdefault(partition.find(nodes[0]), number)
+        placed: list[Node] = []
+        for members in partition.schedule():
+            number = earliest.get(partition.find(members[0]), -1)
+            found = [plan.block.nodes[index] for index in members]
+            placed.extend(found if number < 0 else [self._group_node(found, (plan, number), done)])
+        return placed
+
+    def _group_node(self, members: Sequence[Node], key: object, done: Sliced) -> Node:
+        """Build one group node that runs the members in their order."""
+        identity, leaving = self._identity.setdefault(key, Identity()), leaving_values(members, self._uses)
+        group = outline_nodes("prim::DifferentiableGraph", members, leaving, self._constant, identity=identity)
+        done.outside_of |= outside_names(group)
+        done.group_of |= dict.fromkeys(members, group)
+        return group
+
+    def _constant(self, value: Value, copy: Value, user: Node) -> Node | None:
+        if not self.rules.is_number(value):
+            return None
+        node = self.rules.graph.producer[value]
+        return make_node(new_id(), node.op, (), (copy,), node.attrs, (), node.location, node.scope)
+
+
+def _merge_edits(plan: BlockSlices, share: int, done: Sliced) -> list[Edit]:
+    edits: list[Edit] = []
+    nodes, names = plan.block.nodes, plan.rules.graph.names
+    merges = set(plan.merges)
+    for indices in plan.decided[:share]:
+        members = tuple([nodes[index] for index in indices])
+        if indices in merges:
+            a, b = members
+            reason, rule = f"%{names[a.outputs[0]]} feeds %{names[b.outputs[0]]}", "producer-consumer"
+        elif len(members) > 1:
+            reason, rule = "the rest of a larger group, from which other nodes had to be removed", "remainder"
+        else:
+            reason, rule = "a subgraph of its own", "single"
+        edits.append(Merged(members, done.group_of[members[0]], reason, rule=rule))
+    return edits
+
+
+# Remarks about slicing into differentiable subgraphs: what was grouped, and one remark per obstacle to remove.
+
+
+def path_words(plan: BlockSlices, path: Sequence[int]) -> Refusal:
+    """Describes a path between two groups through a third one: blocked by a write, by random numbers, or by data alone."""
+    ties = [_tie(plan, a, b) for a, b in pairwise(path)]
+    nodes = tuple(dict.fromkeys(node for tie in ties for node in (tie.node, tie.obstacle.later)))
+    for kind, rule in (("memory", "blocked-by-write"), ("random", "random-order")):
+        found = next((tie for tie in ties if tie.kind == kind), None)
+        if found is not None:
+            return Refusal(rule, found.because, (found.node, found.obstacle.later, *nodes))
+    names = " → ".join(plan.rules.db.node_words(node) for node in nodes)
+    return Refusal("cycle", f"fusing them would create a cycle: {names}", nodes)
+
+
+def _tie(plan: BlockSlices, a: int, b: int) -> Dependence:
+    """Returns a dependence of a node of the group of `b` on one of the group of `a`."""
+    nodes, found = plan.block.nodes, plan.settled
+    for index in sorted(found.members(b)):
+        for tie in plan.ties.predecessors[nodes[index]]:
+            if found.find(plan.index[tie.node]) == found.find(a):
+                return tie
+    raise AssertionError(f"no dependence leads from {nodes[a]!r} to {nodes[b]!r}")
+
+
+def slice_remarks(plans: Sequence[BlockSlices], sliced: Sliced) -> tuple[Remark, ...]:
+    """Returns the passed remarks, then the missed ones, each in program order of blocks."""
+    passed = [remark for plan in plans for remark in _passed(plan, sliced)]
+    missed = [remark for plan in plans for remark in (*_left(plan), *_blocked(plan))]
+    return (*passed, *missed, *_without_gradient(plans))
+
+
+def _passed(plan: BlockSlices, sliced: Sliced) -> Iterator[Remark]:
+    size: dict[Node, int] = {}
+    for node in plan.block.nodes:
+        group = sliced.group_of.get(node)
+        if group is not None:
+            size[group] = size.get(group, 0) + 1
+    for group, count in size.items():
+        what = f"{plural(count, 'node')} became one differentiable subgraph"
+        yield Remark("passed", "differentiable", group, what, group.outputs)
+
+
+def _left(plan: BlockSlices) -> Iterator[Remark]:
+    """Yields one remark for each aliasing that removed nodes from their group."""
+    removed: dict[Refusal, list[Node]] = {}
+    for index in sorted(plan.left):
+        removed.setdefault(plan.left[index], []).append(plan.block.nodes[index])
+    for refusal, nodes in removed.items():
+        more = f" ({plural(len(nodes), 'node')} left with it)" if len(nodes) > 1 else ""
+        yield Remark("missed", refusal.rule, nodes[0], refusal.because + more, refusal.evidence)
+
+
+def _blocked(plan: BlockSlices) -> Iterator[Remark]:
+    """Yields one remark for each write, or order of random numbers, that keeps producers apart from their users."""
+    found: dict[object, tuple[Refusal, Node, int]] = {}
+    for producer, reader in plan.paths:
+        path = plan.settled.obstacle(producer, reader)
+        if not path:
+            continue
+        refusal = path_words(plan, path)
+        if refusal.rule != "cycle":
+            key = refusal.rule, frozenset(refusal.evidence[:2])
+            known = found.get(key)
+            found[key] = (refusal, plan.block.nodes[reader], 1) if known is None else (*known[:2], known[2] + 1)
+    for refusal, node, count in found.values():
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        yield Remark("missed", refusal.rule, node, refusal.because + more, refusal.evidence)
+
+
+def _without_gradient(plans: Sequence[BlockSlices]) -> Iterator[Remark]:
+    """Yields one remark for all nodes that would be in a subgraph if one of their inputs required a gradient."""
+    found = []
+    for plan in plans:
+        for node in plan.block.nodes:
+            refusal = plan.rules.refusal(node)
+            if refusal is not None and refusal.rule == "no-gradient":
+                found.append(node)
+    if found:
+        what = f"nothing that it reads can require a gradient (this holds for {plural(len(found), 'node')} with formulas)"
+        yield Remark("missed", "no-gradient", found[0], what, tuple(found[:8]))
+
+
+# Groups the parts of a program that are differentiated as one into `prim::DifferentiableGraph` nodes, and explains why.
+#
+# A just-in-time compiler that has gradient formulas for some ops passes maximal groups of these ops to its own
+# differentiation and leaves the rest to the library's. This is PyTorch's pass of that kind, on the machinery of fusion:
+# `partition` decides legality, and the result maps each value to its place in the new graph.
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from irscope.ops.registry import lookup  # noqa: E402
-from irscope.transforms.autodiff.differentiable_ops import DIFFERENTIABLE, LEFT_OUTSIDE  # noqa: E402
+from irscope.transforms.autodiff.eligibility import DIFFERENTIABLE, LEFT_OUTSIDE  # noqa: E402
 from tests.transforms.autodiff.oracle import puts_into_subgraphs  # noqa: E402
 
 pytestmark = pytest.mark.torch

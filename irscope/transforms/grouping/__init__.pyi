@@ -1,5 +1,6 @@
 from .outline import (
     Identity,
+    Refusal,
     leaving_values,
     outline_nodes,
     outside_names,
@@ -8,9 +9,6 @@ from .outline import (
 )
 from .partition import (
     Partition,
-)
-from .refusal import (
-    Refusal,
 )
 
 __all__ = [

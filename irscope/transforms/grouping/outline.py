@@ -1,8 +1,4 @@
-"""Outlines nodes into a group: one node with a block that holds them, and the graph in which it replaces them.
-
-Values that leave a group stay the same Values; inside the group, new Values represent them and the group's inputs.
-Constants that the group reads are copied into it, and are removed outside where only groups read them.
-"""
+"""Outlines nodes into a group, one node with a block that holds them, or says why it declines."""
 
 from __future__ import annotations
 
@@ -29,8 +25,31 @@ from irscope.ir import (
 from irscope.ops.traits import PACKS_SEQUENCE
 
 __all__ = [
-    "MAKES_NUMBERS", "Identity", "common_scope", "leaving_values", "outline_nodes", "outside_names", "unused_constants", "with_groups",
+    "Identity", "MAKES_NUMBERS", "Refusal", "common_scope", "leaving_values", "outline_nodes", "outside_names",
+    "unused_constants", "with_groups",
 ]  # fmt: skip
+
+
+# The reason that a fuser declines: the rule, a sentence, and the values and nodes that the sentence names.
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is not fused."""
+
+    rule: str
+    """The stable name of the rule."""
+    because: str
+    """A sentence without a full stop."""
+    evidence: tuple[Value | Node, ...] = ()
+    """The values and nodes that the sentence names."""
+
+
+# Outlines nodes into a group: one node with a block that holds them, and the graph in which it replaces them.
+#
+# Values that leave a group stay the same Values; inside the group, new Values represent them and the group's inputs.
+# Constants that the group reads are copied into it, and are removed outside where only groups read them.
+
 
 MAKES_NUMBERS: Final = PACKS_SEQUENCE | {"prim::Constant"}
 """Ops that can be removed when their results are unused."""

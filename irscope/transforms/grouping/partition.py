@@ -1,36 +1,4 @@
-"""Decides which nodes may share a group: partitions of a block whose contraction stays acyclic.
-
-*Domain.* The nodes of one block, numbered in program order, under a dependence relation: `u` before `v` whenever `v`
-reads a result of `u`, or exchanging them could be observed (memory, effects, random state). Program order is a
-topological order of it.
-
-*The claim.* A partition can be executed group by group, each group as one step, if and only if the graph that has one
-node per group, and an edge from A to B when some node of A comes before some node of B, has no cycle: an acyclic
-graph has a topological order, and executing in that order, with program order inside each group, puts every `u`
-before its `v`; along a cycle there is no first step. So a merge is legal exactly when it closes no cycle, and no
-other question about memory remains.
-
-*One merge.* Given an acyclic contraction, contracting A and B closes a cycle if and only if a path leads from A to B
-(or from B to A) through a third group. We keep the groups in a line that respects all edges. Say A is in front of B.
-Then no path leads back, and a path from A to B runs entirely between them. We search forward from A and backward from
-B, between the two in the line, alternately, one edge each. If the searches meet, they have found the path, which is
-the witness of the refusal. If one runs dry, there is no path: when the forward one runs dry, all groups that it found
-move behind B, where the merged group stays; when the backward one does, all groups that it found move in front of A.
-Either way the line respects all edges again. Nothing is changed before the decision, so a refusal leaves no trace.
-
-*Precondition.* The caller gives complete dependences (a transitive reduction will do: only paths matter), numbered
-along program order.
-
-*Cost.* A search costs at most twice its cheaper side, and moves are O(log n) amortised. Adjacency is never rebuilt:
-the shorter list is appended to the longer one, O(e log n) over all merges. Greedy fusion tries producers directly in
-front of their group, where one side runs dry after a few edges; that makes a pass near-linear in practice. An
-adversary can make searches long.
-
-*Source.* The line and the region between two ends: D. Pearce and P. Kelly, "A dynamic topological sort algorithm for
-directed acyclic graphs", 2006. Alternating search: B. Haeupler, T. Kavitha, R. Mathew, S. Sen and R. Tarjan,
-"Incremental cycle detection, topological ordering, and strong component maintenance", 2012. PyTorch's fusers instead
-move nodes first and check afterwards.
-"""
+"""Decides which nodes may share a group: partitions of a block whose contraction stays acyclic."""
 
 from __future__ import annotations
 
@@ -38,9 +6,119 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from irscope.transforms.grouping.ordered_list import OrderedList
+__all__ = ["OrderedList", "Partition"]
 
-__all__ = ["Partition"]
+
+# An order-maintenance list: decides in constant time which of two items comes first, while items move to any place.
+#
+# Each item has an integer label that grows along the line. An item that moves between two others gets the middle of
+# their labels; where no integer is left between them, the labels behind the place are spread until the gaps are wide
+# again. That costs O(log n) a move, amortised over any sequence of moves (P. Dietz and D. Sleator, "Two algorithms for
+# maintaining order in a list", 1987; Python's integers spare us their circular arithmetic).
+
+
+_GAP = 1 << 20
+
+
+class OrderedList:
+    """A line of the numbers 0 … n-1, initially in this order.
+
+    >>> line = OrderedList(4)
+    >>> line.move_after(0, 2)
+    >>> sorted(range(4), key=line.label.__getitem__)
+    [1, 2, 0, 3]
+    """
+
+    def __init__(self, size: int) -> None:
+        self.label = [_GAP * place for place in range(1, size + 1)]
+        """The labels, to compare which of two items comes first; a label means nothing else, and moves change it."""
+        self.end = size  # a sentinel before the first and after the last item
+        self.label.append(0)
+        self._next = [*range(1, size + 1), 0]
+        self._previous = [size, *range(size)]
+
+    def move_after(self, item: int, anchor: int) -> None:
+        """Put an item directly behind another."""
+        assert item != anchor
+        self.remove(item)
+        self._insert_after(item, anchor)
+
+    def move_before(self, item: int, anchor: int) -> None:
+        """Put an item directly in front of another."""
+        assert item != anchor
+        self.remove(item)
+        self._insert_after(item, self._previous[anchor])
+
+    def previous(self, item: int) -> int | None:
+        """The item directly in front of an item, if there is one; in front of `end`, the last item."""
+        found = self._previous[item]
+        return None if found == self.end else found
+
+    def remove(self, item: int) -> None:
+        """Take an item out for good; its label no longer means anything."""
+        before, after = self._previous[item], self._next[item]
+        self._next[before] = after
+        self._previous[after] = before
+
+    def _insert_after(self, item: int, anchor: int) -> None:
+        if self._label_behind(anchor) - self.label[anchor] < 2:
+            self._spread(anchor)
+        after = self._next[anchor]
+        self.label[item] = (self.label[anchor] + self._label_behind(anchor)) // 2
+        self._next[anchor] = self._previous[after] = item
+        self._previous[item], self._next[item] = anchor, after
+
+    def _label_behind(self, item: int) -> int:
+        after = self._next[item]
+        return self.label[item] + 2 * _GAP if after == self.end else self.label[after]
+
+    def _spread(self, anchor: int) -> None:
+        """Widen the gaps behind the anchor, over the shortest run that ends more than its squared length away."""
+        base = self.label[anchor]
+        run: list[int] = []
+        item = self._next[anchor]
+        while item != self.end and self.label[item] - base <= (len(run) + 1) ** 2:
+            run.append(item)
+            item = self._next[item]
+        parts = len(run) + 1
+        span = (self.label[item] if item != self.end else base + parts * _GAP) - base
+        for place, moved in enumerate(run, 1):
+            self.label[moved] = base + place * span // parts
+
+
+# Decides which nodes may share a group: partitions of a block whose contraction stays acyclic.
+#
+# *Domain.* The nodes of one block, numbered in program order, under a dependence relation: `u` before `v` whenever `v`
+# reads a result of `u`, or exchanging them could be observed (memory, effects, random state). Program order is a
+# topological order of it.
+#
+# *The claim.* A partition can be executed group by group, each group as one step, if and only if the graph that has one
+# node per group, and an edge from A to B when some node of A comes before some node of B, has no cycle: an acyclic
+# graph has a topological order, and executing in that order, with program order inside each group, puts every `u`
+# before its `v`; along a cycle there is no first step. So a merge is legal exactly when it closes no cycle, and no
+# other question about memory remains.
+#
+# *One merge.* Given an acyclic contraction, contracting A and B closes a cycle if and only if a path leads from A to B
+# (or from B to A) through a third group. We keep the groups in a line that respects all edges. Say A is in front of B.
+# Then no path leads back, and a path from A to B runs entirely between them. We search forward from A and backward from
+# B, between the two in the line, alternately, one edge each. If the searches meet, they have found the path, which is
+# the witness of the refusal. If one runs dry, there is no path: when the forward one runs dry, all groups that it found
+# move behind B, where the merged group stays; when the backward one does, all groups that it found move in front of A.
+# Either way the line respects all edges again. Nothing is changed before the decision, so a refusal leaves no trace.
+#
+# *Precondition.* The caller gives complete dependences (a transitive reduction will do: only paths matter), numbered
+# along program order.
+#
+# *Cost.* A search costs at most twice its cheaper side, and moves are O(log n) amortised. Adjacency is never rebuilt:
+# the shorter list is appended to the longer one, O(e log n) over all merges. Greedy fusion tries producers directly in
+# front of their group, where one side runs dry after a few edges; that makes a pass near-linear in practice. An
+# adversary can make searches long.
+#
+# *Source.* The line and the region between two ends: D. Pearce and P. Kelly, "A dynamic topological sort algorithm for
+# directed acyclic graphs", 2006. Alternating search: B. Haeupler, T. Kavitha, R. Mathew, S. Sen and R. Tarjan,
+# "Incremental cycle detection, topological ordering, and strong component maintenance", 2012. PyTorch's fusers instead
+# move nodes first and check afterwards.
+
 
 _SHORT: Final = 8
 """The most edges of a group that are inspected one by one before a search begins."""

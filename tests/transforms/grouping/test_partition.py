@@ -7,8 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.transforms.grouping.ordered_list import OrderedList
-from irscope.transforms.grouping.partition import Partition
+from irscope.transforms.grouping.partition import OrderedList, Partition
 
 EDGES = st.integers(2, 12).flatmap(
     lambda n: st.tuples(

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 
 from irscope.ops.accuracy import STEP_ULPS
-from irscope.ops.expr.expression import Expr
+from irscope.ops.expr.expression import COMPARISONS, Expr
 from irscope.ops.expr.numpy_eval import apply, round_to
-from irscope.ops.expr.primitives import COMPARISONS
 from irscope.ops.typing.promotion import is_integral
 
 Array = np.ndarray[Any, Any]

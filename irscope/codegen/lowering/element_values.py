@@ -35,7 +35,7 @@ from irscope.ir import (
     Value,
     constant_value,
 )
-from irscope.ops.exactness import why_inexact
+from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import POSITIONS, Expr, const, input_element, number, reduced_axes
 from irscope.ops.registry import bind, op_of, schema_of
 from irscope.ops.schema import Op

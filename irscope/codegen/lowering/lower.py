@@ -62,7 +62,7 @@ def spec_of_group(group: Node, types: Sequence[Type], *, exact: bool = False) ->
     """Return the kernels of a group for inputs of these types, and the types of its outputs.
 
     `types` has one entry per input of the group: for a tensor its element type, shape and strides (row-major when
-    missing), for a number its type. With `exact`, results equal torch's bit for bit (`irscope.ops.exactness`). Raises
+    missing), for a number its type. With `exact`, results equal torch's bit for bit (`irscope.ops.accuracy`). Raises
     CodegenError, which names the node, for anything that no kernel computes.
     """
     (block,) = group.blocks

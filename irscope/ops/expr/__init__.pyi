@@ -1,7 +1,3 @@
-from .cost import (
-    count_operations,
-    flops_at_a_point,
-)
 from .elementwise import (
     Kind,
     conversion,
@@ -10,13 +6,18 @@ from .elementwise import (
     result_type,
 )
 from .expression import (
+    COMMUTATIVE,
+    NO_OPERATION,
     POSITIONS,
+    PRIMITIVES,
     REDUCTIONS,
     Expr,
     NoExpression,
     call,
     cast,
     const,
+    count_operations,
+    flops_at_a_point,
     input_element,
     lift,
     number,
@@ -25,26 +26,19 @@ from .expression import (
 )
 from .numpy_eval import (
     apply,
-    evaluate,
-    reduce_array,
-    remainder,
-    round_to,
-)
-from .primitives import (
-    COMMUTATIVE,
-    NO_OPERATION,
-    PRIMITIVES,
-)
-from .reductions import (
-    affine,
-)
-from .special import (
     digamma,
     erf,
     erfc,
     erfinv,
+    evaluate,
     lgamma,
+    reduce_array,
+    remainder,
+    round_to,
     sigmoid,
+)
+from .reductions import (
+    affine,
 )
 
 __all__ = [

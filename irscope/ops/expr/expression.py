@@ -1,67 +1,144 @@
-"""Expressions of one element of an op's result, which kernels evaluate (and NumPy: `irscope.ops.expr.numpy_eval`).
-
-An expression is a DAG: a subexpression that is used twice is the same object. Its leaves are `input` (an element of the tensor
-operand with index `value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`.
-Every part computes in its own `dtype`, on parts of that type, with these exceptions: comparisons and `isnan` take any type
-and return bool, `where` takes a bool first, and `cast` changes the type. Halves are computed in float32, with explicit casts.
-
-| op | meaning |
-|---|---|
-| add sub mul neg abs | wrap around on integers; on bool only `and or xor not` are used |
-| div | floats: IEEE. Integers: as in C, and only with a divisor that is known to be neither 0 nor -1 |
-| fmod remainder | sign of the dividend, of the divisor; on integers only as `div` |
-| minimum maximum | NaN if either is NaN |
-| sign | 0 for NaN and zeros |
-| round | halves to even; floor ceil trunc round are for floats only |
-| pow | C's `pow`, floats only |
-| exp log sqrt sin tanh erf, and the other functions of `PRIMITIVES` | floats only |
-| eq ne lt le gt ge | IEEE: a NaN is only `ne` |
-| and or xor not | bitwise on integers |
-| shl shr | integers; by the width or more, or by a negative number: every bit is shifted out, `shr` leaves the sign |
-| cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |
-
-A reduction or a normalisation also reads elements at other positions: `reduce_sum`, `reduce_prod`, `reduce_max`,
-`reduce_min`, `reduce_any`, `reduce_all`, `reduce_argmax` and `reduce_argmin` have one argument, and in `value` the axes
-(of the op's first tensor operand, counted from the front, ascending) that they reduce. Their result is the
-same at all positions along these axes, as if the axes stayed with extent 1; the op's type says whether its result still
-has them. All reductions in one expression have the same axes.
-
-| op | meaning |
-|---|---|
-| reduce_sum reduce_prod | in the argument's type; 0 and 1 when there are no elements |
-| reduce_max reduce_min | NaN if any is NaN; the caller must not pass zero elements |
-| reduce_any reduce_all | of bools |
-| reduce_argmax reduce_argmin | int64: the position of the first best one (or NaN), counting along the axes in row-major order |
-| count | how many elements `value` reduces, in any float type; its argument is not read |
-"""
+"""Expressions of one element of an op's result over one table of primitives, which kernels evaluate, and what they cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from irscope.errors import CodegenError
-from irscope.ops.expr.primitives import COMPARISONS, PRIMITIVES
 from irscope.ops.typing import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
 
 __all__ = [
-    "POSITIONS",
-    "REDUCTIONS",
-    "Expr",
-    "NoExpression",
-    "call",
-    "cast",
-    "const",
-    "count",
-    "input_element",
-    "lift",
-    "number",
-    "reduce",
-    "reduced_axes",
-    "where",
-]
+    "COMMUTATIVE", "COMPARISONS", "Expr", "NO_OPERATION", "NoExpression", "POSITIONS", "PRIMITIVES", "Primitive",
+    "REDUCTIONS", "call", "cast", "const", "count", "count_operations", "flops_at_a_point", "input_element", "lift",
+    "number", "reduce", "reduced_axes", "where",
+]  # fmt: skip
+
+
+# The table of primitives: one row per op of an expression, used by the NumPy evaluator, the error bounds, the cost models and the
+# code generators.
+#
+# A new primitive is a row here, LLVM text (`irscope.codegen.simd.math_functions`, or a line of `instruction_text` beside it), and
+# CUDA text (`irscope.codegen.cuda.instruction_text`); `tests/ops/expr/test_primitives.py` says which of them lacks it. Where NumPy has no
+# such function, `irscope.ops.expr.numpy_eval` defines it. NumPy is not imported here: a kernel from the disk cache must
+# not wait for it.
+
+
+class Primitive(NamedTuple):
+    """One op of an expression."""
+
+    of: Literal["all", "numbers", "floats", "bits", "integers"]
+    """Which element types it takes: numbers are all but bool, bits are integers and bool."""
+    numpy: str = ""
+    """The NumPy function with the same meaning, if there is one."""
+    ulps: tuple[float, float] = (0.0, 0.0)
+    """The largest error of the generated CPU text in float32 and in float64, in units of the last place; (0, 0) for an exact op."""
+    flops: int = 1
+    """Additions and multiplications in the float32 code of this package's kernels."""
+    cycles: float = 0.5
+    """Cycles for one vector register of float32, measured roughly on a core with 512-bit vectors."""
+    instructions: int = 1
+    """The approximate number of LLVM instructions that it adds to a loop body."""
+    commutes: bool = False
+    """Whether swapping the operands changes no bit of a result that is a number. `minimum` does not commute: its result for
+    0.0 and -0.0 depends on their order."""
+
+
+_HALF: Final = (0.5, 0.5)
+
+PRIMITIVES: Final[Mapping[str, Primitive]] = {
+    "add": Primitive("numbers", "add", _HALF, commutes=True),
+    "sub": Primitive("numbers", "subtract", _HALF),
+    "mul": Primitive("numbers", "multiply", _HALF, commutes=True),
+    "div": Primitive("numbers", "", _HALF, 1, 6.0),
+    "fmod": Primitive("numbers", "fmod", cycles=36.0, instructions=85),
+    "remainder": Primitive("numbers", "", _HALF, 1, 38.0, 92),
+    "neg": Primitive("numbers", "negative"),
+    "abs": Primitive("numbers", "abs"),
+    "sign": Primitive("numbers"),
+    "minimum": Primitive("all", "minimum"),
+    "maximum": Primitive("all", "maximum"),
+    "floor": Primitive("floats", "floor"),
+    "ceil": Primitive("floats", "ceil"),
+    "trunc": Primitive("floats", "trunc"),
+    "round": Primitive("floats", "round"),
+    "reciprocal": Primitive("floats", "", _HALF, 1, 6.0),
+    "sqrt": Primitive("floats", "sqrt", _HALF, 2, 8.0),
+    "rsqrt": Primitive("floats", "", (1.5, 1.5), 3, 14.0),
+    "exp": Primitive("floats", "exp", (1.1, 1.1), 21, 12.0, 25),
+    "expm1": Primitive("floats", "expm1", (2.0, 2.0), 22, 14.0, 28),
+    "log": Primitive("floats", "log", (1.0, 1.0), 29, 16.0, 30),
+    "log1p": Primitive("floats", "log1p", (1.1, 1.1), 36, 24.0, 36),
+    "log2": Primitive("floats", "log2", (1.5, 1.5), 30, 17.0, 32),
+    "sin": Primitive("floats", "sin", (2.0, 2.5), 21, 26.0, 40),
+    "cos": Primitive("floats", "cos", (2.0, 2.5), 21, 26.0, 40),
+    "tan": Primitive("floats", "tan", (4.0, 4.0), 22, 34.0, 45),
+    "tanh": Primitive("floats", "tanh", (2.0, 3.0), 36, 26.0, 35),
+    "sigmoid": Primitive("floats", "", (3.0, 3.0), 23, 20.0, 30),
+    "erf": Primitive("floats", "", (1.5, 2.0), 47, 24.0, 45),
+    "pow": Primitive("floats", "power", (1.0, 1.0), 100, 110.0, 120),
+    "eq": Primitive("all", "equal", commutes=True),
+    "ne": Primitive("all", "not_equal", commutes=True),
+    "lt": Primitive("all", "less"),
+    "le": Primitive("all", "less_equal"),
+    "gt": Primitive("all", "greater"),
+    "ge": Primitive("all", "greater_equal"),
+    "isnan": Primitive("all", "isnan"),
+    "where": Primitive("all", "where"),
+    "and": Primitive("bits", "bitwise_and", commutes=True),
+    "or": Primitive("bits", "bitwise_or", commutes=True),
+    "xor": Primitive("bits", "bitwise_xor", commutes=True),
+    "not": Primitive("bits", "invert"),
+    "shl": Primitive("integers", "left_shift", instructions=3),
+    "shr": Primitive("integers", "right_shift", instructions=3),
+}
+"""The primitives by their name in expressions and kernels; `irscope.ops.expr.expression` defines their meaning."""
+
+NO_OPERATION: Final = frozenset({"input", "scalar", "const", "cast", "count"})
+"""The other parts of an expression besides reductions, which compute nothing worth counting."""
+
+COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+COMMUTATIVE: Final = frozenset(op for op, row in PRIMITIVES.items() if row.commutes)
+
+
+# Expressions of one element of an op's result, which kernels evaluate (and NumPy: `irscope.ops.expr.numpy_eval`).
+#
+# An expression is a DAG: a subexpression that is used twice is the same object. Its leaves are `input` (an element of the tensor
+# operand with index `value`), `scalar` (the number operand with index `value`, known when the kernel runs) and `const`.
+# Every part computes in its own `dtype`, on parts of that type, with these exceptions: comparisons and `isnan` take any type
+# and return bool, `where` takes a bool first, and `cast` changes the type. Halves are computed in float32, with explicit casts.
+#
+# | op | meaning |
+# |---|---|
+# | add sub mul neg abs | wrap around on integers; on bool only `and or xor not` are used |
+# | div | floats: IEEE. Integers: as in C, and only with a divisor that is known to be neither 0 nor -1 |
+# | fmod remainder | sign of the dividend, of the divisor; on integers only as `div` |
+# | minimum maximum | NaN if either is NaN |
+# | sign | 0 for NaN and zeros |
+# | round | halves to even; floor ceil trunc round are for floats only |
+# | pow | C's `pow`, floats only |
+# | exp log sqrt sin tanh erf, and the other functions of `PRIMITIVES` | floats only |
+# | eq ne lt le gt ge | IEEE: a NaN is only `ne` |
+# | and or xor not | bitwise on integers |
+# | shl shr | integers; by the width or more, or by a negative number: every bit is shifted out, `shr` leaves the sign |
+# | cast | float to integer truncates (out of range: any value); anything to bool is `!= 0`, so NaN is true |
+#
+# A reduction or a normalisation also reads elements at other positions: `reduce_sum`, `reduce_prod`, `reduce_max`,
+# `reduce_min`, `reduce_any`, `reduce_all`, `reduce_argmax` and `reduce_argmin` have one argument, and in `value` the axes
+# (of the op's first tensor operand, counted from the front, ascending) that they reduce. Their result is the
+# same at all positions along these axes, as if the axes stayed with extent 1; the op's type says whether its result still
+# has them. All reductions in one expression have the same axes.
+#
+# | op | meaning |
+# |---|---|
+# | reduce_sum reduce_prod | in the argument's type; 0 and 1 when there are no elements |
+# | reduce_max reduce_min | NaN if any is NaN; the caller must not pass zero elements |
+# | reduce_any reduce_all | of bools |
+# | reduce_argmax reduce_argmin | int64: the position of the first best one (or NaN), counting along the axes in row-major order |
+# | count | how many elements `value` reduces, in any float type; its argument is not read |
+
 
 POSITIONS: Final = frozenset({"reduce_argmax", "reduce_argmin"})
 REDUCTIONS: Final = POSITIONS | {
@@ -297,3 +374,52 @@ def _text(expr: Expr) -> str:
     if isinstance(expr.value, tuple):
         return f"{expr.op}{list(expr.value)}({parts[0]})"
     return f"{expr.dtype if expr.op == 'cast' else expr.op}({', '.join(parts)})"
+
+
+# Cost model of expressions: the number of operations, and the arithmetic that a kernel does for them per point.
+
+
+def count_operations(results: Sequence[Expr]) -> int:
+    """Return how many distinct operations the expressions of one element have together; leaves and casts do not count.
+
+    >>> from irscope.ops.expr.expression import input_element
+    >>> square = input_element(0, "float32") * input_element(0, "float32")
+    >>> count_operations([square + square])
+    2
+    """
+    return sum(expr.op not in NO_OPERATION for expr in _parts(results))
+
+
+def flops_at_a_point(results: Sequence[Expr]) -> int:
+    """Return the additions and multiplications per point that is computed or reduced; values shared by a whole row are not
+    counted.
+
+    >>> from irscope.ops.expr.expression import call, input_element, reduce
+    >>> x = input_element(0, "float32")
+    >>> flops_at_a_point([call("exp", x) * 2.0]), flops_at_a_point([call("exp", reduce("reduce_sum", x, (0,)))])
+    (22, 1)
+    """
+    moves: dict[int, bool] = {}
+    total = 0
+    for expr in reversed(_parts(results)):  # operands come before their users
+        has_points = expr.op == "input" or any(moves[id(arg)] for arg in expr.args)
+        moves[id(expr)] = has_points and expr.op not in REDUCTIONS and expr.op != "count"
+        if has_points and expr.op not in NO_OPERATION:
+            total += PRIMITIVES[expr.op].flops if expr.op in PRIMITIVES else 1
+    return total
+
+
+def _parts(results: Sequence[Expr]) -> list[Expr]:
+    """Return every subexpression once, each before its operands."""
+    order: list[Expr] = []
+    seen: set[int] = set()
+    todo = [(expr, False) for expr in results]
+    while todo:
+        here, is_done = todo.pop()
+        if is_done:
+            order.append(here)
+        elif id(here) not in seen:
+            seen.add(id(here))
+            todo.append((here, True))
+            todo.extend((arg, False) for arg in here.args)
+    return order[::-1]

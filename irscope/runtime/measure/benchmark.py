@@ -34,7 +34,7 @@ from irscope._base.progress import progress
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count, flatten_arguments, graph_of
-from irscope.ops.exactness import Exact
+from irscope.ops.accuracy import Exact
 from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, library_for, off_the_gpu, on_host
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named

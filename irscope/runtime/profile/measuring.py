@@ -25,7 +25,7 @@ import numpy as np
 from irscope._base.progress import progress
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, flatten_arguments, graph_of
-from irscope.ops.exactness import Exact
+from irscope.ops.accuracy import Exact
 from irscope.runtime.arrays import are_torchs
 from irscope.runtime.machine import describe
 from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot

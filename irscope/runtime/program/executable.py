@@ -24,7 +24,7 @@ from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
 from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel, numbers_of_keys
-from irscope.ops.exactness import Exact, is_exact
+from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.registry import category_of
 from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
 from irscope.runtime.arrays.dlpack import in_native_order
@@ -94,7 +94,7 @@ def compile_graph(
     library; with `pooled=False` the memory of results returns to the system when they are freed; with a `store` only its
     files are used, and kept. Kernels are split over `threads`, by default over as many as torch has. Without a GPU a program for
     `"cuda"` can be inspected but not called.
-    `exact="torch"` gives torch's bits (`irscope.ops.exactness`): groups with other ops run op by op, with a remark; if
+    `exact="torch"` gives torch's bits (`irscope.ops.accuracy`): groups with other ops run op by op, with a remark; if
     the fusion was built with it, so do the ops that it kept out of groups. With `memory="planned"` kernels place their
     results where `irs.memory_plan` says (`irscope.runtime.program.arena`), and library ops that would allocate workspace are
     rewritten where possible (`irscope.runtime.program.arena`).

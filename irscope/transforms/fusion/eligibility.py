@@ -32,7 +32,7 @@ from irscope.ir import (
     Value,
     constant_of,
 )
-from irscope.ops.exactness import why_inexact
+from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import NoExpression, count_operations, input_element, number, reduced_axes
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
 from irscope.ops.schema import Op, draws_random_numbers, statistics_flag

@@ -15,7 +15,7 @@ from irscope.analysis.dependence import Dependences, dependences_by
 from irscope.analysis.per_graph import leads, once
 from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, Merged, Module
-from irscope.ops.exactness import Exact, is_exact
+from irscope.ops.accuracy import Exact, is_exact
 from irscope.transforms.base import PassRecord
 from irscope.transforms.fusion.block_plan import MAX_ARGUMENTS, MAX_NODES, NOWHERE, BlockPlan, Limits
 from irscope.transforms.fusion.domains import profiles_of

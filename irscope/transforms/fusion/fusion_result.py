@@ -15,7 +15,7 @@ from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
-from irscope.ops.exactness import Exact, is_exact
+from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.view_steps import Num
 from irscope.transforms.base import Remark
 from irscope.transforms.fusion.block_plan import Subject

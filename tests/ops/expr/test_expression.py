@@ -10,8 +10,7 @@ import pytest
 
 from irscope.ir.types import TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, input_element, number, where
-from irscope.ops.expr.numpy_eval import evaluate, round_to
-from irscope.ops.expr.special import erf, erfc, sigmoid
+from irscope.ops.expr.numpy_eval import erf, erfc, evaluate, round_to, sigmoid
 from irscope.ops.registry import lookup
 
 X, Y = input_element(0, "float32"), input_element(1, "float32")

@@ -12,7 +12,7 @@ from irscope.codegen.kernel import Instruction
 from irscope.codegen.simd.builder import FunctionBuilder, VectorBuilder
 from irscope.codegen.simd.instruction_text import element
 from irscope.ops.expr import COMMUTATIVE, PRIMITIVES, NoExpression, apply, call, input_element
-from irscope.ops.expr.primitives import COMPARISONS, NO_OPERATION
+from irscope.ops.expr.expression import COMPARISONS, NO_OPERATION
 
 TAKEN = {
     "all": ("float32", "float64", "int32", "uint8", "bool"),

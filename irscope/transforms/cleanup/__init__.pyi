@@ -4,8 +4,6 @@ from .dce import (
 from .fold import (
     constant_node,
     fold_constants,
-)
-from .fold_tensors import (
     fold_tensors,
 )
 

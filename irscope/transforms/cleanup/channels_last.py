@@ -1,26 +1,14 @@
-"""Converts a program's two-dimensional convolutions, and the tensors between them, to the channels-last layout.
-
-**Why.** A convolution of oneDNN (torch 2.13, CPU) copies an operand that is laid out channel by channel into an order of its
-own, and copies its result back from another: twice its operands' memory while it runs, and two passes over it. It reads and
-writes channels-last tensors in place.
-
-**How.** The operand of each such convolution is copied channels last, and all types that follow are inferred again. Elementwise
-ops, normalisations, pooling, joins and the convolutions themselves keep the order, so most of these copies are of tensors that
-have the layout already, and are removed. Copies remain where values enter, and for results: the caller gets each laid out as
-before. The kernel of a group can write such a copy of its result itself; and a convolution whose result goes only to the caller
-is left as it is, if its operand comes from a group, which can write rows.
-
-**When.** Only if every layout on the way is still known, no tensor whose layout changed is written, no results share memory
-that did not, and the added copies have fewer bytes than those that convolutions no longer make.
-"""
+"""Converts a program's two-dimensional convolutions, and the tensors between them, to the channels-last layout."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.shapes import Shapes
 from irscope.analysis.views import ViewAliases, following, with_new_strides
@@ -38,10 +26,12 @@ from irscope.ir import (
     TensorType,
     Type,
     Value,
+    make_block,
     make_node,
     make_value,
     new_id,
 )
+from irscope.ops.traits import LAYOUT_READERS, MAX_POOLS, PACKS
 from irscope.ops.typing import (
     channels_last_strides,
     contiguous_strides,
@@ -51,10 +41,172 @@ from irscope.ops.typing import (
     type_suggests_channels_last,
 )
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.cleanup.folded_copies import group_before, with_copies_in_groups
-from irscope.transforms.cleanup.results import layout_reader, may_share_more, results_of, shared_results
 
-__all__ = ["channels_last"]
+__all__ = [
+    "Results", "channels_last", "group_before", "layout_reader", "may_share_more", "results_of", "shared_results",
+    "with_copies_in_groups",
+]  # fmt: skip
+
+
+# Finds the tensors that a caller gets from a program: its results, and those in tuples, lists and dictionaries among them.
+#
+# A pass that changes layouts asks here which values are visible outside. A tuple cannot change, and an unwritten list or
+# dictionary does not: the caller finds in it exactly the values that it was built from. For any other container, and for
+# arguments that the program writes, only the alias db says what may be in it.
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The tensors that a caller gets, in order, and the containers that may hold further ones."""
+
+    tensors: tuple[Value, ...]
+    makers: frozenset[Node]
+    """The nodes that build tuples, lists and dictionaries of them."""
+    containers: tuple[Value, ...]
+    """Results, and written arguments, that may hold tensors of the program, without it being known which."""
+
+    def hidden(self, values: Iterable[Value], db: AliasDb) -> Value | None:
+        """The first of these values that the caller may find in one of the containers."""
+        if not self.containers:
+            return None
+        return next((value for value in values if any(db.may_contain_alias(value, held) for held in self.containers)), None)
+
+
+def results_of(graph: Graph, db: AliasDb) -> Results:
+    """Returns the tensors that a caller gets, and the containers that may hold further ones.
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %a : Float(4) = aten::neg(%x)
+    ...   %pair : (Float(4), Float(4)) = prim::TupleConstruct(%a, %x)
+    ...   return (%pair)''')
+    >>> results_of(g, irs.AliasDb(g)).tensors
+    (%a, %x)
+    """
+    tensors, makers, containers = list[Value](), set[Node](), list[Value]()
+    todo = list(reversed(graph.outputs))
+    while todo:
+        value = todo.pop()
+        node = graph.producer.get(value)
+        if isinstance(value.type, TensorType):
+            tensors.append(value)
+        elif node is not None and node.op in PACKS and graph.block_of[node] is graph.body and not db.is_written(value):
+            if node not in makers:
+                makers.add(node)
+                todo.extend(reversed(node.inputs))
+        elif db.is_memory(value):
+            containers.append(value)
+    held = (value for value in graph.inputs if not isinstance(value.type, TensorType) and db.is_memory(value))
+    containers += [value for value in held if db.is_written(value)]
+    return Results(tuple(tensors), frozenset(makers), tuple(dict.fromkeys(containers)))
+
+
+def shared_results(views: ViewAliases, tensors: Iterable[Value]) -> list[tuple[int, bool]]:
+    """For each tensor that the caller gets, the index of the first one in the same buffer, and whether that buffer existed before
+    the run."""
+    first: dict[object, int] = {}
+    found: list[tuple[int, bool]] = []
+    for index, value in enumerate(tensors):
+        placement = views.placement(value)
+        found.append((first.setdefault(placement.root, index), placement.origin != "made"))
+    return found
+
+
+def may_share_more(views: ViewAliases, db: AliasDb, tensors: Iterable[Value], copied: Iterable[Value]) -> Value | None:
+    """The first `copied` tensor that may share memory with another that the caller gets, or with an argument, where this is not
+    decided before the run."""
+    found = list(dict.fromkeys(tensors))
+    unknown = [value for value in found if views.decided_root(value) is None]
+    given = [value for value in views.graph.inputs if db.is_memory(value)]
+    for value in copied:
+        others = [*found, *given] if value in unknown else unknown
+        if any(other is not value and db.may_alias(value, other) for other in others):
+            return value
+    return None
+
+
+def layout_reader(graph: Graph, db: AliasDb, values: Iterable[Value]) -> Node | None:
+    """The first node whose result depends on the strides of one of these values, or of a possible view of it."""
+    readers = [node for node in graph.nodes() if node.op in LAYOUT_READERS]
+    found = list(values) if readers else []
+    return next((node for node in readers if any(db.may_alias(node.inputs[0], value) for value in found)), None)
+
+
+# Folds copies into another layout into the group whose result they copy, so that its kernel writes them.
+#
+# An unwritten copy of a group's result becomes one more result of the group, and replaces the original where that has no other
+# users: no launch, and no bytes read again. Groups with max pooling run as several kernels, and are left as they are.
+
+
+_GROUP: Final = "prim::FusionGroup"
+
+
+def group_before(graph: Graph, value: Value) -> Node | None:
+    """The top-level group that produces a value, if its kernel can write it in another layout; otherwise None."""
+    node = graph.producer.get(value)
+    if node is None or node.op != _GROUP or graph.block_of[node] is not graph.body:
+        return None
+    return None if any(inner.op in MAX_POOLS for inner in node.blocks[0].nodes) else node
+
+
+def with_copies_in_groups(graph: Graph, copies: Collection[Value]) -> tuple[Graph, tuple[Edit, ...]]:
+    """The graph in which groups write these copies (by `aten::contiguous`) of their results, where possible; and the edits."""
+    db, found = alias_db_of(graph), dict[Node, list[Node]]()
+    for node in graph.body.nodes:
+        if node.op == "aten::contiguous" and node.output in copies:
+            group = group_before(graph, node.inputs[0])
+            if group is not None and not db.is_written(node.inputs[0]) and not db.is_written(node.output):
+                found.setdefault(group, []).append(node)
+    rewriter, reason = Rewriter(graph), "the kernel that produces it writes it in this layout"
+    codes: dict[Value, Node] = {}
+    for group, nodes in found.items():
+        rewriter.replace_node(group, [_with_copies(graph, group, nodes)], reason=reason)
+        for node in nodes:
+            rewriter.erase(node, reason=reason)
+            codes[node.inputs[1]] = graph.producer[node.inputs[1]]
+    folded = {node for nodes in found.values() for node in nodes}
+    for code, constant in codes.items():
+        if all(use.user in folded for use in graph.users.get(code, ())):
+            rewriter.erase(constant, reason="it is unused")
+    return rewriter.finish(), rewriter.edits
+
+
+def _with_copies(graph: Graph, group: Node, nodes: Sequence[Node]) -> Node:
+    """The group with these copies of its results as further outputs, without the results that have no other users."""
+    (block,) = group.blocks
+    inside: Mapping[Value, Value] = dict(zip(group.outputs, block.returns, strict=True))
+    body, outputs, returns = list(block.nodes), list[Value](), list[Value]()
+    for value in group.outputs:
+        if any(use.user not in nodes for use in graph.users.get(value, ())):
+            outputs.append(value)
+            returns.append(inside[value])
+    for node in nodes:
+        constant = graph.producer[node.inputs[1]]
+        code = make_value(new_id(), constant.output.type, constant.output.name)
+        made = make_value(new_id(), node.output.type, node.output.name)
+        place = (), node.location, node.scope
+        body.append(make_node(new_id(), constant.op, (), (code,), constant.attrs, *place))
+        body.append(make_node(new_id(), node.op, (inside[node.inputs[0]], code), (made,), node.attrs, *place))
+        outputs.append(node.output)
+        returns.append(made)
+    new = make_block(new_id(), block.params, tuple(body), tuple(returns))
+    return make_node(new_id(), group.op, group.inputs, tuple(outputs), group.attrs, (new,), group.location, group.scope)
+
+
+# Converts a program's two-dimensional convolutions, and the tensors between them, to the channels-last layout.
+#
+# **Why.** A convolution of oneDNN (torch 2.13, CPU) copies an operand that is laid out channel by channel into an order of its
+# own, and copies its result back from another: twice its operands' memory while it runs, and two passes over it. It reads and
+# writes channels-last tensors in place.
+#
+# **How.** The operand of each such convolution is copied channels last, and all types that follow are inferred again. Elementwise
+# ops, normalisations, pooling, joins and the convolutions themselves keep the order, so most of these copies are of tensors that
+# have the layout already, and are removed. Copies remain where values enter, and for results: the caller gets each laid out as
+# before. The kernel of a group can write such a copy of its result itself; and a convolution whose result goes only to the caller
+# is left as it is, if its operand comes from a group, which can write rows.
+#
+# **When.** Only if every layout on the way is still known, no tensor whose layout changed is written, no results share memory
+# that did not, and the added copies have fewer bytes than those that convolutions no longer make.
+
 
 _CONVOLUTIONS: Final = frozenset({"aten::conv2d", "aten::convolution", "aten::_convolution"})
 _LAST, _ROWS = 2, 0
@@ -96,7 +248,7 @@ def _tried(graph: Graph) -> _Tried:
     def declined(because: str, *evidence: Value | Node) -> _Tried:
         return graph, (), (Remark("missed", _RULE, planar[0], because, evidence or (planar[0],)),)
 
-    copied, edits, entrances = _with_copies(graph, {node: _ROWS if node in exits else _LAST for node in found})
+    copied, edits, entrances = _with_copies_channels_last(graph, {node: _ROWS if node in exits else _LAST for node in found})
     try:
         relaid, known = with_new_strides(copied, entrances, strict=True)
     except ArgumentError as error:
@@ -177,7 +329,7 @@ def _exits(graph: Graph, planar: Sequence[Node], shapes: Shapes) -> list[Node]:
     return found
 
 
-def _with_copies(graph: Graph, formats: Mapping[Node, int]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
+def _with_copies_channels_last(graph: Graph, formats: Mapping[Node, int]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
     """The graph in which each of these nodes reads a copy in the given format, and the copies with their types; users of one value
     share one copy, unless the value is ever written."""
     shapes, db, rewriter = shapes_of(graph), alias_db_of(graph), Rewriter(graph)

@@ -1,35 +1,151 @@
-"""Common subexpression elimination: computes a value once where the program computes it twice.
-
-Two nodes compute the same if op, operands (up to values found equal), attributes and result types are equal, if the memory
-that they read did not change between them, and if neither has an effect. Then the later one is removed where the earlier one
-is visible: in the same block or one around it. A block's entries leave the table of known nodes at its end.
-
-* **Memory.** Reads and writes are those of the alias db, including those inside blocks. Each region of memory has a count of
-  the writes so far, for data and for shapes, and the counts are part of the key. A loop's writes are also counted as it is
-  entered: its body's writes come before the next iteration's reads.
-* **Effects.** A node that writes, prints, calls or draws random numbers is never merged.
-* **Aliasing.** Two results in new memory may become one only if the difference is not observable: neither is written, and a
-  caller does not get both, or either of two constants (`irscope.transforms.cleanup.replaceability`). Views of one memory share
-  it already; they stay two where a caller gets both tensors, and could change one of them by `t_`.
-
-One walk with hash tables; linear. No node moves, so no value is computed earlier than before.
-"""
+"""Computes a value once where the program computes it twice, and keeps one of all equal constants."""
 
 from __future__ import annotations
 
 from collections import Counter
 from time import perf_counter
-from typing import Final
+from typing import Any, Final, Literal
 
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
-from irscope.ir import CONTROL_FLOW, ISOLATED, Block, Graph, Node, Rewriter, Step, TensorType, steps
+from irscope.ir import (
+    CONTROL_FLOW,
+    ISOLATED,
+    Block,
+    Graph,
+    Node,
+    Opaque,
+    Rewriter,
+    Step,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    steps,
+)
+from irscope.ir.text.constant_text import constant_text
 from irscope.ops.traits import NARROWS, READS_SHAPE, UNPACKS
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.cleanup.replaceability import EscapeInfo, attribute_key
 
-__all__ = ["eliminate_common_subexpressions"]
+__all__ = ["EscapeInfo", "attribute_key", "eliminate_common_subexpressions", "payload_key", "pool_constants"]
+
+
+# Decides when one value may replace another: equal constants have one key, and fresh memory is shared only if unobservable.
+
+
+_SMALL: Final = 1 << 20
+"""Constant tensors of at most this many bytes are compared by content, larger ones by identity."""
+
+
+class EscapeInfo:
+    """Decides whether merging two values into one memory is observable: by writers, or by a caller who gets hold of both.
+
+    The classes that can be reached from outputs, inputs and unseen code are found once; then each query is a look-up.
+    A region (`AliasDb.region`) is larger than an alias set, so a value may be reported as seen although it is not.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self._db = db
+        points_to, reach = db.sealed, db.reach
+        self._values = set(db.graph.outputs)
+        """The outputs, and values merged with seen ones; some have no region, as they share memory with nothing."""
+        element_of, class_of = points_to.element_of, points_to.class_of
+        seen = {class_of[element_of[value]] for value in self._values if value in element_of} | set(points_to.outside)
+        todo = list(seen)
+        while todo:
+            here = todo.pop()
+            fresh = {*points_to.targets.get(here, ()), *reach.inside.get(here, ())} - seen
+            seen |= fresh
+            todo.extend(fresh)
+        self._regions = {reach.region[place] for place in seen}
+
+    def see(self, value: Value) -> bool:
+        """Whether a caller, or code that is not in the graph, may get hold of the value."""
+        return value in self._values or self._region(value) in self._regions
+
+    def become_one(self, a: Value, b: Value) -> None:
+        """Record that two values are one from now on: whoever sees one sees the other."""
+        if self.see(a) or self.see(b):
+            self._values.update((a, b))
+            self._regions.update(region for region in (self._region(a), self._region(b)) if region is not None)
+
+    def _region(self, value: Value) -> int | None:
+        points_to = self._db.sealed
+        element = points_to.element_of.get(value)
+        return None if element is None else self._db.reach.region[points_to.class_of[element]]
+
+    def obstacle(self, a: Value, b: Value, *, lasting: bool = False) -> Literal["", "written", "seen"]:
+        """Returns what keeps two equal fresh values from becoming one; empty if nothing does. Of `lasting` values, the program's
+        constants, neither may be seen: a caller who writes the one it got would change the other for the next call.
+
+        >>> from irscope.ir.text.parser import parse
+        >>> g = parse('''graph(%x : Tensor):
+        ...   %a : Tensor = aten::neg(%x)
+        ...   %b : Tensor = aten::neg(%x)
+        ...   %c : Tensor = aten::neg(%x)
+        ...   return (%a, %b)''')
+        >>> onlookers = EscapeInfo(AliasDb(g))
+        >>> onlookers.obstacle(g.value("a"), g.value("b")), onlookers.obstacle(g.value("a"), g.value("c"))
+        ('seen', '')
+        """
+        if self._db.is_written(a) or self._db.is_written(b):
+            return "written"
+        seen = self.see(a), self.see(b)
+        return "seen" if all(seen) or (lasting and any(seen)) else ""
+
+
+def payload_key(payload: Any, type: Type) -> object:
+    """A key that is equal for payloads of one constant; it distinguishes 1, 1.0 and True, and 0.0 and -0.0.
+
+    >>> from irscope.ir.types import FLOAT, INT
+    >>> payload_key(1, INT) == payload_key(1, FLOAT), payload_key(0.0, FLOAT) == payload_key(-0.0, FLOAT)
+    (False, False)
+    """
+    if isinstance(payload, TensorData):
+        small = payload.array is not None and payload.array.nbytes <= _SMALL
+        return (type, payload if small else id(payload))
+    if isinstance(payload, Opaque) or (isinstance(payload, tuple) and any(map(_is_deep, payload))):
+        return (type, id(payload))
+    return (type, constant_text(payload, type))
+
+
+def _is_deep(payload: Any) -> bool:
+    return isinstance(payload, TensorData | Opaque | tuple)
+
+
+def attribute_key(node: Node) -> object:
+    """A key that is equal for nodes with the same attributes."""
+    if not node.attrs:
+        return ()
+    if node.op == "prim::Constant":
+        return payload_key(node.attrs.get("value"), node.output.type)
+    return tuple((name, _plain_key(value)) for name, value in sorted(node.attrs.items()))
+
+
+def _plain_key(value: Any) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_plain_key, value))
+    plain = value is None or isinstance(value, bool | int | float | complex | str)
+    return (type(value), repr(value)) if plain else id(value)
+
+
+# Common subexpression elimination: computes a value once where the program computes it twice.
+#
+# Two nodes compute the same if op, operands (up to values found equal), attributes and result types are equal, if the memory
+# that they read did not change between them, and if neither has an effect. Then the later one is removed where the earlier one
+# is visible: in the same block or one around it. A block's entries leave the table of known nodes at its end.
+#
+# * **Memory.** Reads and writes are those of the alias db, including those inside blocks. Each region of memory has a count of
+#   the writes so far, for data and for shapes, and the counts are part of the key. A loop's writes are also counted as it is
+#   entered: its body's writes come before the next iteration's reads.
+# * **Effects.** A node that writes, prints, calls or draws random numbers is never merged.
+# * **Aliasing.** Two results in new memory may become one only if the difference is not observable: neither is written, and a
+#   caller does not get both, or either of two constants (`irscope.transforms.cleanup.cse`). Views of one memory share
+#   it already; they stay two where a caller gets both tensors, and could change one of them by `t_`.
+#
+# One walk with hash tables; linear. No node moves, so no value is computed earlier than before.
+
 
 _SAME_THING: Final = NARROWS | UNPACKS | {
     "prim::GetAttr", "prim::TupleConstruct", "prim::TupleIndex", "prim::TupleSlice", "aten::__getitem__",
@@ -175,3 +291,109 @@ class _Walk:
 
 _EVERYTHING_AT: Final = ((-1, False), (-1, True))
 """The counts of writes to all memory."""
+
+
+# Keeps one of all equal constants, at a place that dominates all its users.
+#
+# Equal constants have one type and the same payload to the bit. The first one in the text stays; if it is inside an if or
+# a loop, it moves up to directly before the outermost of them, from where it is visible to all later nodes. Bodies of
+# groups see nothing from outside, so each is pooled separately. A constant tensor or list is memory: two become one only
+# if neither is written and no caller gets either of them (`irscope.transforms.cleanup.cse`). Linear.
+
+
+def pool_constants(graph: Graph) -> PassRecord:
+    """Keep one of all equal constants, and move it up as far as its users need.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Tensor, %c : bool):
+    ...   %y : Tensor = prim::If(%c)
+    ...     block0():
+    ...       %one : int = prim::Constant[value=1]()
+    ...       %a : Tensor = aten::add(%x, %one, %one)
+    ...       -> (%a)
+    ...     block1():
+    ...       %eins : int = prim::Constant[value=1]()
+    ...       %b : Tensor = aten::sub(%x, %eins, %eins)
+    ...       -> (%b)
+    ...   return (%y)''')
+    >>> print(pool_constants(g).after)
+    graph(%x : Tensor,
+          %c : bool):
+      %one : int = prim::Constant[value=1]()
+      %y : Tensor = prim::If(%c)
+        block0():
+          %a : Tensor = aten::add(%x, %one, %one)
+          -> (%a)
+        block1():
+          %b : Tensor = aten::sub(%x, %one, %one)
+          -> (%b)
+      return (%y)
+    """
+    started = perf_counter()
+    pool = _Pool(graph)
+    for node, home, anchor in _constants(graph):
+        pool.add(node, home, anchor)
+    after = pool.rewriter.finish()
+    return PassRecord(
+        "pool-constants", graph, after, pool.rewriter.edits, tuple(pool.remarks), perf_counter() - started
+    )
+
+
+def _constants(graph: Graph) -> list[tuple[Node, Block, Node]]:
+    """Each constant in textual order, the block whose constants are pooled with it, and the node there that holds it."""
+    found: list[tuple[Node, Block, Node]] = []
+    homes: list[Block] = []
+    holders: list[Node | None] = []
+    for step in steps(graph):
+        node = step.node
+        if step.kind == "enter":
+            opens = node is None or node.op in ISOLATED
+            homes.append(step.block if opens else homes[-1])
+            holders.append(None if opens else holders[-1] or node)
+        elif step.kind == "leave":
+            homes.pop()
+            holders.pop()
+        elif step.kind == "node" and node is not None and node.op == "prim::Constant":
+            found.append((node, homes[-1], holders[-1] or node))
+    return found
+
+
+class _Pool:
+    """The constants found so far, by the block where they are visible."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.rewriter = Rewriter(graph)
+        self.remarks: list[Remark] = []
+        self._onlookers: EscapeInfo | None = None
+        self._kept: dict[tuple[Block, object], Node] = {}
+
+    def add(self, node: Node, home: Block, anchor: Node) -> None:
+        """Pool one constant, which `anchor`, a node of `home`, is or contains."""
+        key = (home, payload_key(node.attrs.get("value"), node.output.type))
+        kept = self._kept.setdefault(key, node)
+        if kept is node:
+            if anchor is not node:
+                why = "all its users can see it there"
+                self.rewriter.move_before(node, anchor, reason=why)
+            return
+        value, other = node.output, kept.output
+        name = f"%{self.graph.names[other]}"
+        obstacle = self._obstacle(node, kept)
+        if obstacle:
+            cause = "one of them is written" if obstacle == "written" else "a caller may get hold of one of them"
+            because = f"{name} is the same constant, but {cause}"
+            self.remarks.append(Remark("missed", f"{obstacle}-memory", value, because, (other,)))
+            return
+        if self._onlookers is not None:
+            self._onlookers.become_one(value, other)
+        self.rewriter.replace(value, other, reason=f"{name} is the same constant")
+        self.rewriter.erase(node, reason=f"{name} is the same constant")
+        self.remarks.append(Remark("passed", "same-constant", value, f"{name} is the same constant", (other,)))
+
+    def _obstacle(self, node: Node, kept: Node) -> str:
+        if isinstance(node.attrs.get("value"), int | float | complex | str | None):
+            return ""
+        if self._onlookers is None:
+            self._onlookers = EscapeInfo(alias_db_of(self.graph))
+        return self._onlookers.obstacle(node.output, kept.output, lasting=True)

@@ -16,7 +16,7 @@ from irscope.analysis.views import Layout, Recommendation, ViewAliases
 from irscope.ir import INT, Edit, Graph, Node, Rewriter, TensorType, Value, make_node, make_value, new_id
 from irscope.ops.registry import category_of
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.cleanup.results import layout_reader, results_of, shared_results
+from irscope.transforms.cleanup.channels_last import layout_reader, results_of, shared_results
 
 __all__ = ["recommend_layouts"]
 

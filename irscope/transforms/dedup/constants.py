@@ -43,7 +43,7 @@ from irscope.ir import Graph, Module, Node, Rewriter, TensorData, Value
 from irscope.ir.module import graphs_of
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import constant_node
-from irscope.transforms.cleanup.replaceability import EscapeInfo
+from irscope.transforms.cleanup.cse import EscapeInfo
 from irscope.transforms.dedup.holes import Hole, first_told
 from irscope.transforms.dedup.steps import CONSTANT_STEPS, GIVES_UP, ConstantStep, known_step
 

@@ -7,8 +7,8 @@ import pytest
 import irscope as irs
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.core import Graph
+from irscope.transforms.cleanup.canonicalize import RULES
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions
-from irscope.transforms.cleanup.rules import RULES
 from irscope.transforms.pipeline import registry
 from tests.work import calls_made
 

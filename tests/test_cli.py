@@ -223,7 +223,7 @@ def test_opt_tells_a_mistake(
 
 
 def test_opt_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    from irscope.transforms.pipeline.registry import PASSES
+    from irscope.transforms.pipeline import PASSES
 
     with pytest.raises(SystemExit) as caught:
         main(["opt", "--help"])

@@ -29,7 +29,7 @@ def register(shell: Any) -> None:
         ("irscope.ir.core", "Graph", _graph),
         ("irscope.transforms.fusion.fusion_result", "Fusion", _fusion),
         ("irscope.transforms.dedup.result", "Dedup", _table),
-        ("irscope.transforms.pipeline.runner", "Pipelined", _table),
+        ("irscope.transforms.pipeline", "Pipelined", _table),
         ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),
         ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),
         ("irscope.analysis.memory.plan", "MemoryPlan", _memory_plan),

@@ -15,7 +15,7 @@ from irscope.ir.rewriter import Rewriter
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.dce import remove_dead_nodes
 from irscope.transforms.fusion import Fusion
-from irscope.transforms.pipeline.registry import PASSES
+from irscope.transforms.pipeline import PASSES
 
 PROGRAM = """graph(%x : Float(4)):
   %a : Float(4) = aten::neg(%x)

@@ -1,0 +1,419 @@
+"""Runs passes one after another, given as a text such as `functionalize,cse,fuse{min_size=3},dce` or as functions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from inspect import signature
+from time import perf_counter
+from types import UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+import pandas as pd
+
+from irscope._base.progress import progress
+from irscope._base.words import plural
+from irscope.analysis.per_graph import leads
+from irscope.errors import ArgumentError, IrscopeError, PassError, loading
+from irscope.ir import Graph, graph_of
+from irscope.ops.check import verify
+from irscope.transforms.base import PassRecord, Remark, check_types
+from irscope.transforms.history import History
+
+__all__ = ["PASSES", "Pass", "Pipeline", "Pipelined", "Stage", "parse_pipeline"]
+
+
+# The passes that a pipeline knows by name: for each, a line of help and the function, whose keywords are its options.
+#
+# `irscope.transforms.base` documents the contract of a pass.
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One registered pass."""
+
+    name: str
+    doc: str
+    """One line of help."""
+    home: str
+    """Module and function, imported when the pass is first loaded."""
+
+    def load(self) -> Callable[..., Any]:
+        """The function itself."""
+        module, _, name = self.home.partition(":")
+        function: Callable[..., Any] = getattr(import_module(f"irscope.transforms.{module}"), name)
+        return function
+
+    @property
+    def options(self) -> Mapping[str, type]:
+        """The options that a pipeline's text can set, with their types: the function's arguments, other than the graph,
+        that take a word or a number.
+
+        >>> PASSES["autodiff-subgraphs"].options
+        {'threshold': <class 'int'>}
+        """
+        function = self.load()
+        hints = get_type_hints(function)
+        found = {name: _written_type(hints[name]) for name in [*signature(function).parameters][1:]}
+        return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _written_type(hint: Any) -> type | None:
+    """The first type of a keyword's annotation that can be written in a text; None if there is none."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = tuple(type(get_args(kind)[0]) if get_origin(kind) is Literal else kind for kind in kinds)
+    return next((kind for kind in kinds if kind in (bool, int, float, str)), None)
+
+
+_ALL: Final = (
+    Pass("fold-constants", "replaces known numbers by constants, and decided ifs by their branch", "cleanup.fold:fold_constants"),
+    Pass(
+        "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
+        "functionalize:functionalize",
+    ),
+    Pass("fold-tensors", "replaces small tensors that are the same at every run by constants", "cleanup.fold_tensors:fold_tensors"),
+    Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops that never run", "cleanup.canonicalize:canonicalize"),
+    Pass(
+        "recommend-layouts", "makes results of convolutions channels last where that turns copies into views",
+        "cleanup.recommend_layouts:recommend_layouts",
+    ),
+    Pass(
+        "channels-last", "lays out operands and results of convolutions channels last, where they would be copied",
+        "cleanup.channels_last:channels_last",
+    ),
+    Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
+    Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.pool_constants:pool_constants"),
+    Pass(
+        "dedup-constants", "merges equal constant tensors where no run can tell them apart, and parameters that share memory",
+        "dedup:merge_constants",
+    ),
+    Pass("fuse", "groups ops that can run as one kernel", "fusion:fuse"),
+    Pass(
+        "prepare-fusion", "the first part of fuse: fold-constants, functionalize, dce and fold-tensors",
+        "fusion:prepare_fusion",
+    ),
+    Pass("fuse-groups", "groups ops that can run as one kernel, and does nothing else", "fusion:fuse_groups"),
+    Pass("group-views", "groups views that follow one another", "fusion:group_views"),
+    Pass("group-pools", "gives each max pooling a kernel of its own, which leaves out the indices of the maxima", "fusion:group_pools"),
+    Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
+    Pass("dedup", "gives fusion groups of one class one body, with the numbers that differ as parameters", "dedup.rewrite:merge_groups"),
+    Pass("normal-form", "puts nodes, operands and constants into a canonical order", "dedup.rewrite:normal_form"),
+    Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
+)  # fmt: skip
+
+PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in _ALL}
+"""All passes by name, in the order in which one would usually run them."""
+
+
+# Parses the text of a pipeline: names of passes separated by commas, each with its options in braces, separated by
+# commas or spaces.
+#
+# functionalize, cse, fuse{policy=min-bytes min_size=3}, dce
+
+
+_TOKEN: Final = re.compile(r"\s*([A-Za-z_][\w-]*|[-+]?[\d.][\w.+-]*|\S)\s*")
+_WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+
+
+def parse_pipeline(text: str) -> list[tuple[Pass, dict[str, Any]]]:
+    """Returns the passes of a text with their options; raises ArgumentError with a caret under the mistake.
+
+    >>> [(known.name, options) for known, options in parse_pipeline("cse, fuse{min_size=3}")]
+    [('cse', {}), ('fuse', {'min_size': 3})]
+    """
+    reader = _Reader(text)
+    if not text.strip():
+        return []
+    found = [_stage(reader)]
+    while reader.accept(","):
+        found.append(_stage(reader))
+    reader.finish("a comma between passes")
+    return found
+
+
+def _stage(reader: _Reader) -> tuple[Pass, dict[str, Any]]:
+    name = reader.word("the name of a pass")
+    known = PASSES.get(name)
+    if known is None:
+        raise reader.error(f"there is no pass {name!r}", _near(name, PASSES))
+    options: dict[str, Any] = {}
+    if reader.accept("{"):
+        kinds = known.options
+        while not reader.accept("}"):
+            if options:
+                reader.accept(",")  # or a space, as MLIR writes it
+            key, value = _option(reader, known.name, kinds)
+            options[key] = value
+    return known, options
+
+
+def _option(reader: _Reader, name: str, kinds: Mapping[str, type]) -> tuple[str, Any]:
+    key = reader.word("the name of an option, or }")
+    wanted = kinds.get(key)
+    if wanted is None:
+        what = f"pass {name!r} has no option {key!r}"
+        raise reader.error(what, _near(key, kinds) if kinds else "it has no options")
+    reader.expect("=", f"= and a value for {key!r}")
+    text = reader.any(f"a value for {key!r}")
+    try:
+        return key, _WORDS[text.lower()] if wanted is bool else wanted(text)
+    except (KeyError, ValueError):
+        words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+        raise reader.error(f"{key!r} is {words[wanted]}, not {text!r}", f"{name}{{{key}=…}}") from None
+
+
+def _near(name: str, known: Mapping[str, Any]) -> str:
+    near = get_close_matches(name, known, n=2)
+    question = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{question}there are: {', '.join(known)}"
+
+
+class _Reader:
+    """The text of a pipeline, token by token."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens: Iterator[re.Match[str]] = _TOKEN.finditer(text)
+        self._last = 0
+        self._next = next(self._tokens, None)
+
+    def any(self, wanted: str) -> str:
+        """The next token, whatever it is."""
+        if self._next is None:
+            self._last = len(self.text.rstrip())
+            raise self.error(f"the text ends where {wanted} is expected", "")
+        token, self._last = self._next[1], self._next.start(1)
+        self._next = next(self._tokens, None)
+        return token
+
+    def word(self, wanted: str) -> str:
+        """The next token, which must be a name."""
+        token = self.any(wanted)
+        if not re.fullmatch(r"[A-Za-z_][\w-]*", token):
+            raise self.error(f"expected {wanted}, found {token!r}", "")
+        return token
+
+    def accept(self, mark: str) -> bool:
+        """Take the next token if it is this one, and return whether it was."""
+        if self._next is None or self._next[1] != mark:
+            return False
+        self.any(mark)
+        return True
+
+    def expect(self, mark: str, wanted: str) -> None:
+        """Take the next token, which must be this one."""
+        token = self.any(wanted)
+        if token != mark:
+            raise self.error(f"expected {wanted}, found {token!r}", "")
+
+    def finish(self, wanted: str) -> None:
+        """Raise ArgumentError if a token is left."""
+        if self._next is not None:
+            self.expect("", wanted)
+
+    def error(self, what: str, hint: str) -> ArgumentError:
+        """Return the error, with a caret under the token taken last."""
+        hint = hint or "a pipeline is written like functionalize,cse,fuse{min_size=3},dce"
+        return ArgumentError(what, where=f"{self.text}\n{' ' * self._last}^", hint=hint)
+
+
+# Runs passes one after another, given as a text such as `functionalize,cse,fuse{min_size=3},dce` or as functions.
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One pass of a pipeline with its options."""
+
+    name: str
+    run: Callable[[Graph], Any] = field(repr=False)
+    """Takes a graph; returns a graph, a `PassRecord`, a `History`, or a result that has one."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        options = ",".join(f"{name}={_option_text(value)}" for name, value in self.options.items())
+        return f"{self.name}{{{options}}}" if options else self.name
+
+
+@dataclass(frozen=True)
+class Pipelined:
+    """The result of a pipeline on a graph."""
+
+    history: History
+    """One record for each pass, including those that a stage itself runs (such as folding before fusion)."""
+    results: Mapping[str, Any] = field(repr=False)
+    """The result of each stage, by its name (the last of that name), such as the `Fusion` of `fuse`."""
+    stage_of: tuple[str, ...] = field(repr=False)
+    """The name of the stage that each record belongs to."""
+
+    def __deepcopy__(self, memo: object) -> Pipelined:
+        return self  # it is frozen, as is all that it holds
+
+    def __reduce__(self) -> str:
+        what = "what a Pipeline made cannot be pickled: it answers questions from what is known of the ops in this process"
+        raise ArgumentError(what, hint="pickle result.graph, or the graph that it was made of, and run the pipeline again")
+
+    @property
+    def graph(self) -> Graph:
+        """The graph after the last pass."""
+        return self.history.final
+
+    @property
+    def records(self) -> tuple[PassRecord, ...]:
+        """The record of each pass, in order."""
+        return self.history.records
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The remarks of all passes in order."""
+        return self.history.remarks
+
+    def table(self) -> pd.DataFrame:
+        """One row per pass: nodes before and after over all blocks, seconds, and the number of remarks of each kind."""
+        with loading("pandas"):
+            from irscope._base.tables import Table
+
+        rows = []
+        for record in self.records:
+            kinds = Counter(remark.kind for remark in record.remarks)
+            rows.append(
+                {
+                    "pass": record.name, "nodes before": len(record.before.position),
+                    "nodes after": len(record.after.position), "seconds": record.seconds,
+                    "passed": kinds["passed"], "missed": kinds["missed"],
+                }
+            )  # fmt: skip
+        columns = ["pass", "nodes before", "nodes after", "seconds", "passed", "missed"]
+        return Table(rows, columns=columns)
+
+    def __repr__(self) -> str:
+        nodes = f"{len(self.history.initial.position)} → {plural(len(self.graph.position), 'node')}"
+        return f"<Pipelined {self.graph.name!r}: {', '.join(record.name for record in self.records) or 'no passes'}; {nodes}>"
+
+
+class Pipeline:
+    """Passes to run one after the other.
+
+    Each part is a text of pass names with options in braces, or a function from a graph to a graph or to a record.
+    `Pipeline.passes()` lists the names. Raises ArgumentError for an unknown name, option or value.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %a : Float(4) = aten::neg(%x)
+    ...   %b : Float(4) = aten::relu_(%a)
+    ...   %c : Float(4) = aten::neg(%x)
+    ...   %d : Float(4) = aten::mul(%a, %c)
+    ...   return (%d)''')
+    >>> done = Pipeline("functionalize,cse,dce")(g)
+    >>> print(done.graph)
+    graph(%x : Float(4)):
+      %a : Float(4) = aten::neg(%x)
+      %b : Float(4) = aten::relu(%a)
+      %d : Float(4) = aten::mul(%b, %a)
+      return (%d)
+    >>> Pipeline("cse", lambda graph: graph, "fuse{min_size=3}")
+    Pipeline('cse,<lambda>,fuse{min_size=3}')
+    """
+
+    def __init__(self, *parts: str | Callable[[Graph], Any]) -> None:
+        stages: list[Stage] = []
+        for part in parts:
+            if isinstance(part, str):
+                stages.extend(_stage_runner(known, options) for known, options in parse_pipeline(part))
+            elif callable(part):
+                stages.append(Stage(getattr(part, "__name__", type(part).__name__), part))
+            else:
+                raise ArgumentError(
+                    f"a pipeline is made of texts and functions, not of {type(part).__name__}",
+                    hint='Pipeline("functionalize,cse", my_pass, "dce")',
+                )
+        self.stages = tuple(stages)
+
+    @staticmethod
+    def passes() -> Mapping[str, str]:
+        """The names of all passes, with a line about each."""
+        return {name: known.doc for name, known in PASSES.items()}
+
+    def __call__(self, graph: Graph, *, verify_each: bool = False) -> Pipelined:
+        """Run all passes; with `verify_each`, verify the graph after each and compare the types of values with those before;
+        raises PassError that names the pass that broke them."""
+        graph = graph_of(graph, "Pipeline")
+        history = History(graph)
+        results: dict[str, Any] = {}
+        stage_of: list[str] = []
+        with progress(len(self.stages), "passes") as step:
+            for stage in self.stages:
+                results[stage.name], records = _run(stage, history.final)
+                for record in records:
+                    history = history.then(record)
+                    stage_of.append(stage.name)
+                if verify_each:
+                    _check(stage, records)
+                step()
+        return Pipelined(history, results, tuple(stage_of))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.stages))
+
+    def __repr__(self) -> str:
+        return f"Pipeline({str(self)!r})"
+
+
+def _stage_runner(known: Pass, options: Mapping[str, Any]) -> Stage:
+    run = known.load()
+
+    def stage(graph: Graph) -> Any:
+        result = run(graph, **options)
+        if isinstance(result, PassRecord):
+            leads(result)
+        return result
+
+    return Stage(known.name, stage, options)
+
+
+def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
+    """Run a stage; return its result and the records in it, which lead from the given graph to the next."""
+    started = perf_counter()
+    result = stage.run(graph)
+    seconds = perf_counter() - started
+    history = result if isinstance(result, History) else getattr(result, "history", None)
+    if isinstance(result, Graph):
+        records: tuple[PassRecord, ...] = (PassRecord(stage.name, graph, result, seconds=seconds),)
+    elif isinstance(result, PassRecord):
+        records = (result,)
+    elif isinstance(history, History):
+        records = history.records
+    else:
+        raise PassError(
+            f"pass {stage.name!r} returned {type(result).__name__}", rule="gives-a-graph",
+            hint="a pass returns a Graph, a PassRecord, a History, or a result with a history",
+        )  # fmt: skip
+    before = graph
+    for record in records:
+        if record.before is not before:
+            what = f"pass {stage.name!r} returned the record of a graph that is not its input"
+            raise PassError(
+                what, rule="starts-from-its-graph", hint="its records must start from the input graph, in order"
+            )
+        before = record.after
+    return result, records
+
+
+def _check(stage: Stage, records: Sequence[PassRecord]) -> None:
+    for record in records:
+        check_types(record)
+    try:
+        if records:
+            verify(records[-1].after)
+    except IrscopeError as error:
+        what = f"after pass {stage.name!r} the graph breaks a rule: {error.what}"
+        raise PassError(
+            what, where=error.where, rule=error.rule, hint="run the passes before it alone, then this one"
+        ) from error
+
+
+def _option_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,14 +1,12 @@
 from .device import (
     CudaDevice,
+    CudaKernel,
 )
 from .graph_capture import (
     Captured,
     CupyRecorder,
     TorchRecorder,
     captured,
-)
-from .kernel import (
-    CudaKernel,
 )
 
 __all__ = [

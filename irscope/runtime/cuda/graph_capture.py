@@ -14,7 +14,7 @@ import numpy as np
 
 from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.arrays import as_torch_on_gpu, host_array, on_processor
-from irscope.runtime.cuda.driver import CaptureArena
+from irscope.runtime.cuda.launch import CaptureArena
 
 __all__ = ["Captured", "CupyRecorder", "Recorder", "TorchRecorder", "captured"]
 

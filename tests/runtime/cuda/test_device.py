@@ -25,8 +25,7 @@ from irscope.ir.types import TENSOR, TensorType
 from irscope.ops.expr.expression import input_element
 from irscope.runtime.arrays.cupy_memory import CupyMemory, dtype_of
 from irscope.runtime.cuda.device import CudaDevice
-from irscope.runtime.cuda.driver import CupyGpu
-from irscope.runtime.cuda.launch import CudaPlan
+from irscope.runtime.cuda.launch import CudaPlan, CupyGpu
 from irscope.runtime.cuda.nvrtc import Compiled, Resources
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.measure.benchmark import compare
@@ -615,7 +614,7 @@ def test_a_program_of_cupys_arrays_leaves_torchs_stream_alone(
     cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, w = numbers()
-    monkeypatch.setattr("irscope.runtime.cuda.driver.sys", SimpleNamespace(modules={"torch": fake_torch()}))
+    monkeypatch.setattr("irscope.runtime.cuda.launch.sys", SimpleNamespace(modules={"torch": fake_torch()}))
     compiled(cupy.asarray(x), cupy.asarray(w))
     assert [each[5] for each in launches(cupy)] == [0]
 

@@ -13,7 +13,7 @@ import irscope as irs
 from irscope.errors import DeviceUnavailable, MissingExtra, UnknownName
 from irscope.ir.core import Graph
 from irscope.runtime.cuda import nvdisasm as disassembler
-from irscope.runtime.cuda.kernel import CudaKernel
+from irscope.runtime.cuda.device import CudaKernel
 from irscope.runtime.cuda.nvrtc import Compiled
 from irscope.runtime.device.protocol import device as device_named
 from irscope.runtime.program.compiled_kernel import CompiledKernel

@@ -322,7 +322,7 @@ class Pipeline:
         stages: list[Stage] = []
         for part in parts:
             if isinstance(part, str):
-                stages.extend(_stage_runner(known, options) for known, options in parse_pipeline(part))
+                stages.extend(_compose(known, options) for known, options in parse_pipeline(part))
             elif callable(part):
                 stages.append(Stage(getattr(part, "__name__", type(part).__name__), part))
             else:
@@ -362,7 +362,7 @@ class Pipeline:
         return f"Pipeline({str(self)!r})"
 
 
-def _stage_runner(known: Pass, options: Mapping[str, Any]) -> Stage:
+def _compose(known: Pass, options: Mapping[str, Any]) -> Stage:
     run = known.load()
 
     def stage(graph: Graph) -> Any:

@@ -228,11 +228,7 @@ def sigmoid(x: Array) -> Array:
 # Tests compare ops and kernels with it, and kernels run on it where no compiler is installed. Code generation itself reads
 # expressions without NumPy, so that a kernel from the disk cache does not wait for NumPy's import.
 
-
-Array_numpy_eval = np.ndarray[Any, Any]
-
-
-def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array_numpy_eval:
+def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
     """Return the value of an expression, given the operands by index.
 
     bfloat16 elements are float32 numbers whose low 16 bits are zero. Reductions keep their axes with extent 1.
@@ -241,7 +237,7 @@ def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array_numpy_eval:
     >>> evaluate(input_element(0, "float32") * 2.0, [np.array([1.0, 2.0], np.float32)])
     array([2., 4.], dtype=float32)
     """
-    done: dict[int, Array_numpy_eval] = {}
+    done: dict[int, Array] = {}
     stack = [expr]
     with np.errstate(all="ignore"):
         while stack:
@@ -255,7 +251,7 @@ def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array_numpy_eval:
     return done[id(expr)]
 
 
-def _evaluated(expr: Expr, args: list[Array_numpy_eval], inputs: Sequence[Any]) -> Array_numpy_eval:
+def _evaluated(expr: Expr, args: list[Array], inputs: Sequence[Any]) -> Array:
     if expr.op in ("input", "scalar"):
         return np.asarray(inputs[expr.value], _storage(expr.dtype))
     if expr.op == "const":
@@ -267,7 +263,7 @@ def _evaluated(expr: Expr, args: list[Array_numpy_eval], inputs: Sequence[Any]) 
     return apply(expr.op, args, expr.dtype)
 
 
-def apply(op: str, args: Sequence[Array_numpy_eval], dtype: str) -> Array_numpy_eval:
+def apply(op: str, args: Sequence[Array], dtype: str) -> Array:
     """Apply one op of the first table to arrays, with a result of this type.
 
     >>> apply("add", [np.array([1, 2]), np.array([3, 4])], "int64")
@@ -278,7 +274,7 @@ def apply(op: str, args: Sequence[Array_numpy_eval], dtype: str) -> Array_numpy_
     return np.asarray(_NUMPY[op](*args), _storage(dtype))
 
 
-def reduce_array(op: str, array: Array_numpy_eval, axes: tuple[int, ...]) -> Array_numpy_eval:
+def reduce_array(op: str, array: Array, axes: tuple[int, ...]) -> Array:
     """Compute a reduction in NumPy; floats are summed and multiplied in float64.
 
     >>> reduce_array("reduce_argmax", np.array([[1, 5, 2], [0, 3, 9]]), (0, 1))
@@ -301,7 +297,7 @@ _EXTREMES: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-def round_to(array: Array_numpy_eval, dtype: str) -> Array_numpy_eval:
+def round_to(array: Array, dtype: str) -> Array:
     """Convert an array to another element type; halves go through float32 as in torch, bfloat16 is float32 with zero low 16 bits.
 
     >>> round_to(np.array([1.0, 1.00390625], np.float32), "bfloat16")
@@ -321,14 +317,14 @@ def _storage(dtype: str) -> np.dtype[Any]:
     return np.dtype("float32" if dtype == "bfloat16" else dtype)
 
 
-def _int_div(a: Array_numpy_eval, b: Array_numpy_eval) -> Array_numpy_eval:
+def _int_div(a: Array, b: Array) -> Array:
     """Divide as in C: integers are truncated toward zero."""
     if not np.issubdtype(a.dtype, np.integer):
         return np.asarray(a / b)
     return np.asarray((a - np.fmod(a, b)) // b)
 
 
-def remainder(a: Array_numpy_eval, b: Array_numpy_eval) -> Array_numpy_eval:
+def remainder(a: Array, b: Array) -> Array:
     """Return `fmod` adjusted to the sign of the divisor; unlike in NumPy, a zero keeps the sign of `a`, and `b` may be infinite.
 
     >>> float(remainder(np.array(-4.0), np.array(2.0)))
@@ -338,7 +334,7 @@ def remainder(a: Array_numpy_eval, b: Array_numpy_eval) -> Array_numpy_eval:
     return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
 
-def _sign(a: Array_numpy_eval) -> Array_numpy_eval:
+def _sign(a: Array) -> Array:
     return np.asarray((a > 0).astype(a.dtype) - (a < 0).astype(a.dtype))
 
 

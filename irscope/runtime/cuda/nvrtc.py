@@ -183,7 +183,7 @@ def _text(given: bytes | str) -> str:
 # They are searched for on PATH, in the pip packages of CUDA and of Triton, and in CUDA's default install folder.
 
 
-INSTALL_nvdisasm: Final = "pip install nvidia-cuda-nvdisasm, or put the bin folder of a CUDA toolkit on PATH"
+INSTALL_DISASSEMBLER: Final = "pip install nvidia-cuda-nvdisasm, or put the bin folder of a CUDA toolkit on PATH"
 _PROGRAMS: Final = {"nvdisasm": ("-c", "-gi"), "cuobjdump": ("-sass",)}
 _SECONDS: Final = 60
 
@@ -202,7 +202,7 @@ def disassembled(cubin: bytes) -> str:
     """Returns the disassembler's output. Raises DeviceUnavailable where there is none, or if it does not support the GPU."""
     command = disassembler()
     if command is None:
-        raise DeviceUnavailable("no disassembler for GPU code was found", hint=INSTALL_nvdisasm)
+        raise DeviceUnavailable("no disassembler for GPU code was found", hint=INSTALL_DISASSEMBLER)
     with TemporaryDirectory(prefix="irscope-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin + b"\0")  # CuPy leaves out the last byte
@@ -211,11 +211,11 @@ def disassembled(cubin: bytes) -> str:
                 [*command, str(path)], capture_output=True, text=True, check=False, timeout=_SECONDS
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise DeviceUnavailable(f"{command[0]} does not run: {error}", hint=INSTALL_nvdisasm) from None
+            raise DeviceUnavailable(f"{command[0]} does not run: {error}", hint=INSTALL_DISASSEMBLER) from None
     if done.returncode:
         reason = (done.stderr or done.stdout).strip().splitlines()
         raise DeviceUnavailable(
-            f"{command[0]} refuses the code: {reason[0] if reason else 'it gives no reason'}", hint=INSTALL_nvdisasm
+            f"{command[0]} refuses the code: {reason[0] if reason else 'it gives no reason'}", hint=INSTALL_DISASSEMBLER
         )
     return done.stdout
 

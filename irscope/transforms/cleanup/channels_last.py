@@ -248,7 +248,7 @@ def _tried(graph: Graph) -> _Tried:
     def declined(because: str, *evidence: Value | Node) -> _Tried:
         return graph, (), (Remark("missed", _RULE, planar[0], because, evidence or (planar[0],)),)
 
-    copied, edits, entrances = _with_copies_channels_last(graph, {node: _ROWS if node in exits else _LAST for node in found})
+    copied, edits, entrances = _with_layout_copies(graph, {node: _ROWS if node in exits else _LAST for node in found})
     try:
         relaid, known = with_new_strides(copied, entrances, strict=True)
     except ArgumentError as error:
@@ -329,7 +329,7 @@ def _exits(graph: Graph, planar: Sequence[Node], shapes: Shapes) -> list[Node]:
     return found
 
 
-def _with_copies_channels_last(graph: Graph, formats: Mapping[Node, int]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
+def _with_layout_copies(graph: Graph, formats: Mapping[Node, int]) -> tuple[Graph, tuple[Edit, ...], dict[Value, TensorType]]:
     """The graph in which each of these nodes reads a copy in the given format, and the copies with their types; users of one value
     share one copy, unless the value is ever written."""
     shapes, db, rewriter = shapes_of(graph), alias_db_of(graph), Rewriter(graph)

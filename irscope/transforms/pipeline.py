@@ -75,7 +75,7 @@ _ALL: Final = (
         "functionalize", "replaces in-place ops by functional variants where the difference is not observable",
         "functionalize:functionalize",
     ),
-    Pass("fold-tensors", "replaces small tensors that are the same at every run by constants", "cleanup.fold_tensors:fold_tensors"),
+    Pass("fold-tensors", "replaces small tensors that are the same at every run by constants", "cleanup.fold:fold_tensors"),
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops that never run", "cleanup.canonicalize:canonicalize"),
     Pass(
         "recommend-layouts", "makes results of convolutions channels last where that turns copies into views",
@@ -86,7 +86,7 @@ _ALL: Final = (
         "cleanup.channels_last:channels_last",
     ),
     Pass("cse", "computes equal expressions once", "cleanup.cse:eliminate_common_subexpressions"),
-    Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.pool_constants:pool_constants"),
+    Pass("pool-constants", "merges equal constants into one that dominates all users", "cleanup.cse:pool_constants"),
     Pass(
         "dedup-constants", "merges equal constant tensors where no run can tell them apart, and parameters that share memory",
         "dedup:merge_constants",

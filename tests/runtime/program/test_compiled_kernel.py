@@ -12,7 +12,7 @@ import pytest
 import irscope as irs
 from irscope.errors import DeviceUnavailable, MissingExtra, UnknownName
 from irscope.ir.core import Graph
-from irscope.runtime.cuda import nvdisasm as disassembler
+from irscope.runtime.cuda import nvrtc as disassembler
 from irscope.runtime.cuda.device import CudaKernel
 from irscope.runtime.cuda.nvrtc import Compiled
 from irscope.runtime.device.protocol import device as device_named

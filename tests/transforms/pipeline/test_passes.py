@@ -7,9 +7,9 @@ import pytest
 import irscope as irs
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.core import Graph
+from irscope.transforms import pipeline as registry
 from irscope.transforms.cleanup.canonicalize import RULES
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions
-from irscope.transforms.pipeline import all as registry
 from tests.work import calls_made
 
 pytest.importorskip("torch")

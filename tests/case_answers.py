@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
-from irscope.transforms.pipeline.runner import Pipelined
 
 import irscope as irs
 from irscope._base.verdict import Verdict
@@ -32,6 +31,7 @@ from irscope.ops.registry import op_of
 from irscope.runtime.reference import run_reference
 from irscope.transforms.base import check_types
 from irscope.transforms.fusion import Fusion, fuse
+from irscope.transforms.pipeline import Pipelined
 
 __all__ = ["ANSWERS", "Sections", "ask", "questions"]
 

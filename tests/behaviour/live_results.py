@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from irscope.ir.core import Node
-from irscope.runtime.arrays.library import NumpyLibrary
+from irscope.runtime.arrays.numpy import NumpyLibrary
 
 
 class CountingLibrary(NumpyLibrary):

@@ -27,7 +27,7 @@ from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Node, Value
 from irscope.ir.types import TENSOR, TensorType
-from irscope.runtime.arrays.buffer_pool import BufferPool
+from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 

@@ -20,7 +20,7 @@ import torch
 
 import irscope as irs
 from irscope.ir.types import TensorType
-from irscope.runtime.arrays.array_memory import TorchMemory, extents
+from irscope.runtime.arrays import TorchMemory, extents
 from irscope.runtime.program.executable import Executable, compile_graph
 from tests.oracles.judge import Call, Seen, seen
 from tests.random_programs.torch_scripts import TorchProgram

@@ -1,65 +1,87 @@
-from .array_memory import (
-    NO_MEMORY,
-    Allocate,
-    Memory,
-    NumpyMemory,
-    TorchMemory,
-    extents,
-)
-from .buffer_pool import (
-    BufferPool,
-)
-from .cupy_import import imported_cupy
-from .cupy_library import (
+from .cupy import (
     CupyLibrary,
+    CupyMemory,
+    imported_cupy,
     is_cupys,
     off_the_gpu,
 )
-from .cupy_memory import (
-    CupyMemory,
-    as_torch_on_gpu,
-)
 from .dlpack import (
+    arrays_of,
     borrow,
+    has_small_floats,
     host_array,
+    in_native_order,
     is_foreign,
+    is_small_float,
     on_host,
     on_processor,
     return_arrays,
+    rounded,
+    torch_is_there,
+    widened,
 )
 from .library import (
+    NO_MEMORY,
+    Allocate,
     Library,
-    TorchLibrary,
+    Memory,
     are_torchs,
+    extents,
     is_torch_tensor,
+    python_function,
+)
+from .numpy import (
+    NumpyLibrary,
+    NumpyMemory,
+)
+from .pool import (
+    BufferPool,
+)
+from .surroundings import (
+    Surroundings,
+)
+from .torch import (
+    TorchLibrary,
+    TorchMemory,
+    as_torch_on_gpu,
     lent_by_torch,
     library_for,
 )
 
 __all__ = [
-    "imported_cupy",
+    "NO_MEMORY",
+    "Allocate",
     "BufferPool",
     "CupyLibrary",
     "CupyMemory",
     "Library",
-    "Allocate",
     "Memory",
-    "NO_MEMORY",
+    "NumpyLibrary",
     "NumpyMemory",
+    "Surroundings",
     "TorchLibrary",
     "TorchMemory",
     "are_torchs",
+    "arrays_of",
     "as_torch_on_gpu",
     "borrow",
     "extents",
-    "return_arrays",
+    "has_small_floats",
     "host_array",
+    "imported_cupy",
+    "in_native_order",
     "is_cupys",
     "is_foreign",
+    "is_small_float",
     "is_torch_tensor",
     "lent_by_torch",
     "library_for",
     "off_the_gpu",
     "on_host",
     "on_processor",
+    "python_function",
+    "return_arrays",
+    "rounded",
+    "torch_is_there",
+    "widened",
 ]

@@ -16,8 +16,15 @@ from irscope.errors import IrscopeError
 from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of
 from irscope.ops.registry import schema_of
 from irscope.ops.schema import draws_random_numbers
-from irscope.runtime.arrays import TorchLibrary, is_foreign, is_torch_tensor, library_for, off_the_gpu, on_host
-from irscope.runtime.arrays.python_ops import python_function
+from irscope.runtime.arrays import (
+    TorchLibrary,
+    is_foreign,
+    is_torch_tensor,
+    library_for,
+    off_the_gpu,
+    on_host,
+    python_function,
+)
 from irscope.runtime.program import as_torch, flatten
 from irscope.runtime.reference import run_reference
 

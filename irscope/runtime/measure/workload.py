@@ -48,7 +48,7 @@ def workload(graph: Graph, library: Library, bound: Any, args: Sequence[Any]) ->
 
     >>> import numpy as np
     >>> from irscope.ir.text.parser import parse
-    >>> from irscope.runtime.arrays.library import NumpyLibrary
+    >>> from irscope.runtime.arrays.numpy import NumpyLibrary
     >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::exp(%x)\\n  return (%y)")
     >>> found = workload(g, NumpyLibrary(), {}, [np.ones((10, 10), np.float32)])
     >>> found.bytes, found.flops

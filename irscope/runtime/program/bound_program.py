@@ -27,20 +27,22 @@ from irscope.runtime.arrays import (
     CupyMemory,
     Library,
     Memory,
+    NumpyLibrary,
     NumpyMemory,
+    Surroundings,
     TorchLibrary,
     TorchMemory,
     as_torch_on_gpu,
     borrow,
     imported_cupy,
+    in_native_order,
     is_foreign,
     is_torch_tensor,
-    library_for,
+    lent_by_torch,
     return_arrays,
+    rounded,
+    widened,
 )
-from irscope.runtime.arrays.dlpack import in_native_order
-from irscope.runtime.arrays.small_floats import rounded, widened
-from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.foreign_ops import plainly_typed, tensor_of
 from irscope.runtime.program.arena import Arena
 from irscope.runtime.program.code import Code, Slots, Stamp, flatten
@@ -78,9 +80,11 @@ class BoundProgram:
             )
             self.gradients = Gradients(graph, self.library.torch)
         elif self.move_to:
-            self.library, self.memory = CupyLibrary(cupy := imported_cupy()), CupyMemory(cupy)
+            cupy = imported_cupy()
+            self.library, self.memory = CupyLibrary(cupy, lend=lent_by_torch), CupyMemory(cupy)
         else:
-            self.library, self.memory = library_for(()), NumpyMemory(pool or BufferPool(limit_bytes=0))
+            self.library = NumpyLibrary(lend=lent_by_torch)
+            self.memory = NumpyMemory(pool or BufferPool(limit_bytes=0))
         bound = {
             value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
         }

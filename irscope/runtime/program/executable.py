@@ -26,10 +26,18 @@ from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
 from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel, numbers_of_keys
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.registry import category_of
-from irscope.runtime.arrays import BufferPool, are_torchs, imported_cupy, on_host
-from irscope.runtime.arrays.dlpack import in_native_order
-from irscope.runtime.arrays.small_floats import arrays_of, has_small_floats, is_small_float, torch_is_there
-from irscope.runtime.arrays.surroundings import Surroundings
+from irscope.runtime.arrays import (
+    BufferPool,
+    Surroundings,
+    are_torchs,
+    arrays_of,
+    has_small_floats,
+    imported_cupy,
+    in_native_order,
+    is_small_float,
+    on_host,
+    torch_is_there,
+)
 from irscope.runtime.cpu import CpuDevice
 from irscope.runtime.device import Device, KernelCache, ObjectStore, PreparedPlan, user_cache_directory
 from irscope.runtime.device import device as new_device

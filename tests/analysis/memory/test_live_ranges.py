@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import irscope as irs  # noqa: E402
 from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, lifetimes  # noqa: E402
 from irscope.ir.core import Graph, Node  # noqa: E402
-from irscope.runtime.arrays.library import TorchLibrary  # noqa: E402
+from irscope.runtime.arrays.torch import TorchLibrary  # noqa: E402
 from irscope.runtime.program.code import flatten  # noqa: E402
 from tests.analysis.alias.test_execution import arguments, flat  # noqa: E402
 from tests.random_programs.graphs import random_program  # noqa: E402

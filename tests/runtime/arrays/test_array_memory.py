@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from irscope.runtime.arrays.array_memory import TorchMemory, _quick_guards
+from irscope.runtime.arrays.torch import TorchMemory, _quick_guards
 
 pytestmark = pytest.mark.torch
 

@@ -8,7 +8,8 @@ import pytest
 from irscope.errors import RunError
 from irscope.ir.core import Node
 from irscope.ir.text.parser import parse
-from irscope.runtime.arrays.library import _METHODS, NumpyLibrary, TorchLibrary, library_for
+from irscope.runtime.arrays.numpy import NumpyLibrary
+from irscope.runtime.arrays.torch import _METHODS, TorchLibrary, library_for
 
 
 def last(line: str, params: str = "%x : Tensor") -> Node:

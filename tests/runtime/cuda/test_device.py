@@ -23,7 +23,7 @@ from irscope.errors import ArgumentError, DeviceUnavailable, MissingExtra, RunEr
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, TensorType
 from irscope.ops.expr.expression import input_element
-from irscope.runtime.arrays.cupy_memory import CupyMemory, dtype_of
+from irscope.runtime.arrays.cupy import CupyMemory, dtype_of
 from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.cuda.launch import CudaPlan, CupyGpu
 from irscope.runtime.cuda.nvrtc import Compiled, Resources

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.runtime.arrays.library import NumpyLibrary, TorchLibrary
+from irscope.runtime.arrays import NumpyLibrary, TorchLibrary
 from irscope.runtime.measure.workload import workload
 
 

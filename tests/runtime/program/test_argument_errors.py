@@ -10,7 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, IrscopeError, RunError
-from irscope.runtime.arrays.buffer_pool import BufferPool
+from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.program.executable import compile_graph
 from tests.runtime.program.small_program import OUTER, TEXT, Kept, fused, given, still_works, truth
 

@@ -215,7 +215,7 @@ def test_two_layouts_in_turn_are_each_run_by_their_own_kernel(library: str) -> N
 def test_the_short_way_is_taken_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     if not guards:
-        monkeypatch.setattr("irscope.runtime.arrays.array_memory._quick_guards", lambda torch: None)
+        monkeypatch.setattr("irscope.runtime.arrays.torch._quick_guards", lambda torch: None)
     x, y = (torch.from_numpy(array) for array in given(8))
     run = fused(TEXT, x, y)
     run(x, y)

@@ -7,7 +7,7 @@ import pytest
 
 from irscope.errors import RunError
 from irscope.ir.text.parser import parse
-from irscope.runtime.arrays.library import NumpyLibrary
+from irscope.runtime.arrays.numpy import NumpyLibrary
 from irscope.runtime.program.code import flatten
 from tests.behaviour.live_results import CountingLibrary
 

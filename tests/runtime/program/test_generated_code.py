@@ -12,7 +12,7 @@ import pytest
 import irscope as irs
 from irscope.errors import RunError
 from irscope.ir.text.parser import parse
-from irscope.runtime.arrays.library import NumpyLibrary
+from irscope.runtime.arrays.numpy import NumpyLibrary
 from irscope.runtime.program.bound_program import as_torch
 from irscope.runtime.program.code import Code, flatten
 from irscope.runtime.program.executable import Executable

@@ -10,7 +10,7 @@ import pytest
 
 import irscope as irs
 from irscope.ir.core import Graph
-from irscope.runtime.arrays.library import NumpyLibrary
+from irscope.runtime.arrays.numpy import NumpyLibrary
 from irscope.runtime.program.executable import compile_graph
 from irscope.runtime.program.peak_memory import blocks_of
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.runtime.arrays import buffer_pool as buffers
-from irscope.runtime.arrays.buffer_pool import ALIGNMENT, BufferPool
+from irscope.runtime.arrays import pool as buffers
+from irscope.runtime.arrays.pool import ALIGNMENT, BufferPool
 
 
 def test_arrays_are_aligned_and_laid_out_as_asked() -> None:

@@ -1,0 +1,170 @@
+"""NumPy's references of the ops, and NumPy's arrays: what runs a program without torch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.errors import RunError
+from irscope.ir import (
+    Node,
+    TensorData,
+    TensorType,
+    Type,
+)
+from irscope.ops.registry import op_of, schema_of
+from irscope.runtime.arrays.library import (
+    PYTHON_CATEGORIES,
+    Allocate,
+    Function,
+    Memory,
+    chosen_at_each_call,
+    constant_payload,
+    extents,
+    node_text,
+    number_type,
+    python_function,
+    unknown_op,
+)
+from irscope.runtime.arrays.pool import BufferPool
+from irscope.runtime.constants import elements
+from irscope.runtime.foreign_ops import foreign_function
+
+__all__ = ["NumpyLibrary", "NumpyMemory"]
+
+_POOLED_ARRAY: Final = 64 << 10
+"""The same for NumPy's arrays, which are aligned for vectors only if they come from a pool."""
+
+
+class NumpyLibrary:
+    """The NumPy references of `irscope.ops`.
+
+    >>> from irscope.ir.text.parser import parse
+    >>> g = parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+    >>> NumpyLibrary().function(g.node("y"))(np.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    name = "numpy"
+
+    def __init__(self, *, lend: Callable[[Node], Function | None] = lambda node: None) -> None:
+        """`lend` returns another library's function of NumPy arrays for an op without a reference, if there is one."""
+        self.lend = lend
+
+    def function(self, node: Node) -> Function:
+        native = python_function(node)
+        if native is not None:
+            return native
+        op, schema = op_of(node), schema_of(node)
+        if op is None or op.reference is None:
+            found = foreign_function(node) or self.lend(node)
+            if found is None:
+                raise unknown_op(node, "NumPy")
+            return found
+        reference = op.reference
+        if node.op == "prim::NumToTensor":
+            return np.asarray
+        if schema is None and op.schemas:
+            return chosen_at_each_call(self, node, reference)
+        if schema is None or schema.is_vararg:
+            return reference
+        names = [argument.name for argument in schema.arguments]
+        rest = {argument.name: argument.default for argument in schema.arguments[len(node.inputs) :]}
+        if op.category in PYTHON_CATEGORIES and not rest:
+            return lambda *given: reference(**dict(zip(names, given, strict=True)))
+        arrays = tuple(isinstance(value.type, TensorType) for value in node.outputs)
+
+        def run(*given: Any) -> Any:
+            result = reference(**dict(zip(names, given, strict=False)), **rest)
+            return np.asarray(result) if arrays == (True,) and isinstance(result, np.generic) else result
+
+        return run
+
+    def constant(self, node: Node) -> Any:
+        return constant_payload(node, self._tensor)
+
+    def _tensor(self, payload: TensorData) -> Any:
+        if payload.array is None:
+            raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
+        return elements(payload)
+
+
+class NumpyMemory(Memory):
+    """NumPy's arrays, and a pool that keeps freed memory."""
+
+    library = "numpy"
+    facts = ("dtype", "shape", "strides", "__class__")
+
+    def __init__(self, pool: BufferPool) -> None:
+        self.pool = pool
+
+    def key(self, operands: Sequence[Any]) -> Hashable:
+        try:
+            return tuple([(x.dtype, x.shape, x.strides, x.__class__) for x in operands])
+        except AttributeError:  # Python's numbers among them
+            return tuple([
+                (x.dtype, x.shape, x.strides, x.__class__) if isinstance(x, np.ndarray | np.generic) else type(x)
+                for x in operands
+            ])  # fmt: skip
+
+    def signature(self, arguments: Sequence[Any]) -> Hashable:
+        try:
+            return tuple([(x.dtype, x.shape, x.strides, x.__class__) for x in arguments])
+        except AttributeError:
+            return None
+
+    def owns(self, argument: Any) -> bool:
+        return type(argument) is np.ndarray and argument.dtype.isnative
+
+    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
+        types: list[Type] = []
+        for operand in operands:
+            if isinstance(operand, np.generic):
+                return None  # it has no address
+            if not isinstance(operand, np.ndarray):
+                types.append(number_type(operand))
+                continue
+            item = operand.itemsize
+            if not operand.dtype.isnative or any(step < 0 or step % item for step in operand.strides):
+                return None
+            types.append(TensorType(str(operand.dtype), operand.shape, tuple(step // item for step in operand.strides)))
+        return tuple(types)
+
+    def maker(self, type: TensorType) -> Allocate:
+        assert type.dtype is not None
+        shape = extents(type)
+        if (type.nbytes or 0) < _POOLED_ARRAY and type.dtype != "bfloat16" and _is_row_major(shape, type.strides):
+            return partial(np.empty, shape, np.dtype(type.dtype))
+        return partial(self.pool.empty, shape, type.dtype, type.strides)
+
+    def address(self, tensor: Any) -> int:
+        return _address(tensor)
+
+    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
+        return [_address(x) if isinstance(x, np.ndarray) else x for x in operands]
+
+
+_no_bytes: Final = (ctypes.c_char * 0).from_buffer
+_address_of: Final = ctypes.addressof
+
+
+def _address(array: Any) -> int:
+    """Returns the address of an array's first element: from its buffer, or slowly for one that is read-only or not contiguous."""
+    try:
+        return _address_of(_no_bytes(array))
+    except (TypeError, ValueError, BufferError):
+        return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def _is_row_major(shape: tuple[int, ...], strides: Sequence[int] | None) -> bool:
+    """Checks whether an array of this shape is row-major with these strides."""
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides or ()), strict=False):
+        if stride != step:
+            return False
+        step *= size
+    return True

@@ -1,0 +1,383 @@
+"""Torch's operators and tensors: nodes without a kernel run through its dispatcher, kernels on the memory of its tensors."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from irscope.codegen.kernel import ITEM_SIZE
+from irscope.errors import RunError
+from irscope.ir import (
+    Node,
+    OpSchema,
+    TensorData,
+    TensorType,
+    Type,
+)
+from irscope.ops.registry import op_of, schema_of
+from irscope.ops.typing import DTYPE_CODES
+from irscope.runtime.arrays.dlpack import is_jaxs
+from irscope.runtime.arrays.library import (
+    PYTHON_CATEGORIES,
+    Allocate,
+    Function,
+    Library,
+    Memory,
+    are_torchs,
+    chosen_at_each_call,
+    constant_payload,
+    extents,
+    node_text,
+    number_type,
+    python_function,
+    unknown_op,
+)
+from irscope.runtime.arrays.numpy import NumpyLibrary
+from irscope.runtime.arrays.pool import BufferPool
+from irscope.runtime.arrays.surroundings import Surroundings
+from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, plainly_typed, tensor_of
+
+__all__ = ["TorchLibrary", "TorchMemory", "as_torch_on_gpu", "lent_by_torch", "library_for"]
+
+_POOLED: Final = 4 << 20
+"""Bytes from which torch results are allocated from a pool: smaller ones are cheaper from torch's own allocator, whose
+larger blocks cost a page fault every 4 KiB each time."""
+_WIDER: Final = {5: 7, 6: 7, 15: 7, 8: 10, 9: 10}
+"""The numbers of float64 and complex128, by those of the smaller floating-point types."""
+_WIDE_UNSIGNED: Final = frozenset({"uint16", "uint32", "uint64"})
+"""Element types for which torch has few ops."""
+_METHODS: Final = {
+    ("aten::select", "int"): "select", ("aten::unsqueeze", ""): "unsqueeze", ("aten::squeeze", "dim"): "squeeze",
+    ("aten::transpose", "int"): "transpose", ("aten::permute", ""): "permute", ("aten::view", ""): "view",
+    ("aten::reshape", ""): "reshape", ("aten::t", ""): "t", ("aten::clone", ""): "clone", ("aten::copy_", ""): "copy_",
+}  # fmt: skip
+"""Overloads that are called as methods of a tensor, with their positional operands: Python's bindings take half the time to parse
+them. The ops are cheap, and programs that write row by row consist of them."""
+
+
+def library_for(values: Sequence[object]) -> Library:
+    """Returns torch if any of the values is a torch tensor or holds one (a scripted module), otherwise NumPy."""
+    return TorchLibrary() if are_torchs(values) else NumpyLibrary(lend=lent_by_torch)
+
+
+class TorchLibrary:
+    """Torch's own operators, without gradients.
+
+    With `double`, everything in a smaller floating-point type is computed in float64: the reference for rounding errors.
+    """
+
+    name = "torch"
+
+    def __init__(self, *, double: bool = False, device: str = "") -> None:
+        """`device`: where to move tensors that the program places on the processor; empty leaves them there."""
+        import torch
+
+        self.torch = torch
+        self.double = double
+        self.device = device
+
+    def function(self, node: Node) -> Function:
+        native = python_function(node) or self._own(node)
+        if native is not None:
+            return native
+        foreign = foreign_function(node)
+        if foreign is not None:
+            return on_torch(foreign, self.torch, self.device)
+        op, schema = op_of(node), schema_of(node)
+        if schema is None and op is not None and op.schemas and op.reference is not None:
+            return chosen_at_each_call(self, node, op.reference)
+        reads_tensors = any(isinstance(value.type, TensorType) for value in node.inputs)
+        is_python = op is not None and (op.category != "scalar" or not reads_tensors)
+        if op is not None and op.reference is not None and is_python and op.category in PYTHON_CATEGORIES:
+            return op.reference
+        function = self._registered(node, schema)
+        kinds = {value.type.dtype for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)}
+        if not self.device and not kinds.isdisjoint(_WIDE_UNSIGNED):
+            function = self._or_numpy(node, function)
+        if not self.double or schema is None:
+            return function
+        return _bits(function) if schema.full_name == "aten::view.dtype" else self._in_double(function, schema)
+
+    def constant(self, node: Node) -> Any:
+        made = constant_payload(node, self._tensor)
+        if node.outputs and str(node.output.type) == "Device" and isinstance(made, str):
+            return self.torch.device(self.device if self.device and made == "cpu" else made)
+        return made
+
+    def _tensor(self, payload: TensorData) -> Any:
+        tensor = payload.original
+        if not isinstance(tensor, self.torch.Tensor):
+            if payload.array is None:
+                raise RunError(f"the text has only the size of the constant {node_text(payload)}, not its elements")
+            tensor = self.torch.from_numpy(plainly_typed(np.array(payload.array)))
+            if payload.dtype == "bfloat16":
+                tensor = tensor.view(self.torch.bfloat16)
+        tensor = tensor.detach()
+        if self.double and (tensor.is_floating_point() or tensor.is_complex()):
+            tensor = tensor.to(self.torch.complex128 if tensor.is_complex() else self.torch.float64)
+        return tensor.to(self.device) if self.device else tensor
+
+    def _own(self, node: Node) -> Function | None:
+        """Returns functions for ops that Python computes faster than the dispatcher, or whose schema accepts any list."""
+        if node.op == "aten::size":
+            return _size
+        if node.op == "aten::dim":
+            return lambda x: x.dim()
+        if node.op == "aten::_reshape_alias":
+            return _reshape_alias
+        if node.op == "prim::NumToTensor":
+            return self.torch.tensor  # type: ignore[no-any-return]
+        if node.op in ("aten::tensor", "aten::as_tensor") and not isinstance(node.inputs[0].type, TensorType):
+            return self._new_tensor
+        return None
+
+    def _new_tensor(self, data: Any, dtype: int | None = None, device: Any = None, requires_grad: bool = False) -> Any:
+        kind = None if dtype is None else getattr(self.torch, DTYPE_CODES[dtype])
+        return self.torch.tensor(data, dtype=kind, device=device)
+
+    def _registered(self, node: Node, schema: OpSchema | None) -> Function:
+        """Returns the operator from torch's registry; keyword-only arguments are passed by name."""
+        bindings = self.torch._C
+        if schema is None:
+            found, _ = bindings._jit_get_operation(node.op)
+            if found is None:
+                raise unknown_op(node, "torch")
+            return found  # type: ignore[no-any-return]
+        try:
+            found = bindings._get_operation_overload(schema.name, schema.overload)[0]
+        except (RuntimeError, TypeError):
+            raise unknown_op(node, "torch") from None
+        method = _METHODS.get((schema.name, schema.overload))
+        short = found if method is None else getattr(self.torch.Tensor, method)
+        given = schema.arguments[: len(node.inputs)]
+        names = [argument.name for argument in given if argument.keyword_only]
+        plain = len(given) - len(names)
+        if not names or schema.is_vararg:
+            return short  # type: ignore[no-any-return]
+
+        if len(names) == 1:  # most often the `alpha` of a sum, which is 1: this halves the time of the call
+            name, usual = names[0], given[-1].default
+            return lambda *operands: (
+                short(*operands[:plain]) if operands[plain] is usual else found(*operands[:plain], **{name: operands[plain]})
+            )
+        return lambda *operands: found(*operands[:plain], **dict(zip(names, operands[plain:], strict=True)))
+
+    def _or_numpy(self, node: Node, function: Function) -> Function:
+        """Returns the function, with NumPy's in its place for element types that torch has, and this op of torch has not."""
+
+        def run(*operands: Any) -> Any:
+            try:
+                return function(*operands)
+            except RuntimeError as error:
+                if "not implemented for 'UInt" not in str(error):
+                    raise
+            return on_torch(NumpyLibrary().function(node), self.torch, self.device)(*operands)
+
+        return run
+
+    def _in_double(self, function: Function, schema: OpSchema) -> Function:
+        """Returns the function with float64 in place of every floating-point type that the program requests by number."""
+        positions = [index for index, argument in enumerate(schema.arguments) if argument.name == "dtype"]
+        if not positions:
+            return function
+        (position,) = positions
+
+        def run(*operands: Any) -> Any:
+            wide = _WIDER.get(operands[position]) if len(operands) > position else None
+            if wide is not None:
+                operands = (*operands[:position], wide, *operands[position + 1 :])
+            return function(*operands)
+
+        return run
+
+
+def _bits(function: Function) -> Function:
+    """Returns the view as another element type, of whole numbers alone."""
+
+    def run(tensor: Any, dtype: int) -> Any:
+        if tensor.is_floating_point() or tensor.is_complex():
+            raise RunError("it reads the bits of floats, which float64 has otherwise")
+        return function(tensor, dtype)
+
+    return run
+
+
+def _size(tensor: Any, dim: int | None = None) -> Any:
+    return list(tensor.shape) if dim is None else tensor.shape[dim]
+
+
+def _reshape_alias(tensor: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
+    """Compute `_reshape_alias` by `as_strided`, which checks bounds; torch's own may read beyond the memory."""
+    return tensor.as_strided(size, stride, tensor.storage_offset())
+
+
+def lent_by_torch(node: Node, *, double: bool = False) -> Callable[..., Any] | None:
+    """Returns torch's operator as a function of NumPy arrays, which may return views of them; None without torch."""
+    if importlib.util.find_spec("torch") is None or not node.op.startswith("aten::"):
+        return None
+    import torch
+
+    try:
+        function = TorchLibrary(double=double).function(node)
+    except RunError:
+        return None
+
+    def run(*operands: Any) -> Any:
+        return array_of(function(*(tensor_of(operand, torch, "") for operand in operands)))
+
+    return run
+
+
+class TorchMemory(Memory):
+    """Torch's tensors and its allocator, with a pool for large results on the processor."""
+
+    library = "torch"
+    facts = ("dtype", "shape", "stride()", "is_cpu", "__class__", "is_neg()", "_is_zerotensor()")
+    address_text = "{}.data_ptr()"
+
+    def __init__(
+        self, device: str, *, may_be_negated: bool = False, pool: BufferPool | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:  # fmt: skip
+        """`may_be_negated`: whether the program creates tensors that store their elements with the sign flipped."""
+        import torch
+
+        self.surroundings = surroundings
+        self.torch = torch
+        self.may_be_negated = may_be_negated
+        self.pool = pool if device == "cpu" else None
+        self.tensor = torch.Tensor
+        self.plain = (torch.Tensor, torch.nn.Parameter)
+        self.device = device
+        self.dtypes = {name: getattr(torch, name) for name in ITEM_SIZE}
+        self.empty = _quick_empty(torch) if device == "cpu" else None
+        self.guards = _quick_guards(torch)
+
+    def key(self, operands: Sequence[Any]) -> Hashable:
+        if not self.may_be_negated:
+            try:
+                return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) for x in operands])
+            except AttributeError:
+                pass  # numbers among them
+        tensor = self.tensor
+        if self.may_be_negated and any(isinstance(x, tensor) and x.is_neg() for x in operands):
+            return None  # no plan exists for it
+        return tuple([
+            (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x)
+            for x in operands
+        ])  # fmt: skip
+
+    def signature(self, arguments: Sequence[Any]) -> Hashable:
+        try:
+            return tuple([
+                (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__, x.is_neg(), x._is_zerotensor())
+                for x in arguments
+            ])  # fmt: skip
+        except AttributeError:
+            return None
+
+    def guard(self, arguments: Sequence[Any]) -> Callable[..., bool] | None:
+        return None if self.guards is None else self.guards(arguments)
+
+    def is_plain(self, arguments: Sequence[Any]) -> bool:
+        return self.surroundings is None or self.surroundings.is_plain(*arguments)
+
+    def unguarded(self, names: dict[str, Any]) -> str:
+        return "" if self.surroundings is None else self.surroundings.unguarded(names)
+
+    def owns(self, argument: Any) -> bool:
+        return type(argument) in self.plain and not argument._is_zerotensor()
+
+    def types(self, operands: Sequence[Any]) -> tuple[Type, ...] | None:
+        types: list[Type] = []
+        for operand in operands:
+            if not isinstance(operand, self.tensor):
+                types.append(number_type(operand))
+                continue
+            elsewhere = operand.device.type != self.device or type(operand) not in self.plain
+            if elsewhere or operand.layout != self.torch.strided or operand.is_neg() or operand.is_quantized:
+                return None
+            dtype = str(operand.dtype).removeprefix("torch.")
+            types.append(TensorType(dtype, tuple(operand.shape), tuple(operand.stride())))
+        return tuple(types)
+
+    def maker(self, type: TensorType) -> Allocate:
+        assert type.dtype is not None
+        shape, dtype = extents(type), self.dtypes[type.dtype]
+        if self.pool is None or (type.nbytes or 0) < _POOLED:
+            if self.empty is not None:
+                return partial(self.empty, shape, type.strides, dtype)
+            where = self.torch.device(self.device)
+            pattern = self.torch.empty((), dtype=dtype, device=where).expand(shape)  # one element, whatever the shape
+            if self.torch.empty_like(pattern).stride() == type.strides:
+                return partial(self.torch.empty_like, pattern)  # a quarter faster than `empty_strided`
+            return partial(self.torch.empty_strided, shape, type.strides, dtype=dtype, device=where)
+        take = partial(self.pool.empty, shape, type.dtype, type.strides)
+        wrap = self.torch.from_numpy
+        return (lambda: wrap(take()).view(dtype)) if type.dtype == "bfloat16" else lambda: wrap(take())
+
+    def address(self, tensor: Any) -> int:
+        return tensor.data_ptr()  # type: ignore[no-any-return]
+
+    def addresses(self, operands: Sequence[Any]) -> Sequence[float]:
+        try:
+            return [operand.data_ptr() for operand in operands]
+        except AttributeError:  # numbers among them
+            tensor = self.tensor
+            return [operand.data_ptr() if isinstance(operand, tensor) else operand for operand in operands]
+
+
+def _quick_empty(torch: Any) -> Callable[..., Any] | None:
+    """Returns the allocator of Inductor's programs, at half the cost of `torch.empty_like`, if this torch has it."""
+    try:
+        empty: Callable[..., Any] = torch._C._dynamo.guards._empty_strided_cpu
+        made = empty((2, 3), (1, 2), torch.bfloat16)
+        same = (made.shape, made.stride(), made.dtype) == ((2, 3), (1, 2), torch.bfloat16) and made.is_cpu
+    except Exception:  # private API of torch
+        return None
+    return empty if same else None
+
+
+def _quick_guards(torch: Any) -> Callable[[Sequence[Any]], Callable[..., bool]] | None:
+    """Returns the guard of Dynamo's programs, at a third of the cost of comparing facts, if this torch has it.
+
+    It compares class, dispatch keys (which encode device, layout, sign and the call's surroundings), element type, shape,
+    strides, and that no gradient is required."""
+
+    def made(arguments: Sequence[Any]) -> Callable[..., bool]:
+        wanted = [_without_gradient(torch, argument) for argument in arguments]
+        guards = torch._C._dynamo.guards.TensorGuards(*wanted, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+        return guards.check  # type: ignore[no-any-return]
+
+    try:
+        like = torch.empty(2, 3)
+        same = made([like])
+        others = [like.t(), like[:1], like.double(), torch._neg_view(like), torch.empty(2, 3, device="meta")]
+        others.append(torch.nn.Parameter(like, requires_grad=False))
+        is_right = same(torch.empty(2, 3)) is True and not any(map(same, others))
+    except Exception:  # private API of torch
+        return None
+    return made if is_right else None
+
+
+def _without_gradient(torch: Any, tensor: Any) -> Any:
+    """Returns a tensor of the same class that requires no gradient: a guard for one that does assumes gradients are recorded."""
+    if not tensor.requires_grad:
+        return tensor
+    plain = tensor.detach()
+    return torch.nn.Parameter(plain, requires_grad=False) if isinstance(tensor, torch.nn.Parameter) else plain
+
+
+def as_torch_on_gpu(value: Any, *, may_write: bool = False) -> Any:
+    """Returns an array of another library as a tensor that shares its memory, or as a copy if it is immutable and may be
+    written; anything else unchanged."""
+    import torch
+
+    if hasattr(value, "__dlpack__") and not isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        tensor = torch.from_dlpack(value)
+        return tensor.clone() if may_write and is_jaxs(value) else tensor
+    return value

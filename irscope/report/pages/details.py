@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from irscope._base.escaping import shortened
 from irscope._base.verdict import Verdict
 from irscope._base.words import listed
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
@@ -44,14 +45,101 @@ from irscope.report.words import Renaming, short_type
 from irscope.runtime.cpu import CpuDevice
 from irscope.transforms.history import History
 
-__all__ = ["Inspection", "declared", "stored_details", "title_of", "verdict_view"]
+__all__ = ["HistoryInspection", "Inspection", "declared", "stored_details", "title_of", "verdict_view"]
 
 
 _MOST_SAMPLES: Final = 50
 
 
 
-class Inspection:
+class HistoryInspection:
+    """Answers the inspector's questions about a history: the text of one record, and what may share memory in each state."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._lines: dict[Node, str] = {}
+
+    @property
+    def graph(self) -> Graph:
+        """The last graph."""
+        return self.history.final
+
+    @cached_property
+    def records(self) -> Mapping[int, Value | Node]:
+        """Every value and node of the last graph by id."""
+        found: dict[int, Value | Node] = {value.id: value for value in self.graph.values()}
+        return found | {node.id: node for node in self.graph.nodes()}
+
+    @cached_property
+    def db(self) -> AliasDb:
+        """What may share memory in the last graph."""
+        return AliasDb(self.graph)
+
+    @cached_property
+    def _alias(self) -> AliasViews:
+        return AliasViews(self.db)
+
+    @cached_property
+    def _alias_steps(self) -> AliasSteps:
+        return AliasSteps(self.history)
+
+    def __call__(self, ids: Sequence[int], state: int | None = None) -> Detail | PairDetail:
+        """Return the details of one id, or the answers about a pair. Raises UnknownName for an id of another program.
+
+        With a state of the history, the alias part of a detail is about that state.
+        """
+        return self.pair(ids[0], ids[1], state) if len(ids) == 2 else self.detail(ids[0], state)
+
+    def detail(self, id: int, state: int | None = None) -> Detail:
+        """Everything about one value or node; a node is described by its first result."""
+        record = self._record(id)
+        return self._described(self.graph, record, self._shared(_value(record), state))
+
+    def pair(self, a: int, b: int, state: int | None = None) -> PairDetail:
+        """Whether two records may share memory in the last state."""
+        alias = self._pair_now(self._record(a), self._record(b))
+        return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=None, same=None)
+
+    def _record(self, id: int) -> Value | Node:
+        record = self.records.get(id)
+        if record is None:
+            raise UnknownName(f"nothing in {self.graph.name!r} has the id {id}", hint="ids belong to one program")
+        return record
+
+    def _described(self, graph: Graph, record: Value | Node, alias: AliasDetail | None) -> Detail:
+        """What needs no plan: the text of a record of a graph, where it is from, and its aliases."""
+        node = _node(graph, record)
+        return Detail(
+            id=record.id,
+            kind="value" if isinstance(record, Value) else "node",
+            title=title_of(graph, record),
+            text=self._text(node, graph) if node is not None else declared(graph, record),
+            location=shortened(str(node.location)) if node is not None and node.location is not None else "",
+            scope=shortened(node.scope) if node is not None else "",
+            alias=alias,
+            fusion="",
+            same="",
+            kernel=None,
+            time="",
+        )
+
+    def _text(self, node: Node, graph: Graph) -> str:
+        """The line of a node, one string for all its results: it may have a hundred thousand."""
+        if node not in self._lines:
+            self._lines[node] = shortened(print_node(node, graph.names))
+        return self._lines[node]
+
+    def _shared(self, value: Value | None, state: int | None) -> AliasDetail | None:
+        if value is None:
+            return None
+        return self._alias.detail(value) if state is None else self._alias_steps.detail(value, state)
+
+    def _pair_now(self, first: Value | Node, second: Value | Node) -> Verdict | None:
+        left, right = _value(first), _value(second)
+        return self.db.explain(left, right) if left is not None and right is not None else None
+
+
+class Inspection(HistoryInspection):
     """Answers the inspector's questions about one exploration.
 
     >>> import irscope as irs
@@ -63,13 +151,24 @@ class Inspection:
     """
 
     def __init__(self, exploration: Exploration) -> None:
+        super().__init__(exploration.fusion.history)
         self._of = exploration
-        self._lines: dict[Node, str] = {}
         self._kernels_of: frozenset[Node] | None = None
 
+    @property
+    def graph(self) -> Graph:
+        """The program shown."""
+        return self._of.graph
+
     @cached_property
-    def _alias(self) -> AliasViews:
-        return AliasViews(self._of.db)
+    def records(self) -> Mapping[int, Value | Node]:
+        """Every value and node of the program shown by id."""
+        return self._of.records
+
+    @cached_property
+    def db(self) -> AliasDb:
+        """What may share memory in the program shown."""
+        return self._of.db
 
     @cached_property
     def _rename(self) -> Renaming:
@@ -89,17 +188,6 @@ class Inspection:
     def _texts(self) -> KernelTexts:
         return KernelTexts(self.kernels, self._cpu)
 
-    @cached_property
-    def _alias_steps(self) -> AliasSteps:
-        return AliasSteps(self._of.fusion.history)
-
-    def __call__(self, ids: Sequence[int], state: int | None = None) -> Detail | PairDetail:
-        """Return the details of one id, or the answers about a pair. Raises UnknownName for an id of another program.
-
-        With a state of the history, the alias part of a detail is about that state.
-        """
-        return self.pair(ids[0], ids[1], state) if len(ids) == 2 else self.detail(ids[0], state)
-
     def prepare(self) -> None:
         """Warm up the analyses behind the first questions, by asking about one node of each op."""
         for nodes in islice(self._of.queries.index.of_op.values(), _MOST_SAMPLES):
@@ -110,55 +198,34 @@ class Inspection:
         self._of = exploration
 
     def _record(self, id: int) -> Value | Node:
-        record = self._of.records.get(id)
-        if record is None and id in self._of.gone:
-            return self._of.gone[id].record
-        if record is None:
-            raise UnknownName(f"nothing in {self._of.graph.name!r} has the id {id}", hint="ids belong to one program")
-        return record
+        gone = self._of.gone.get(id) if id not in self.records else None
+        return super()._record(id) if gone is None else gone.record
 
     def detail(self, id: int, state: int | None = None) -> Detail:
         """Everything about one value or node; a node is described by its first result."""
-        if id not in self._of.records and id in self._of.gone:
+        if id not in self.records and id in self._of.gone:
             return self._gone(self._of.gone[id], state)
-        graph = self._of.graph
-        record = self._record(id)
-        value = record if isinstance(record, Value) else next(iter(record.outputs), None)
-        node = record if isinstance(record, Node) else graph.producer.get(record)
-        detail = Detail(
-            id=id,
-            kind="value" if isinstance(record, Value) else "node",
-            title=title_of(graph, record),
-            text=self._text(node) if node is not None else declared(graph, record),
-            location=shortened(str(node.location)) if node is not None and node.location is not None else "",
-            scope=shortened(node.scope) if node is not None else "",
-            alias=self._shared(value, state) if value is not None else None,
-            fusion=fusion_sentence(self._of.fusion, node, self._rename) if node is not None else "",
-            same=self._same(node),
-            kernel=self.kernels.detail(group) if (group := self._group(node)) is not None and self._shows_kernel(group) else None,
-            time=time_sentence(self._of.profile, node.id, self._of.way) if node is not None else "",
-        )
-        if node is not None and self._of.fusion.made(node):
-            detail["neighbours"] = neighbour_views(self._of.fusion, node, self._rename)
+        detail, node = super().detail(id, state), _node(self.graph, self._record(id))
+        if node is not None:
+            detail["fusion"] = fusion_sentence(self._of.fusion, node, self._rename)
+            detail["same"] = self._same(node)
+            if (group := self._group(node)) is not None and self._shows_kernel(group):
+                detail["kernel"] = self.kernels.detail(group)
+            detail["time"] = time_sentence(self._of.profile, node.id, self._of.way)
+            if self._of.fusion.made(node):
+                detail["neighbours"] = neighbour_views(self._of.fusion, node, self._rename)
         return detail
 
     def _gone(self, gone: Gone, state: int | None) -> Detail:
         """Details of a record that a pass removed: its text, and what may have shared its memory."""
-        record, graph = gone.record, gone.graph
-        node = record if isinstance(record, Node) else graph.producer.get(record)
-        value = record if isinstance(record, Value) else next(iter(record.outputs), None)
-        last = self._of.graph
+        last = self.graph
         maker = last.producer.get(gone.became) if gone.became is not None else None
         became = f", and {maker.op} (%{last.names[gone.became]}) stands for it" if maker is not None and gone.became is not None else ""
-        then = program_name(self._of.fusion.history, gone.state)
-        return Detail(
-            id=record.id, kind="value" if isinstance(record, Value) else "node", title=title_of(graph, record),
-            text=shortened(print_node(node, graph.names)) if node is not None else declared(graph, record),
-            location=shortened(str(node.location)) if node is not None and node.location is not None else "",
-            scope=shortened(node.scope) if node is not None else "",
-            alias=self._shared(value, gone.state if state is None else min(state, gone.state)) if value is not None else None,
-            fusion=f"in {then}; {gone.by} took it away{became}", same="", kernel=None, time="", gone_after=gone.state,
-        )  # fmt: skip
+        alias = self._shared(_value(gone.record), gone.state if state is None else min(state, gone.state))
+        detail = self._described(gone.graph, gone.record, alias)
+        detail["fusion"] = f"in {program_name(self.history, gone.state)}; {gone.by} took it away{became}"
+        detail["gone_after"] = gone.state
+        return detail
 
     def only_kernels_of(self, groups: Collection[Node]) -> None:
         """Show kernels of these groups only, from now on."""
@@ -167,50 +234,41 @@ class Inspection:
     def _shows_kernel(self, group: Node) -> bool:
         return self._kernels_of is None or group in self._kernels_of
 
-    def _text(self, node: Node) -> str:
-        """The line of a node, one string for all its results: it may have a hundred thousand."""
-        if node not in self._lines:
-            self._lines[node] = shortened(print_node(node, self._of.graph.names))
-        return self._lines[node]
-
     def kernel_text(self, id: int, language: str) -> KernelText:
         """The kernel of the group that a node is, or belongs to, as `llvm`, `assembly`, `cuda`, `ptx` or `sass`.
 
         Raises UnknownName for a node without a kernel, and for another language.
         """
         record = self._record(id)
-        group = self._group(record if isinstance(record, Node) else self._of.graph.producer.get(record))
+        group = self._group(_node(self.graph, record))
         if group is None or self.kernels.plan(group) is None:
-            raise UnknownName(f"{title_of(self._of.graph, record)} has no kernel", hint="fusion groups have")
+            raise UnknownName(f"{title_of(self.graph, record)} has no kernel", hint="fusion groups have")
         return self._texts.text(group, language)
 
     def layout(self, id: int) -> LayoutView:
         """The memory layout of a value or of a node's first result. Raises UnknownName if it is not a tensor."""
         record = self._record(id)
-        value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+        value = _value(record)
         if value is None:
-            raise UnknownName(f"{title_of(self._of.graph, record)} has no result", hint="tensors have layouts")
+            raise UnknownName(f"{title_of(self.graph, record)} has no result", hint="tensors have layouts")
         return self._of.layouts.layout(value)
 
     def assumed(self, id: int, layout: str) -> AssumedLayout:
         """The effect of another memory layout for an argument. Raises ArgumentError if it is not an argument."""
         record = self._record(id)
         if not isinstance(record, Value):
-            raise UnknownName(f"{title_of(self._of.graph, record)} is not an argument", hint="arguments may lie otherwise")
+            raise UnknownName(f"{title_of(self.graph, record)} is not an argument", hint="arguments may lie otherwise")
         return self._of.layouts.assumed(record, layout)
 
     def memory(self, state: int) -> MemoryView:
         """The memory plan of a state of the history."""
-        return memory_view(memory_plan(self._of.fusion.history.graph_after(state)), self._of.records)
-
-    def _shared(self, value: Value, state: int | None) -> AliasDetail | None:
-        return self._alias.detail(value) if state is None else self._alias_steps.detail(value, state)
+        return memory_view(memory_plan(self._of.fusion.history.graph_after(state)), self.records)
 
     def _group(self, node: Node | None) -> Node | None:
         """The fusion group that a node is, or belongs to."""
         if node is None or self._of.is_piece(node):
             return node
-        around = self._of.graph.owner.get(self._of.graph.block_of[node])
+        around = self.graph.owner.get(self.graph.block_of[node])
         return around if around is not None and self._of.is_piece(around) else None
 
     def _same(self, node: Node | None) -> str:
@@ -222,15 +280,15 @@ class Inspection:
     def pair(self, a: int, b: int, state: int | None = None) -> PairDetail:
         """Compare two records: may they share memory (in the given state), why are they not in one group, are they the same."""
         first, second = self._record(a), self._record(b)
-        past = [self._of.gone[id].state for id in (a, b) if id not in self._of.records]
+        past = [self._of.gone[id].state for id in (a, b) if id not in self.records]
         if past or state is not None:
             states = [*past, *([] if state is None else [state])]
-            alias = self._alias_steps.pair(self._value(first), self._value(second), min(states))
+            alias = self._alias_steps.pair(_value(first), _value(second), min(states))
             if past:
                 return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=None, same=None)
         else:
             alias = self._pair_now(first, second)
-        one, other = self._node(first), self._node(second)
+        one, other = _node(self.graph, first), _node(self.graph, second)
         fusion = verdict_view(self._of.fusion.why_not(one, other) if one is not None and other is not None else None)
         if fusion is not None and not fusion["holds"]:
             fusion["because"] = self._rename(fusion["because"])
@@ -240,15 +298,15 @@ class Inspection:
             same = self._of.dedup.difference(groups[0], groups[1])
         return PairDetail(ids=[a, b], alias=verdict_view(alias), fusion=fusion, same=verdict_view(same))
 
-    def _pair_now(self, first: Value | Node, second: Value | Node) -> Verdict | None:
-        left, right = self._value(first), self._value(second)
-        return self._of.db.explain(left, right) if left is not None and right is not None else None
 
-    def _node(self, record: Value | Node) -> Node | None:
-        return record if isinstance(record, Node) else self._of.graph.producer.get(record)
+def _node(graph: Graph, record: Value | Node) -> Node | None:
+    """A node itself, or the producer of a value."""
+    return record if isinstance(record, Node) else graph.producer.get(record)
 
-    def _value(self, record: Value | Node) -> Value | None:
-        return record if isinstance(record, Value) else next(iter(record.outputs), None)
+
+def _value(record: Value | Node) -> Value | None:
+    """A value itself, or the first result of a node."""
+    return record if isinstance(record, Value) else next(iter(record.outputs), None)
 
 
 def title_of(graph: Graph, record: Value | Node) -> str:

@@ -4,16 +4,12 @@ Otherwise nothing is shown. Ctrl-C, or the notebook's interrupt button, ends the
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, Final, TypeVar
-
-from irscope._base.concurrency.waiting import run_uninterruptible
 
 __all__ = ["counted", "progress"]
 
@@ -31,12 +27,31 @@ def progress(total: int, label: str) -> Iterator[Callable[[], object]]:
     ...     for _ in range(3):
     ...         step()
     """
-    steps, is_done = _Steps(total, label), False
+    thread, begun = threading.get_ident(), time.time()
+    is_shown = thread == _MAIN  # a notebook shows output of other threads at arbitrary places
+    done = 0
+    bar: Any = None
+
+    def step() -> None:
+        nonlocal done, bar, is_shown
+        done += 1  # two threads may count one step only: the bar need not be exact
+        if not is_shown or (bar is None and time.time() - begun < _QUIET_SECONDS) or threading.get_ident() != thread:
+            return
+        if bar is not None:
+            bar.update(done - bar.n)
+        else:  # not before: quick work pays for no bar, which in a notebook is a widget even while tqdm's own `delay` hides it
+            bar = _bar(total, label, done, begun)
+            is_shown = bar is not None
+
+    is_done = False
     try:
-        yield steps.step
+        yield step
         is_done = True
     finally:
-        steps.end(is_done)
+        if bar is not None:
+            if is_done:
+                bar.total = bar.n  # work with fewer steps is done too; else the bar would stay in a notebook, in red
+            bar.close()
 
 
 def counted(things: Collection[T], label: str) -> Iterator[T]:
@@ -51,51 +66,15 @@ def counted(things: Collection[T], label: str) -> Iterator[T]:
             step()
 
 
-class _Steps:
-    """Counts steps, and draws a bar once they have taken a second: quick work does not pay for one."""
-
-    __slots__ = ("_bar", "_done", "_label", "_start", "_thread", "_total")
-
-    def __init__(self, total: int, label: str) -> None:
-        self._total, self._label, self._done = total, label, 0
-        self._start, self._thread = time.time(), threading.get_ident()
-        self._bar: Any = None
-
-    def step(self) -> None:
-        self._done += 1  # two threads may count one step only: the bar need not be exact
-        if self._bar is None and time.time() - self._start < _QUIET_SECONDS:
-            return
-        if threading.get_ident() == self._thread and self._thread == _MAIN:  # a notebook shows output of other threads at arbitrary places
-            self._draw()
-
-    def _draw(self) -> None:
-        if self._bar is not None:
-            self._bar.update(self._done - self._bar.n)
-            return
-        try:
-            bar = run_uninterruptible(_bars)(
-                total=self._total, initial=self._done, desc=self._label, leave=False, disable=None, smoothing=0
-            )
-        except ImportError:
-            self._start = float("inf")
-            return
-        self._bar = bar
-        bar.initial, bar.start_t = 0, self._start  # the remaining time is estimated from all steps
-        bar.refresh()
-
-    def end(self, is_done: bool) -> None:
-        if self._bar is None:
-            return
-        if is_done:
-            self._bar.total = self._bar.n  # work with fewer steps is done too; else the bar would stay in a notebook, in red
-        self._bar.close()
-
-
-def _bars() -> Any:
-    """The class of bars. It changes the warning filters temporarily, and so does tqdm: call it only where no signal arrives."""
-    known = sys.modules.get("tqdm.auto")
-    if known is not None:
-        return known.tqdm
+def _bar(total: int, label: str, done: int, begun: float) -> Any:
+    """A bar of work that began earlier; None without tqdm."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # without ipywidgets, tqdm warns in a notebook and shows a text bar
-        return import_module("tqdm.auto").tqdm
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return None
+    bar = tqdm(total=total, initial=done, desc=label, leave=False, disable=None, smoothing=0)
+    bar.initial, bar.start_t = 0, begun  # the remaining time is estimated from all steps
+    bar.refresh()
+    return bar

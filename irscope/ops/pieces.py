@@ -5,10 +5,9 @@ Their number is checked before they are listed: one line of text may ask for 10^
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["MOST_PIECES", "chunks_of", "pieces_at", "pieces_of", "sections_of"]
+__all__ = ["MOST_PIECES", "chunks_of", "pieces_of", "sections_of"]
 
 MOST_PIECES: Final = 1 << 18
 """The most pieces that are listed before a program runs."""
@@ -39,22 +38,12 @@ def chunks_of(extent: int, chunks: int, most: int | None = MOST_PIECES) -> list[
     return None if most is not None and chunks > most else [0] * chunks
 
 
-def sections_of(extent: int, sections: int) -> list[int] | None:
+def sections_of(extent: int, sections: int, most: int | None = MOST_PIECES) -> list[int] | None:
     """Return `sections` pieces, the first ones larger by one.
 
     >>> sections_of(7, 3), sections_of(1, 3), sections_of(4, 10**12)
     ([3, 2, 2], [1, 0, 0], None)
     """
-    if sections > MOST_PIECES:
+    if most is not None and sections > most:
         return None
     return [extent // sections + (index < extent % sections) for index in range(sections)]
-
-
-def pieces_at(extent: int, places: Sequence[int]) -> list[int]:
-    """Return the pieces between these places; negative places count from the end, as in slices of a list.
-
-    >>> pieces_at(7, [2, 5]), pieces_at(7, [-1, 3, 9])
-    ([2, 3, 2], [6, 0, 4, 0])
-    """
-    whole = range(extent)
-    return [len(whole[start:end]) for start, end in zip([0, *places], [*places, extent], strict=True)]

@@ -51,7 +51,7 @@ __all__ = [
 
 _OP_FILES: Final = (
     "pointwise.table", "nn.batch_norm_eval", "nn.reduction", "nn.normalization", "nn.softmax_backward", "nn.matmul", "nn.recurrent",
-    "nn.convolution", "nn.pooling", "nn.upsampling", "nn.fourier", "data.views", "data.view_parts", "data.view_lists", "data.copies",
+    "nn.convolution", "nn.pooling", "nn.upsampling", "nn.fourier", "data.views", "data.copies",
     "data.scatter_stores", "data.joining", "data.creation", "data.indexing", "data.sorting", "python.containers", "python.control",
     "python.scalars", "python.tensor_queries",
 )  # fmt: skip

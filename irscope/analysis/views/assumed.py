@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 from irscope.analysis.shapes import Shapes, infer, refined, retyped
 from irscope.analysis.views.demand import Demand, as_demand
-from irscope.analysis.views.layout import Layout
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, ListType, Node, OptionalType, TensorType, Type, Value
 from irscope.ops.registry import effect_of
+from irscope.ops.view_steps import Layout
 
 __all__ = ["Layouts", "demands_of", "following", "with_new_strides", "with_strides_of"]
 

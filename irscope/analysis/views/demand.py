@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.views.layout import Layout
-from irscope.analysis.views.strided_steps import memory_order, row_major
 from irscope.errors import ArgumentError
+from irscope.ops.view_steps import Layout, memory_order, row_major
 
 __all__ = ["Demand", "as_demand"]
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from irscope.analysis.views.layout import Layout
 from irscope.analysis.views.placement import Failure
-from irscope.analysis.views.strided_steps import Failed, gap_between, groups_of, memory_order
-from irscope.ops.view_steps import Dense, Num, Regroup
+from irscope.ops.view_steps import Dense, Failed, Layout, Num, Regroup, gap_between, groups_of, memory_order
 
 __all__ = ["StrideDemand", "failure_words", "stride_demands"]
 

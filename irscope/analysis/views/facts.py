@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from irscope.analysis.shapes import Shapes
-from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Placement
 from irscope.analysis.views.scalars import number_of
-from irscope.analysis.views.strided_steps import row_major
 from irscope.ir import (
     INT,
     NOT_CONSTANT,
@@ -25,7 +23,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
-from irscope.ops.view_steps import Extent, Num
+from irscope.ops.view_steps import Extent, Layout, Num, make_layout, row_major
 
 __all__ = ["Facts", "has_numbers", "is_complex", "is_tensor"]
 

@@ -13,14 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from irscope.analysis.views.facts import Facts, has_numbers, is_complex
-from irscope.analysis.views.layout import Layout, make_layout
-from irscope.analysis.views.strided_steps import ANY_STRIDE, lies_in_order, loose, row_major
 from irscope.errors import ArgumentError
 from irscope.ir import NOT_CONSTANT, Node, TensorType, Value
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.traits import ROW_MAJOR_FROM_ROWS, ROW_MAJOR_RESULT
 from irscope.ops.typing import SLIPS, Unknown, like_strides, static_shape
-from irscope.ops.view_steps import Extent, Num
+from irscope.ops.view_steps import ANY_STRIDE, Extent, Layout, Num, lies_in_order, loose, make_layout, row_major
 
 __all__ = ["FreshLayouts"]
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from irscope.analysis.views.layout import Layout
-from irscope.analysis.views.strided_steps import Outcome
 from irscope.ir import Value
-from irscope.ops.view_steps import Step
+from irscope.ops.view_steps import Layout, Outcome, Step
 
 __all__ = ["Failure", "Kind", "Origin", "Placement"]
 

@@ -26,10 +26,8 @@ from irscope.analysis.views.assumed import following
 from irscope.analysis.views.demand import Demand
 from irscope.analysis.views.facts import Facts, is_complex, is_tensor
 from irscope.analysis.views.fresh_layouts import FreshLayouts
-from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Kind, Placement
 from irscope.analysis.views.scalars import is_whole_list
-from irscope.analysis.views.strided_steps import loose
 from irscope.analysis.views.view_ops import ViewOps, placed
 from irscope.ir import (
     GROUPS,
@@ -47,7 +45,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.traits import ALWAYS_SHARES, KNOWN_SIDE_EFFECTS, NARROWS, PACKS_SEQUENCE, UNPACKS
-from irscope.ops.view_steps import Extent, Num, is_lowered
+from irscope.ops.view_steps import Extent, Layout, Num, is_lowered, loose, make_layout
 
 __all__ = ["Placements"]
 

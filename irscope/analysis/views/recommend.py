@@ -15,10 +15,10 @@ from math import factorial
 from typing import Final
 
 from irscope.analysis.views.demand import as_demand
-from irscope.analysis.views.layout import Layout
 from irscope.analysis.views.placement import Placement
 from irscope.analysis.views.placements import Placements
 from irscope.ir import Graph, Node, Value
+from irscope.ops.view_steps import Layout
 
 __all__ = ["Recommendation", "recommendations"]
 

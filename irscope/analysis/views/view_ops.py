@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from irscope.analysis.views.facts import Facts
-from irscope.analysis.views.layout import Layout, make_layout
 from irscope.analysis.views.placement import Failure, Origin, Placement
-from irscope.analysis.views.strided_steps import Failed, Undecided, apply
 from irscope.ir import Node, Value
 from irscope.ops.traits import JOINS
-from irscope.ops.view_steps import FRESH, Extent, Lowered, Num, Steps, could_be_steps, is_lowered, lower
+from irscope.ops.view_steps import (
+    FRESH,
+    Extent,
+    Failed,
+    Layout,
+    Lowered,
+    Num,
+    Steps,
+    Undecided,
+    apply,
+    could_be_steps,
+    is_lowered,
+    lower,
+    make_layout,
+)
 
 __all__ = ["Result", "ViewOps", "after", "placed"]
 

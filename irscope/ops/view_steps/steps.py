@@ -1,17 +1,21 @@
-"""The primitive steps of views: each view op is a short list of these.
+"""The primitive steps of views, of which each view op is a short list, and the operand that the rules of the ops read.
 
 Axes are numbered in the tensor that a step is applied to; numbers may be `Extent`s, and None where not known.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
-from irscope.ops.view_steps.extents import Num
+from irscope.ir import TensorType
+from irscope.ops.pieces import MOST_PIECES
+from irscope.ops.typing import mismatch, wrap_dim
+from irscope.ops.view_steps.extents import Extent, Num
 
 __all__ = [
-    "Cut", "Dense", "Diagonal", "Drop", "Expand", "Insert", "Joined", "Paired", "Permute", "Pick", "Place", "Regroup", "Retyped",
-    "Step", "Window",
+    "FRESH", "Cut", "Dense", "Diagonal", "Drop", "Expand", "Insert", "Joined", "NotKnown", "Operand", "Paired", "Permute", "Pick", "Place",
+    "Regroup", "Retyped", "Step", "Steps", "Window", "whole",
 ]  # fmt: skip
 
 
@@ -118,3 +122,90 @@ class Dense(NamedTuple):
 Step = (
     Permute | Insert | Drop | Pick | Cut | Expand | Regroup | Diagonal | Window | Place | Retyped | Paired | Joined | Dense
 )
+
+
+Steps = tuple[Step, ...]
+"""The steps from the operand to one result."""
+
+FRESH: Final = "fresh"
+"""Returned by a rule when the result has memory of its own."""
+
+
+class NotKnown(Exception):
+    """Raised when the steps depend on something that is not known; its text says on what, where that is not obvious."""
+
+
+class Operand:
+    """The operand and the other arguments of one op, with the accessors that rules use."""
+
+    __slots__ = ("at_least", "device", "dtype", "given", "most_pieces", "name", "shape", "type")
+
+    def __init__(
+        self, shape: tuple[Num, ...], dtype: str | None, device: str | None, given: Mapping[str, Any], *, name: str = "this op",
+        type: TensorType | None = None, most_pieces: int | None = MOST_PIECES,
+    ) -> None:  # fmt: skip
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+        self.given = given
+        self.name = name
+        """The name of the op, for messages."""
+        self.type = type
+        self.most_pieces = most_pieces
+        """The most results that are listed; None for all."""
+        self.at_least: tuple[Num | None, ...] | None = None
+        """What a rule knows of the result's extents before it may raise NotKnown."""
+
+    def __str__(self) -> str:
+        return f"a tensor of extents {self.shape}" if self.type is None else str(self.type)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def axis(self, name: str, rank: int | None = None) -> int:
+        return wrap_dim(self.whole(name), self.rank if rank is None else rank, op=self.name)
+
+    def own_axis(self, name: str) -> int:
+        """Return an axis that has an extent: not the nominal one of a 0-d tensor."""
+        found = self.axis(name)
+        if found >= self.rank:
+            raise mismatch(f"{self.name} needs a tensor of at least one dimension", rule="rank")
+        return found
+
+    def axes(self, name: str) -> tuple[int, ...]:
+        given = self.given[name]
+        items = given if isinstance(given, list | tuple) else [given]
+        return tuple([wrap_dim(whole(item), self.rank, op=self.name) for item in items])
+
+    def whole(self, name: str) -> int:
+        return whole(self.given[name])
+
+    def num(self, name: str) -> Num | None:
+        """Return a number, or None if its value is not known."""
+        given = self.given[name]
+        return given if isinstance(given, int | Extent) else None
+
+    def nums(self, name: str) -> tuple[Num, ...]:
+        given = self.given[name]
+        items = given if isinstance(given, list | tuple) else [given]
+        if not all(isinstance(item, int | Extent) for item in items):
+            raise NotKnown
+        return tuple(items)
+
+    def extent(self, axis: int) -> int:
+        return whole(self.shape[axis])
+
+    def shape_of(self, name: str) -> tuple[Num, ...]:
+        """Return the extents of another tensor."""
+        shape = getattr(self.given[name], "shape", None)
+        if shape is None or not all(isinstance(dim, int | Extent) for dim in shape):
+            raise NotKnown
+        return tuple(shape)
+
+
+def whole(given: Any) -> int:
+    """Return a known whole number. Raises NotKnown for anything else."""
+    if not isinstance(given, int):
+        raise NotKnown
+    return int(given)

@@ -10,10 +10,11 @@ import numpy as np
 
 from irscope._base.escaping import shortened
 from irscope.analysis.memory import memory_plan, stacked
-from irscope.analysis.views import ByteSet, Layout, ViewAliases, as_demand
+from irscope.analysis.views import ViewAliases, as_demand
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Location, Node, Value, has_kernel
 from irscope.ops.registry import category_of
+from irscope.ops.view_steps import ByteSet, Layout
 from irscope.report.view_models import (
     AssumedLayout,
     AxisView,

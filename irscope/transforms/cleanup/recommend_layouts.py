@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 from irscope._base.frozen import EMPTY, FrozenDict
 from irscope.analysis.per_graph import alias_db_of, shapes_of
-from irscope.analysis.views import Layout, Recommendation, ViewAliases
+from irscope.analysis.views import Recommendation, ViewAliases
 from irscope.ir import INT, Edit, Graph, Node, Rewriter, TensorType, Value, make_node, make_value, new_id
 from irscope.ops.registry import category_of
+from irscope.ops.view_steps import Layout
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.channels_last import layout_reader, results_of, shared_results
 

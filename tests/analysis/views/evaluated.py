@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from irscope.analysis.views import Layout
 from irscope.ir import TensorType, Value
-from irscope.ops.view_steps import Num
+from irscope.ops.view_steps import Layout, Num
 
 _CALLED = re.compile(r"~?\b(size|stride|first_byte)\(%(\w+)")
 

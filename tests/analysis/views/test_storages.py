@@ -11,9 +11,8 @@ import pytest
 import torch
 
 import irscope as irs
-from irscope.analysis.views import Layout, SymbolicBytes, byte_set
 from irscope.ir import Value
-from irscope.ops.view_steps import Extent
+from irscope.ops.view_steps import Extent, Layout, SymbolicBytes, byte_set
 from tests.analysis.views.evaluated import names_of, number_in, wrong_about
 from tests.random_programs.view_chains import Program, addresses, chains, storage_of
 

@@ -1,22 +1,8 @@
-"""Sets of bytes of one buffer: runs of equal width at evenly spaced places, along any number of directions.
+"""The layout of a tensor in its buffer: its offset, its strides, and the memory order of its axes.
 
-A set is `{start + i1*step1 + … + ik*stepk + b}` over `0 <= ij < countj` and `0 <= b < width`: the bytes of a strided tensor. It is
-kept in a normal form: steps positive and decreasing, no direction with one place, directions that fill each other's gaps
-joined. Equal sets whose directions do not overlap have the same form.
-
-**Whether two sets share a byte** is decided exactly in nearly all cases. They do if some integers solve
-`-width_a < start_b - start_a + Σ cj*sj < width_b`, where the sj are the distinct steps of both sets and each cj, the difference
-of the two places along that step, ranges over all integers between bounds. The search takes the largest step first; only those few
-of its multiples matter that the smaller steps can compensate, and none if the greatest common divisor of the
-smaller steps rules it out. These are all candidates, so "none found" is a proof that the sets are disjoint. Steps
-that are multiples of each other, as those of tensors without overlap are, leave two or three candidates each; the search gives
-up after `_MOST_TRIES`, and then nothing is claimed.
-
-**Symbolic numbers** (`SymbolicBytes`) are compared by what holds for all values of their names. Let G divide the steps of some
-directions of both sets, and let the reach of a set be the number of bytes that it spans with its other directions. If the starts are
-apart by at least the reach of the first set, and by no more than G less the reach of the second, no byte is in both: for a common byte,
-the starts plus the positions within the reaches would have to differ by a multiple of G, but this difference is more than 0 and less
-than G. Each step of the two sets is tried as G.
+Strides count elements, the offset counts bytes from the first element of the root. Any of these numbers may be an
+`Extent`: a name, or a sum of products of names, for numbers known only at run time. The order of the axes and one flag for
+each follow from the strides; flags stay true when the sizes change.
 """
 
 from __future__ import annotations
@@ -24,11 +10,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import Final
+from typing import Final, Literal
 
-from irscope.ops.view_steps import Num, is_at_least, quotient
+from irscope._base.frozen import fast_constructor
+from irscope.ir import STORED_SIZE
+from irscope.ops.view_steps.extents import Num, is_at_least, quotient
 
-__all__ = ["NOTHING", "ByteSet", "SymbolicBytes", "are_apart", "are_disjoint", "byte_set", "symbolic_bytes"]
+__all__ = [
+    "ByteSet", "Flag", "Layout", "NOTHING", "SymbolicBytes", "are_apart", "are_disjoint", "byte_set", "flags_of",
+    "make_layout", "symbolic_bytes",
+]  # fmt: skip
+
+
+# Sets of bytes of one buffer: runs of equal width at evenly spaced places, along any number of directions.
+#
+# A set is `{start + i1*step1 + … + ik*stepk + b}` over `0 <= ij < countj` and `0 <= b < width`: the bytes of a strided tensor. It is
+# kept in a normal form: steps positive and decreasing, no direction with one place, directions that fill each other's gaps
+# joined. Equal sets whose directions do not overlap have the same form.
+#
+# **Whether two sets share a byte** is decided exactly in nearly all cases. They do if some integers solve
+# `-width_a < start_b - start_a + Σ cj*sj < width_b`, where the sj are the distinct steps of both sets and each cj, the difference
+# of the two places along that step, ranges over all integers between bounds. The search takes the largest step first; only those few
+# of its multiples matter that the smaller steps can compensate, and none if the greatest common divisor of the
+# smaller steps rules it out. These are all candidates, so "none found" is a proof that the sets are disjoint. Steps
+# that are multiples of each other, as those of tensors without overlap are, leave two or three candidates each; the search gives
+# up after `_MOST_TRIES`, and then nothing is claimed.
+#
+# **Symbolic numbers** (`SymbolicBytes`) are compared by what holds for all values of their names. Let G divide the steps of some
+# directions of both sets, and let the reach of a set be the number of bytes that it spans with its other directions. If the starts are
+# apart by at least the reach of the first set, and by no more than G less the reach of the second, no byte is in both: for a common byte,
+# the starts plus the positions within the reaches would have to differ by a multiple of G, but this difference is more than 0 and less
+# than G. Each step of the two sets is tried as G.
 
 _MOST_TRIES: Final = 20_000
 
@@ -272,3 +284,137 @@ def _fit_beside(a: ByteSet | SymbolicBytes, b: ByteSet | SymbolicBytes, by: Num 
         reaches.append(_reach(each.width, rest))
     apart = b.start - a.start
     return is_at_least(apart, reaches[0]) and (by is None or is_at_least(by, apart + reaches[1]))
+
+
+Flag = Literal["contiguous", "gap", "broadcast", "expanded"]
+"""contiguous: the next index along the axis is just past everything that the axes after it cover. gap: it may be further
+away. broadcast: the axis has one index. expanded: all its indices are the same elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The positions of a tensor's elements in the buffer of its root.
+
+    >>> layout = Layout((2, 3), (1, 2), 0, "float32")
+    >>> print(layout)
+    2×3, strides (1, 2), axes in memory order 1 0
+    >>> layout.order, layout.contiguity, layout.bytes
+    ((1, 0), (True, True), ByteSet(start=0, width=24, counts=(), steps=()))
+    """
+
+    shape: tuple[Num, ...]
+    """Extents, outermost first."""
+    strides: tuple[Num, ...] | None
+    """Steps in elements, one per axis; None if they are not known."""
+    offset: Num | None
+    """Bytes from the root's first element to this tensor's; None if that is not known."""
+    dtype: str | None
+
+    @property
+    def item_size(self) -> int | None:
+        """The bytes of an element; None for an unknown type, or one whose elements have no addresses."""
+        return STORED_SIZE.get(self.dtype or "")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every number is known before the run."""
+        numbers = (self.offset, *self.shape, *(self.strides if self.strides is not None else (None,)))
+        return all(isinstance(number, int) for number in numbers)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The axes in memory order, the slowest first; axes of one index, and expanded ones, keep their positions."""
+        return _order(self.shape, self.strides) if self.strides is not None else tuple(range(len(self.shape)))
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        """One flag for each axis, in memory order."""
+        return () if self.strides is None else flags_of(self.shape, self.strides, self.order)
+
+    @property
+    def contiguity(self) -> tuple[bool | None, ...]:
+        """The flags as nvFuser has them, in memory order: True, False, and None for broadcast and expanded axes."""
+        return tuple({"contiguous": True, "gap": False}.get(flag) for flag in self.flags)
+
+    @property
+    def bytes(self) -> ByteSet | None:
+        """The bytes of the root that its elements cover; None if they are known only at run time."""
+        if 0 in self.shape:
+            return byte_set(0, 0, (), ())
+        shape, strides, offset, item = _whole(self.shape), _whole(self.strides or ()), self.offset, self.item_size
+        if shape is None or strides is None or len(strides) != len(shape) or not isinstance(offset, int) or item is None:
+            return None
+        return byte_set(offset, item, shape, [step * item for step in strides])
+
+    @property
+    def symbolic_bytes(self) -> SymbolicBytes | None:
+        """The same with symbolic numbers; None if the strides or the offset are not known at all."""
+        item, strides, offset = self.item_size, self.strides, self.offset
+        if strides is None or offset is None or item is None or len(strides) != len(self.shape):
+            return None
+        return symbolic_bytes(offset, item, [(self.shape[axis], strides[axis] * item) for axis in self.order])
+
+    def __str__(self) -> str:
+        shape = "×".join(map(str, self.shape)) or "one element"
+        if self.strides is None:
+            return f"{shape}, strides not known"
+        parts = [shape, f"strides ({', '.join(map(str, self.strides))})"] if self.shape else [shape]
+        if self.order != tuple(range(len(self.shape))):
+            parts.append(f"axes in memory order {' '.join(map(str, self.order))}")
+        if self.offset != 0:
+            parts.append("offset not known" if self.offset is None else f"from byte {self.offset}")
+        return ", ".join(parts)
+
+
+make_layout = fast_constructor(Layout)
+
+
+def _whole(numbers: Sequence[Num]) -> tuple[int, ...] | None:
+    return tuple(n for n in numbers if isinstance(n, int)) if all(isinstance(n, int) for n in numbers) else None
+
+
+def is_still(size: Num, stride: Num) -> bool:
+    """Whether an axis has no step: it has one index, or all its indices are the same elements."""
+    return size == 1 or stride == 0
+
+
+def _order(shape: Sequence[Num], strides: Sequence[Num]) -> tuple[int, ...]:
+    moving = [axis for axis in range(len(shape)) if not is_still(shape[axis], strides[axis])]
+    for end in range(1, len(moving)):  # insertion sort: it may not be known which of two symbolic steps is larger
+        here = end
+        while here and _is_slower(shape, strides, moving[here], moving[here - 1]):
+            moving[here - 1], moving[here] = moving[here], moving[here - 1]
+            here -= 1
+    rest = iter(moving)
+    return tuple(axis if is_still(shape[axis], strides[axis]) else next(rest) for axis in range(len(shape)))
+
+
+def _is_slower(shape: Sequence[Num], strides: Sequence[Num], a: int, b: int) -> bool:
+    """Whether axis a, which comes after b, certainly has the larger step; equal steps keep their order."""
+    if strides[a] == strides[b]:
+        return False
+    return is_at_least(strides[a], strides[b], _one)
+
+
+def _one(name: str) -> int:
+    """The lower bound of a symbolic extent: if it were 0, every order of the axes would be right."""
+    return 1
+
+
+def flags_of(shape: Sequence[Num], strides: Sequence[Num], order: Sequence[int]) -> tuple[Flag, ...]:
+    """The flag of each axis, in memory order, which stays true when the numbers change.
+
+    >>> flags_of((2, 3, 4), (15, 5, 1), (0, 1, 2)), flags_of((4, 5, 6), (5, 1, 0), (0, 1, 2))
+    (('contiguous', 'gap', 'contiguous'), ('contiguous', 'contiguous', 'expanded'))
+    """
+    flags: list[Flag] = []
+    past: Num = 1
+    for axis in reversed(order):
+        if shape[axis] == 1:
+            flags.append("broadcast")
+        elif strides[axis] == 0:
+            flags.append("expanded")
+        else:
+            flags.append("contiguous" if strides[axis] == past else "gap")
+            past = strides[axis] * shape[axis]
+    return tuple(reversed(flags))

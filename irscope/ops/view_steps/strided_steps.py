@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from irscope.analysis.views.layout import Layout, make_layout
 from irscope.ir import STORED_SIZE
 from irscope.ops.typing import (
     channels_last_strides,
@@ -22,16 +21,16 @@ from irscope.ops.typing import (
     suggests_channels_last,
     view_strides,
 )
-from irscope.ops.view_steps import (
+from irscope.ops.view_steps.extents import Extent, Num, is_at_least, product, quotient
+from irscope.ops.view_steps.layout import Layout, make_layout
+from irscope.ops.view_steps.steps import (
     Cut,
     Dense,
     Diagonal,
     Drop,
     Expand,
-    Extent,
     Insert,
     Joined,
-    Num,
     Paired,
     Permute,
     Pick,
@@ -40,9 +39,6 @@ from irscope.ops.view_steps import (
     Retyped,
     Step,
     Window,
-    is_at_least,
-    product,
-    quotient,
 )
 
 __all__ = [
@@ -140,7 +136,7 @@ def _drop(step: Drop, layout: Layout, base: Num | None) -> Outcome:
 
 def _pick(step: Pick, layout: Layout, base: Num | None) -> Outcome:
     shape, strides, axis = layout.shape, layout.strides, step.axis
-    if _is_whole(shape[axis], step.place) and not _is_within(Cut(axis, step.place, 1), shape[axis]):
+    if _is_whole(shape[axis], step.place) and not 0 <= step.place < shape[axis]:  # type: ignore[operator]
         return Failed(f"index {step.place} is outside axis {axis} of extent {shape[axis]}")
     by = None if strides is None or step.place is None else step.place * strides[axis]
     by = 0 if strides is not None and strides[axis] == 0 else by
@@ -167,9 +163,8 @@ def _cut(step: Cut, layout: Layout, base: Num | None) -> Outcome:
 
 
 def _is_within(step: Any, extent: Any) -> bool:
-    last: int = step.start + (step.length - 1) * step.step if step.length else 0
-    is_within: bool = step.start >= 0 and step.length >= 0 and last < max(extent, 1)
-    return is_within
+    within: bool = step.start + (step.length - 1) * step.step < extent if step.length else step.start <= extent
+    return within and step.start >= 0 and step.length >= 0
 
 
 def _expand(step: Expand, layout: Layout, base: Num | None) -> Outcome:

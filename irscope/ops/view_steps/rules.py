@@ -1,0 +1,685 @@
+"""What each view op does, as steps: the one place where a view op is described.
+
+A rule reads the extents and the arguments of an op and returns the steps to its result, or a list of these for a list of results.
+Its type with strides and its NumPy reference (`irscope.ops.data.views`) follow, and so does what the analysis of views knows of it
+(`irscope.analysis.views`). Extents and numbers among the arguments may be `Extent`s; tensors are represented by their `shape`, `dtype`
+and `device`. A number that cannot be derived from the arguments gets a fresh name, the same for the same expression.
+
+The rules follow torch 2.13, op by op: `tests/ops/data/test_views.py` compares types with torch, and `tests/analysis/views/test_storages.py`
+storages. A rule raises `NotKnown` for what depends on a run, and `ArgumentError` (`mismatch`) for what no run accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from irscope.errors import ArgumentError
+from irscope.ops.pieces import chunks_of, pieces_of, sections_of
+from irscope.ops.typing import dtype_name, mismatch, wrap_dim
+from irscope.ops.view_steps.extents import Extent, Num, is_at_least, product, quotient
+from irscope.ops.view_steps.steps import (
+    FRESH,
+    Cut,
+    Dense,
+    Diagonal,
+    Drop,
+    Expand,
+    Insert,
+    Joined,
+    NotKnown,
+    Operand,
+    Paired,
+    Permute,
+    Pick,
+    Place,
+    Regroup,
+    Retyped,
+    Step,
+    Steps,
+    Window,
+    whole,
+)
+
+__all__ = ["RULES", "SCHEMAS", "Lowered", "Rule", "could_be_steps", "is_lowered", "lower", "view"]
+
+Rule = Callable[[Operand], Any]
+"""Returns the steps of the result, a list of steps for several results, or `FRESH` for results with memory of their own."""
+
+RULES: Final[dict[str, Rule]] = {}
+"""The rule of each op."""
+
+SCHEMAS: Final[dict[str, tuple[str, ...]]] = {}
+"""The schemas of the ops whose type and reference follow from their steps."""
+
+Lowered = tuple[Steps, ...] | str | None
+"""The steps to each result; `FRESH` if the results have memory of their own; None if that depends on something unknown."""
+
+
+_R = TypeVar("_R", bound=Rule)
+
+
+def view(*ops: str) -> Callable[[_R], _R]:
+    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere."""
+
+    def enter(rule: _R) -> _R:
+        for text in ops:
+            for name in [text] if "(" in text else text.split():
+                op = name.partition("(")[0].partition(".")[0]
+                RULES[op] = rule
+                if "(" in text:
+                    SCHEMAS[op] = (*SCHEMAS.get(op, ()), text)
+        return rule
+
+    return enter
+
+
+def lower(
+    op: str, shape: tuple[Num, ...], dtype: str | None, device: str | None, arguments: Mapping[str, Any]
+) -> Lowered:
+    """Return the steps of a view op on a tensor of this shape and type; None also for an op that is not in the table.
+
+    `arguments` has the op's other arguments by name, including defaults.
+
+    >>> lower("aten::flatten", (2, 3, 4), "float32", None, {"start_dim": 1, "end_dim": -1})
+    ((Regroup(shape=(2, 12), may_copy=True),),)
+    >>> lower("aten::unbind", (2, 3), "float32", None, {"dim": 0})
+    ((Pick(axis=0, place=0),), (Pick(axis=0, place=1),))
+    """
+    rule = RULES.get(op)
+    if rule is None:
+        return None
+    try:
+        found = rule(Operand(shape, dtype, device, arguments))
+    except (NotKnown, ArgumentError, KeyError):
+        return None
+    if found is FRESH or not isinstance(found, list):
+        return found if found is FRESH else (found,)  # type: ignore[return-value]
+    return tuple(found)
+
+
+def is_lowered(op: str) -> bool:
+    """Whether the table contains an op."""
+    return op in RULES
+
+
+# Other axes: permuted, dropped, inserted.
+
+
+@view(
+    "aten::alias(Tensor(a) self) -> Tensor(a)", "aten::detach(Tensor(a) self) -> Tensor(a)", "aten::detach_(Tensor(a!) self) -> Tensor(a!)",
+    "aten::data aten::lift aten::lift_fresh aten::positive aten::_conj aten::conj aten::_neg_view prim::data prims::view_of prims::conj",
+)  # fmt: skip
+def _same(self: Operand) -> Steps:
+    return ()
+
+
+@view("aten::resolve_conj aten::resolve_neg aten::conj_physical")
+def _same_if_real(self: Operand) -> Steps:
+    """Return no steps (the tensor itself), unless it may be marked as a conjugate."""
+    if self.dtype is None or self.dtype.startswith("complex"):
+        raise NotKnown
+    return ()
+
+
+@view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", "prims::transpose")
+def _permute(self: Operand) -> Steps:
+    self.at_least = (None,) * self.rank
+    axes = self.axes("permutation" if "permutation" in self.given else "dims")
+    if sorted(axes) != list(range(self.rank)):
+        raise mismatch(f"permute({list(axes)}) does not name each of the {self.rank} dimensions once", rule="permute-dims")
+    return (Permute(axes),)
+
+
+def _exchange(self: Operand, a: int, b: int) -> Steps:
+    if not self.rank:
+        return ()
+    axes = list(range(self.rank))
+    axes[a], axes[b] = axes[b], axes[a]
+    return (Permute(tuple(axes)),)
+
+
+@view(
+    "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+)
+def _transpose(self: Operand) -> Steps:
+    self.at_least = (None,) * self.rank
+    return _exchange(self, self.axis("dim0"), self.axis("dim1"))
+
+
+@view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+def _swapaxes(self: Operand) -> Steps:
+    self.at_least = (None,) * self.rank
+    return _exchange(self, self.axis("axis0"), self.axis("axis1"))
+
+
+@view("aten::t(Tensor(a) self) -> Tensor(a)")
+def _t(self: Operand) -> Steps:
+    if self.rank > 2:
+        raise mismatch(f"t() takes a matrix, not {self}", rule="rank")
+    return _reverse(self)
+
+
+@view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", "aten::matrix_H")
+def _reverse(self: Operand) -> Steps:
+    return (Permute(tuple(range(self.rank))[::-1]),)
+
+
+@view("aten::mT(Tensor(a) self) -> Tensor(a)", "aten::mH aten::adjoint")
+def _transpose_matrix(self: Operand) -> Steps:
+    return _exchange(self, wrap_dim(-2, self.rank, op="mT"), wrap_dim(-1, self.rank, op="mT")) if self.rank else ()
+
+
+@view(
+    "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "aten::moveaxis",
+)  # fmt: skip
+def _movedim(self: Operand) -> Steps:
+    sources, targets = self.axes("source"), self.axes("destination")
+    if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise mismatch(f"movedim takes pairs of different dimensions, not {list(sources)} and {list(targets)}", rule="permute-dims")
+    if not self.rank:  # a 0-d tensor has one nominal axis, and stays as it is
+        return (Permute(()),)
+    axes = [axis for axis in range(self.rank) if axis not in sources]
+    for target, source in sorted(zip(targets, sources, strict=True)):
+        axes.insert(target, source)
+    return (Permute(tuple(axes)),)
+
+
+def _is_one(extent: Num) -> bool:
+    if isinstance(extent, int):
+        return extent == 1
+    if is_at_least(extent, 2):
+        return False
+    raise NotKnown
+
+
+@view(
+    "aten::squeeze(Tensor(a) self) -> Tensor(a)", "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "prims::squeeze",
+)  # fmt: skip
+def _squeeze(self: Operand) -> Steps:
+    name = "dim" if "dim" in self.given else "dimensions"
+    axes = tuple(range(self.rank)) if self.given.get(name) is None else self.axes(name)
+    if len(set(axes)) != len(axes):
+        raise mismatch(f"squeeze names a dimension of {self} twice: {list(axes)}", rule="squeeze-dims")
+    return (Drop(tuple(sorted(axis for axis in axes if self.rank and _is_one(self.shape[axis])))),)
+
+
+@view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
+def _unsqueeze(self: Operand) -> Steps:
+    self.at_least = (None,) * (self.rank + 1)
+    return (Insert(self.axis("dim", self.rank + 1)),)
+
+
+def _atleast(rank: int) -> Rule:
+    places = {(1, 0): (0,), (2, 0): (0, 1), (2, 1): (0,), (3, 0): (0, 1, 2), (3, 1): (0, 2), (3, 2): (2,)}
+    return lambda self: tuple(Insert(axis) for axis in places.get((rank, self.rank), ()))
+
+
+for _rank in (1, 2, 3):
+    view(f"aten::atleast_{_rank}d")(_atleast(_rank))
+
+
+# All elements with other extents: regrouped, repeated, or reinterpreted as another type.
+
+
+def _shape_text(shape: Sequence[Num]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ")"
+
+
+def _target(shape: Sequence[Num], sizes: Sequence[Num]) -> tuple[Num, ...]:
+    """Return the extents with -1 resolved."""
+    if -1 not in sizes:
+        return tuple(sizes)
+    count, given = product(shape), product(size for size in sizes if size != -1)
+    if isinstance(given, int) and isinstance(count, int):
+        if not given or count % given:
+            raise mismatch(f"{_shape_text(shape)}, {count} elements, cannot be seen as {_shape_text(sizes)}", rule="view-size")
+        rest: Num = count // given
+    else:
+        rest = _divide(count, given)
+    return tuple(rest if size == -1 else size for size in sizes)
+
+
+def _divide(count: Num, by: Num) -> Num:
+    exact = quotient(count, by)
+    return Extent.of(f"({count})/({by})") if exact is None else exact
+
+
+@view(
+    "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    "aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+)  # fmt: skip
+def _view(self: Operand) -> Steps:
+    if "dtype" in self.given:
+        return _view_of_dtype(self)
+    return (Regroup(_target(self.shape, self.nums("size")), False),)
+
+
+@view("prims::view_of_dtype")
+def _view_of_dtype(self: Operand) -> Steps:
+    own, self.dtype = self.dtype, dtype_name(self.given["dtype"], None)
+    if own is None or self.dtype is None:
+        raise NotKnown
+    return (Retyped(self.dtype),)
+
+
+@view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
+def _reshape(self: Operand) -> Steps:
+    return (Regroup(_target(self.shape, self.nums("shape")), True),)
+
+
+@view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+def _view_as(self: Operand) -> Steps:
+    return (Regroup(self.shape_of("other"), False),)
+
+
+@view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+def _reshape_as(self: Operand) -> Steps:
+    return (Regroup(self.shape_of("other"), True),)
+
+
+def _merge(self: Operand, first: int, last: int, *, may_copy: bool) -> Steps:
+    merged = product(self.shape[first : last + 1])
+    return (Regroup((*self.shape[:first], merged, *self.shape[last + 1 :]), may_copy),)
+
+
+@view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+def _flatten(self: Operand) -> Steps:
+    first, last = self.axis("start_dim"), self.axis("end_dim")
+    if not self.rank:
+        return (Regroup((1,), True),)
+    if first > last:
+        raise mismatch(f"flatten goes from a dimension to a later one, not from {first} to {last}", rule="dimension-range")
+    return () if first == last else _merge(self, first, last, may_copy=True)
+
+
+@view("prims::collapse_view")
+def _collapse(self: Operand) -> Steps:
+    return _merge(self, self.axis("start"), self.axis("end"), may_copy=False)
+
+
+@view("aten::ravel")
+def _ravel(self: Operand) -> Steps:
+    return (Dense(0), Regroup((product(self.shape),), False))
+
+
+def _split_axis(self: Operand, axis: int, parts: Sequence[Num]) -> Steps:
+    return (Regroup((*self.shape[:axis], *parts, *self.shape[axis + 1 :]), False),)
+
+
+@view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
+def _unflatten(self: Operand) -> Steps:
+    axis = self.own_axis("dim")
+    return _split_axis(self, axis, _target(self.shape[axis : axis + 1], self.nums("sizes")))
+
+
+@view("prims::split_dim")
+def _split_dim(self: Operand) -> Steps:
+    axis, outer = self.own_axis("dim"), self.nums("outer_length")[0]
+    return _split_axis(self, axis, (outer, _divide(self.shape[axis], outer)))
+
+
+@view(
+    "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    "aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+)  # fmt: skip
+def _expand(self: Operand) -> Steps:
+    return _expand_to(self, self.nums("size"))
+
+
+@view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+def _expand_as(self: Operand) -> Steps:
+    return _expand_to(self, self.shape_of("other"))
+
+
+def _expand_to(self: Operand, sizes: Sequence[Num]) -> Steps:
+    new = len(sizes) - self.rank
+    if new < 0:
+        raise mismatch(f"{self} has more dimensions than expand's {_shape_text(sizes)}", rule="expand-size")
+    if -1 in sizes[:new]:
+        raise mismatch(f"expand's -1 keeps an extent, and {self} has none there: {_shape_text(sizes)}", rule="expand-size")
+    old = (1,) * new + self.shape
+    return (Expand(tuple(here if size == -1 or _is_kept(here, size) else size for here, size in zip(old, sizes, strict=True))),)
+
+
+def _is_kept(here: Num, size: Num) -> bool:
+    """Whether an extent of which nothing is known, and which may be -1, can only be the one that is there: only 1 can grow."""
+    return here != 1 and isinstance(size, Extent) and any(name[0] == "~" for name in size.names)
+
+
+@view("prims::broadcast_in_dim")
+def _broadcast_in_dim(self: Operand) -> Steps:
+    shape, kept = self.nums("shape"), self.nums("broadcast_dimensions")
+    inserted: list[Step] = [Insert(axis) for axis in range(len(shape)) if axis not in kept]
+    return (*inserted, Expand(shape))
+
+
+# Parts: slices, diagonals, windows, pieces.
+
+_FAR: Final = 2**62
+"""From here on, an end of a slice means the end of the axis."""
+
+
+@view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
+def _select(self: Operand) -> Steps:
+    self.at_least = (None,) * (self.rank - 1)
+    axis, index = self.own_axis("dim"), self.num("index")
+    if isinstance(index, int) and index < 0:
+        index = self.shape[axis] + index
+    elif isinstance(index, Extent) and not is_at_least(index, 0):
+        index = None
+    return (Pick(axis, index),)
+
+
+@view(
+    "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+)  # fmt: skip
+def _slice(self: Operand) -> Steps:
+    self.at_least = (None,) * self.rank
+    axis = self.own_axis("dim")
+    self.at_least = (*self.shape[:axis], None, *self.shape[axis + 1 :])
+    step, extent, given = self.whole("step"), self.shape[axis], self.given
+    if step < 1:
+        raise mismatch(f"the step of a slice is {step}; torch takes only steps of at least 1", rule="slice-step")
+    start = _bound(0 if given["start"] is None else self.num("start"), extent)
+    end = _bound(extent if given["end"] is None else self.num("end"), extent)
+    if start is None or end is None:
+        raise NotKnown
+    return (Cut(axis, start, _count(start, end, step), step),)
+
+
+def _bound(bound: Num | None, extent: Num) -> Num | None:
+    """Return where a slice starts or ends: counted from the end if negative, and clamped to the extent; None where not known."""
+    if isinstance(bound, int) and bound < 0:
+        if isinstance(extent, int):
+            return max(extent + bound, 0)
+        bound = extent + bound
+        return bound if is_at_least(bound, 0) else Extent.of(f"max({bound}, 0)")
+    if bound is None or (isinstance(bound, Extent) and not is_at_least(bound, 0)):
+        return None
+    if is_at_least(extent, bound):
+        return bound
+    if is_at_least(bound, extent) or (isinstance(bound, int) and bound >= _FAR):
+        return extent
+    return Extent.of(f"min({bound}, {extent})")
+
+
+def _count(start: Num, end: Num, step: int) -> Num:
+    length = end - start
+    if isinstance(length, int):
+        return max(-(-length // step), 0)
+    if not is_at_least(length, 0):
+        length = Extent.of(f"max({length}, 0)")
+    if step == 1:
+        return length
+    exact = quotient(length, step)
+    return Extent.of(f"ceil(({length})/{step})") if exact is None else exact
+
+
+@view(
+    "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+    "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
+)
+def _narrow(self: Operand) -> Steps:
+    axis, start = self.own_axis("dim"), self.num("start")
+    (length,) = self.nums("length")
+    if isinstance(start, int) and start < 0:
+        start = self.shape[axis] + start
+    elif isinstance(start, Extent) and not is_at_least(start, 0):
+        start = None
+    return (Cut(axis, start, length),)
+
+
+@view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", "aten::linalg_diagonal")
+def _diagonal(self: Operand) -> Steps:
+    offset, rows, columns = self.whole("offset"), self.own_axis("dim1"), self.own_axis("dim2")
+    if rows == columns:
+        raise mismatch(f"a diagonal runs along two dimensions, not twice along {rows}", rule="dimension-range")
+    tall, wide = self.shape[rows], self.shape[columns]
+    if isinstance(tall, int) and isinstance(wide, int):
+        length: Num = max(min(tall, wide - offset) if offset >= 0 else min(tall + offset, wide), 0)
+    elif offset == 0 and (is_at_least(wide, tall) or is_at_least(tall, wide)):
+        length = tall if is_at_least(wide, tall) else wide
+    else:
+        length = Extent.of(f"diagonal({tall}, {wide}, {offset})")
+    return (Diagonal(offset, rows, columns, length),)
+
+
+@view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)")
+def _unfold(self: Operand) -> Steps:
+    axis, size, step = self.axis("dimension"), self.whole("size"), self.whole("step")
+    if step < 1 or size < 0 or (not self.rank and size > 1):
+        what = f"windows of {size}, {step} apart, do not fit dimension {self.given['dimension']} of {self}"
+        raise mismatch(what, rule="index-range")
+    if not self.rank:
+        return (Place((size,), (1,), None),)
+    extent = self.shape[axis]
+    count = quotient(extent - size, step) if isinstance(extent, Extent) else (extent - size) // step
+    return (Window(axis, size, step, (Extent.of(f"({extent - size})//{step}") if count is None else count) + 1),)
+
+
+@view("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
+def _as_strided(self: Operand) -> Steps:
+    offset = self.given["storage_offset"]
+    return _place(self, None if offset is None else self.nums("storage_offset")[0])
+
+
+@view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
+def _reshape_alias(self: Operand) -> Steps:
+    return _place(self, None)
+
+
+def _place(self: Operand, offset: Num | None) -> Steps:
+    sizes = self.nums("size")
+    self.at_least = sizes
+    strides = self.nums("stride")
+    if len(sizes) != len(strides):
+        raise mismatch(f"{len(sizes)} sizes and {len(strides)} strides make no view", rule="view-bounds")
+    for what, numbers in (("extent", sizes), ("stride", strides)):
+        least = min((number for number in numbers if isinstance(number, int)), default=0)
+        if least < 0:
+            raise mismatch(f"as_strided takes no negative {what}: {least}", rule="view-bounds")
+    if isinstance(offset, int) and offset < 0:
+        raise mismatch(f"as_strided takes no negative offset: {offset}", rule="view-bounds")
+    return (Place(sizes, strides, offset),)
+
+
+def _pieces(self: Operand, axis: int, sizes: Sequence[Num] | None) -> list[Steps]:
+    if sizes is None:
+        raise NotKnown(f"there are more than {self.most_pieces:,} pieces")
+    found: list[Steps] = []
+    start: Num = 0
+    for size in sizes:
+        found.append((Cut(axis, start, size),))
+        start = start + size
+    return found
+
+
+@view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
+def _chunk(self: Operand) -> list[Steps]:
+    axis, chunks = self.own_axis("dim"), self.whole("chunks")
+    if chunks < 1:
+        raise mismatch(f"chunk takes at least 1 chunk, not {chunks}", rule="split-sizes")
+    return _pieces(self, axis, chunks_of(self.extent(axis), chunks, self.most_pieces))
+
+
+@view(
+    "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+    "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+    "aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+    "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+)
+def _split(self: Operand) -> list[Steps]:
+    name = next(name for name in ("split_size", "split_sizes") if self.given.get(name) is not None)
+    axis = self.own_axis("dim")
+    if isinstance(self.given[name], list | tuple):
+        sizes = self.nums(name)
+        total, least = sum(sizes), min((size for size in sizes if isinstance(size, int)), default=0)
+        if least < 0 or (isinstance(total, int) and isinstance(self.shape[axis], int) and total != self.shape[axis]):
+            raise mismatch(f"pieces of {list(sizes)} do not add up to dimension {self.given['dim']} of {self}", rule="split-sizes")
+        return _pieces(self, axis, sizes)
+    extent, size = self.extent(axis), self.whole(name)
+    if size < 0 or (size == 0 and extent):
+        raise mismatch(f"split cannot cut {extent} elements into pieces of {size}", rule="split-sizes")
+    return _pieces(self, axis, pieces_of(extent, size, self.most_pieces))
+
+
+def _unless_conjugate(rule: Rule) -> Rule:
+    """Restrict a rule to tensors that are not lazily conjugated: torch materializes a conjugate before an op that declares no view,
+    and then the parts are views of a copy."""
+
+    def pieces(self: Operand) -> Any:
+        _same_if_real(self)
+        return rule(self)
+
+    return pieces
+
+
+view("aten::unsafe_chunk")(_unless_conjugate(_chunk))
+view("aten::unsafe_split aten::unsafe_split_with_sizes")(_unless_conjugate(_split))
+
+
+@view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
+def _unbind(self: Operand) -> list[Steps]:
+    axis = self.own_axis("dim")
+    extent = self.extent(axis)
+    if self.most_pieces is not None and extent > self.most_pieces:
+        raise NotKnown(f"there are more than {self.most_pieces:,} pieces")
+    return [(Pick(axis, index),) for index in range(extent)]
+
+
+def _cut_at(self: Operand, axis: int) -> list[Steps]:
+    """Return the steps of `tensor_split`: into a number of parts, the first ones larger by one, or at given indices."""
+    extent, sections = self.extent(axis), self.given.get("sections")
+    if sections is not None:
+        if whole(sections) < 1:
+            raise mismatch(f"tensor_split takes at least 1 section, not {sections}", rule="split-sizes")
+        return _pieces(self, axis, sections_of(extent, sections, self.most_pieces))
+    ends = [whole(_bound(place, extent)) for place in self.nums("indices")]
+    cuts = zip([0, *ends], [*ends, extent], strict=True)
+    return [(Cut(axis, start, max(end - start, 0)),) for start, end in cuts]
+
+
+@view(
+    "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
+    "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+)
+def _tensor_split(self: Operand) -> list[Steps]:
+    return _cut_at(self, self.own_axis("dim"))
+
+
+def _cut_along(first: int) -> Rule:
+    """Return the rule of `hsplit`, `vsplit` or `dsplit`, which split along a fixed axis."""
+
+    def pieces(self: Operand) -> list[Steps]:
+        axis = 0 if first == 1 and self.rank == 1 else first
+        if axis >= self.rank:
+            raise NotKnown
+        return _cut_at(self, axis)
+
+    return pieces
+
+
+for _name, _axis in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2)):
+    view(f"aten::{_name}")(_cut_along(_axis))
+
+
+# The tensor itself if it has the requested type, memory format and device; and views between complex and real.
+
+_COMPLEX_OF: Final = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+_REAL_OF: Final = {whole: part for part, whole in _COMPLEX_OF.items()}
+
+
+@view("aten::real(Tensor(a) self) -> Tensor(a)", "prims::real")
+def _real(self: Operand) -> Steps:
+    self.at_least = self.shape
+    if self.dtype is None:
+        raise NotKnown
+    return (Paired(0, _REAL_OF[self.dtype]),) if self.dtype in _REAL_OF else ()
+
+
+@view("aten::imag(Tensor(a) self) -> Tensor(a)", "prims::imag")
+def _imag(self: Operand) -> Steps:
+    self.at_least = self.shape
+    return (Paired(1, _REAL_OF[self.dtype or ""]),)
+
+
+@view("aten::view_as_real(Tensor(a) self) -> Tensor(a)")
+def _view_as_real(self: Operand) -> Steps:
+    self.at_least = (*self.shape, 2)
+    return (Paired(None, _REAL_OF[self.dtype or ""]),)
+
+
+@view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)")
+def _view_as_complex(self: Operand) -> Steps:
+    self.at_least = self.shape[:-1]
+    return (Joined(_COMPLEX_OF[self.dtype or ""]),)
+
+
+@view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+def _contiguous(self: Operand) -> Steps:
+    self.at_least = self.shape
+    wanted = self.whole("memory_format")
+    return () if wanted == 1 else (Dense(wanted),)
+
+
+@view("aten::to aten::type_as")
+def _to(self: Operand) -> Steps | str:
+    other, given = self.given.get("other"), self.given
+    dtype = dtype_name(given.get("dtype"), self.dtype) if other is None else other.dtype
+    if given.get("copy", False) is True or (dtype is not None and self.dtype is not None and dtype != self.dtype):
+        return FRESH
+    device = given.get("device") if other is None else other.device
+    if device is not None or other is not None:
+        if device is None or self.device is None:
+            raise NotKnown
+        if str(device) != self.device:
+            return FRESH
+    if dtype is None or self.dtype is None or given.get("copy", False) is not False:
+        raise NotKnown
+    wanted = given.get("memory_format")
+    if wanted is None or wanted == 1:
+        return ()
+    return (Dense(whole(wanted), suggested=True),)
+
+
+@view("aten::cpu")
+def _cpu(self: Operand) -> Steps | str:
+    if self.device is None:
+        raise NotKnown
+    return () if self.device == "cpu" else FRESH
+
+
+@view("aten::dropout aten::feature_dropout aten::alpha_dropout aten::feature_alpha_dropout")
+def _dropout(self: Operand) -> Steps | str:
+    train, p = self.given["train"], self.given["p"]
+    if train is False or p == 0:
+        return ()
+    if train is not True or not isinstance(p, float | int) or not all(is_at_least(dim, 1) for dim in self.shape):
+        raise NotKnown
+    return FRESH
+
+
+def could_be_steps(op: str, shape: tuple[Num, ...], arguments: Mapping[str, Any]) -> Steps | None:
+    """Return the steps of a view that could replace a copy by torch: a padding whose margins are all zero or negative.
+
+    >>> could_be_steps("aten::constant_pad_nd", (4, 6), {"pad": (-1, -2)})
+    (Cut(axis=1, start=1, length=3, step=1),)
+    """
+    pad = arguments.get("pad")
+    if op not in _PADS or arguments.get("mode", "constant") != "constant" or not isinstance(pad, list | tuple):
+        return None
+    if len(pad) % 2 or len(pad) > 2 * len(shape) or not all(isinstance(width, int) and width <= 0 for width in pad):
+        return None
+    steps: list[Step] = []
+    for index in range(0, len(pad), 2):
+        axis = len(shape) - 1 - index // 2
+        if pad[index] or pad[index + 1]:
+            steps.append(Cut(axis, -pad[index], shape[axis] + pad[index] + pad[index + 1]))
+    return tuple(steps)
+
+
+_PADS: Final = frozenset({"aten::constant_pad_nd", "aten::pad"})

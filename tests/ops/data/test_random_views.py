@@ -1,0 +1,161 @@
+"""Every view op on random layouts, against torch: extents, strides, elements, and what is refused.
+
+Where less is known of the operand and the arguments, less is said of the result, and nothing that is wrong.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+
+from irscope.errors import ArgumentError
+from irscope.ir import INT, TensorType
+from irscope.ops.registry import lookup
+from irscope.ops.typing import Unknown
+from irscope.ops.view_steps import SCHEMAS
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+Arguments = dict[str, Any]
+
+
+def layout(rng: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Extents, and strides with gaps in any order of the axes, at times of a repeated or an empty axis."""
+    shape = tuple(rng.choice([0, 1, 1, 2, 3, 4, 6]) if rng.random() < 0.9 else 1 for _ in range(rng.randint(0, 4)))
+    strides, past = [0] * len(shape), 1
+    for axis in rng.sample(range(len(shape)), len(shape)) if rng.random() < 0.5 else range(len(shape))[::-1]:
+        strides[axis] = past = past * rng.choice([1, 1, 1, 2])
+        past *= max(shape[axis], 1)
+        if rng.random() < 0.05:
+            strides[axis] = 0
+    return shape, tuple(strides)
+
+
+def arguments(op: str, shape: tuple[int, ...], rng: random.Random) -> Arguments:
+    """Arguments that mostly fit, and at times do not."""
+    rank, count = len(shape), prod(shape)
+    wild = rng.random() < 0.15
+
+    def axis(span: int = rank) -> int:
+        return rng.randint(-span - wild, span - 1 + wild) if span else rng.randint(-1, 0)
+
+    def sizes() -> list[int]:
+        parts, left = [], count
+        for part in (2, 3, 2):
+            if left and left % part == 0 and rng.random() < 0.5:
+                parts.append(part)
+                left //= part
+        parts.insert(rng.randint(0, len(parts)), -1 if rng.random() < 0.3 and left else left + wild)
+        return parts
+
+    def extent(dim: int) -> int:
+        return shape[dim] if rank and -rank <= dim < rank else 1
+
+    def some(most: int) -> int:
+        return rng.randint(0 if wild else 1, max(most, 1))
+
+    dim = axis()
+    here = extent(dim)
+    grown = [rng.choice([-1, size if size != 1 else 3 + wild]) for size in shape]
+    other = torch.empty(shape, device="meta") if rng.random() < 0.5 else torch.empty([abs(size) for size in sizes()], device="meta")
+    made: dict[str, Callable[[], Arguments]] = {
+        "transpose swapdims": lambda: {"dim0": dim, "dim1": axis()}, "swapaxes": lambda: {"axis0": dim, "axis1": axis()},
+        "permute": lambda: {"dims": rng.sample(range(rank), rank) if not wild else [axis() for _ in shape]},
+        "movedim": lambda: {"source": [dim], "destination": [axis()]},
+        "squeeze": lambda: rng.choice([{}, {"dim": dim}, {"dim": [dim]}]), "unsqueeze": lambda: {"dim": axis(rank + 1)},
+        "select": lambda: {"dim": dim, "index": rng.randint(-here - wild, max(here - 1, 0) + wild)},
+        "slice": lambda: {"dim": dim, "start": rng.choice([None, 0, 1, -1]), "end": rng.choice([None, 1, 2, -1, 9]), "step": some(2)},
+        "narrow": lambda: {"dim": dim, "start": rng.randint(0, 1), "length": some(here)},
+        "expand": lambda: {"size": [*[2] * rng.randint(0, 1), *grown], "implicit": False},
+        "broadcast_to": lambda: {"size": [*[2] * rng.randint(0, 1), *grown]},
+        "view _unsafe_view": lambda: {"size": sizes()}, "reshape": lambda: {"shape": sizes()},
+        "view_as reshape_as": lambda: {"other": other}, "expand_as": lambda: {"other": torch.empty([2, *shape], device="meta")},
+        "flatten": lambda: {"start_dim": dim, "end_dim": axis()}, "unflatten": lambda: {"dim": dim, "sizes": [some(3), -1]},
+        "diagonal": lambda: {"offset": rng.randint(-2, 2), "dim1": dim, "dim2": axis()},
+        "unfold": lambda: {"dimension": dim, "size": some(here), "step": some(2)},
+        "as_strided": lambda: {"size": [2, some(3)], "stride": [some(2), 1], "storage_offset": rng.choice([None, 0, 1])},
+        "_reshape_alias": lambda: {"size": [1], "stride": [1]}, "chunk": lambda: {"chunks": some(3), "dim": dim},
+        "split": lambda: {"split_size": some(3), "dim": dim}, "unbind": lambda: {"dim": dim},
+        "split_with_sizes": lambda: {"split_sizes": [here - 1, 1 + wild] if here else [0], "dim": dim},
+        "tensor_split": lambda: rng.choice([{"sections": some(3), "dim": dim}, {"indices": [1, -1], "dim": dim}]),
+        "contiguous": lambda: {"memory_format": 2 if rank == 4 and rng.random() < 0.5 else 0},
+    }  # fmt: skip
+    return next((make() for names, make in made.items() if op in names.split()), {})
+
+
+def torch_result(op: str, x: Any, given: Arguments) -> list[Any] | None:
+    """What torch's op gives, None where it refuses."""
+    formats = {0: torch.contiguous_format, 2: torch.channels_last}
+    given = {name: formats[value] if name == "memory_format" else value for name, value in given.items()}
+    try:
+        found = getattr(torch.ops.aten, op)(x, **given)
+    except (RuntimeError, IndexError, ValueError, TypeError):
+        return None
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def typed(value: Any) -> Any:
+    return TensorType("float32", tuple(value.shape)) if isinstance(value, torch.Tensor) else value
+
+
+ELSEWHERE = {"imag", "view_as_real", "view_as_complex", "detach_"}
+"""Ops of complex numbers, and one that torch refuses on views."""
+
+
+def array(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return (torch.empty(value.shape) if value.device.type == "meta" else value).numpy()
+
+
+@pytest.mark.filterwarnings("ignore:.*(0-D tensors|dimension other than 2)")
+@pytest.mark.parametrize("name", sorted(name for name in SCHEMAS if name.partition("::")[2] not in ELSEWHERE))
+def test_a_view_has_the_layout_that_torch_gives_it(name: str) -> None:
+    rng, rule, op = random.Random(name), lookup(name), name.partition("::")[2]
+    assert rule is not None and rule.type_rule is not None and rule.reference is not None
+    taken = refused = 0
+    for _ in range(250):
+        shape, strides = layout(rng)
+        given = arguments(op, shape, rng)
+        x = torch.arange(4000.0).as_strided(shape, strides)
+        wanted = torch_result(op, x, given)
+        known = {key: typed(value) for key, value in given.items()}
+        told = f"{name} of {shape} {strides}: {given}"
+        try:
+            found = rule.type_rule(self=TensorType("float32", shape, strides), **known)
+        except ArgumentError:
+            assert wanted is None, told
+            refused += 1
+            continue
+        assert wanted is not None, told
+        pieces = found if isinstance(found, list) else [found]
+        assert [(it.shape, it.strides) for it in pieces] == [(tuple(it.shape), it.stride()) for it in wanted or ()], told
+        taken += 1
+        if 0 not in shape:  # NumPy knows no memory behind an array without elements
+            own = as_strided(np.arange(4000, dtype=np.float32), shape, [4 * step for step in strides])
+            arrays = rule.reference(self=own, **{key: array(value) for key, value in given.items()})
+            for seen, its in zip(arrays if isinstance(arrays, list) else [arrays], wanted or (), strict=True):
+                assert seen.shape == tuple(its.shape) and (seen == its.numpy()).all(), told
+        with_less_known(rule.type_rule, rng, shape, known, pieces)
+    assert taken > 20, f"{taken} taken, {refused} refused"
+
+
+def with_less_known(rule: Any, rng: random.Random, shape: tuple[int, ...], given: Arguments, pieces: list[TensorType]) -> None:
+    """What is said when some numbers are not known is true of these."""
+    hidden = tuple(None if rng.random() < 0.4 else dim for dim in shape)
+    fewer = {key: Unknown(INT) if value.__class__ is int and rng.random() < 0.3 else value for key, value in given.items()}
+    for self in (TensorType("float32", hidden), TensorType("float32")):
+        found = rule(self=self, **fewer)
+        if isinstance(found, Unknown):
+            continue
+        for said, true in zip(found if isinstance(found, list) else [found], pieces, strict=True):
+            assert said.shape is None or len(said.shape) == len(true.shape or ()), (self, fewer)
+            assert all(a in (None, b) for a, b in zip(said.shape or (), true.shape or (), strict=False)), (self, fewer, said, true)
+            assert said.strides in (None, true.strides), (self, fewer, said, true)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 
-from irscope.runtime import machine
-from irscope.runtime.machine import Limits, cache_bytes, describe, limits
-from irscope.runtime.measure.keep_freed_memory import with_kept_memory
+import pytest
+
+from irscope.runtime import machine as machine_limits
+from irscope.runtime.cpu.device import CpuDevice
+from irscope.runtime.machine import _VECTORS, Limits, _text, arithmetic_peak, cache_bytes, describe, limits
+from irscope.runtime.measure.conditions import with_kept_memory
 
 
 def test_a_limit_is_measured_once(monkeypatch):
     asked = []
-    monkeypatch.setattr(machine, "_median_seconds", lambda run, threads=1: asked.append(run()) or 1e-3)
+    monkeypatch.setattr(machine_limits, "_median_seconds", lambda run, threads=1: asked.append(run()) or 1e-3)
     found = Limits(1)
     assert found.copy_seconds(10_000) == found.copy_seconds(10_000)
     count = len(asked)
@@ -19,7 +23,7 @@ def test_a_limit_is_measured_once(monkeypatch):
     found.copy_seconds(10_001)
     assert len(asked) == count, "sizes are looked at by cache lines"
     peaks = iter((2.0, 3.0))
-    monkeypatch.setattr(machine, "arithmetic_peak", lambda host: next(peaks))
+    monkeypatch.setattr(machine_limits, "arithmetic_peak", lambda host: next(peaks))
     if found._device.name == "cpu":
         assert (found.flops(), found.flops()) == (2.0, 2.0)
     assert limits(1) is limits(1)
@@ -27,7 +31,7 @@ def test_a_limit_is_measured_once(monkeypatch):
 
 
 def test_a_huge_copy_is_scaled(monkeypatch):
-    monkeypatch.setattr(machine, "_LARGEST_COPY", 1 << 16)
+    monkeypatch.setattr(machine_limits, "_LARGEST_COPY", 1 << 16)
     found = Limits(1)
     assert found.copy_seconds(1 << 20) == 16 * found.copy_seconds(1 << 16)
 
@@ -50,3 +54,26 @@ def test_a_copy_keeps_its_memory(monkeypatch):
     for run in (copy, *(candidate for candidates in others for candidate in candidates)):
         run()
     assert scale == 1.0
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
+def test_every_vector_stays_in_a_register_and_nothing_is_left_out(triple: str, fused: bool) -> None:
+    binding = pytest.importorskip("llvmlite.binding")
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    intel = triple.startswith("x86")
+    features = ("+avx2,+fma" if fused else "+sse2") if intel else ""
+    machine = binding.Target.from_triple(triple).create_target_machine(features=features, opt=3)
+    lanes = 8 if intel and fused else 4
+    assembly = machine.emit_assembly(binding.parse_assembly(_text(lanes, fused=fused)))
+    loop = assembly.split("\n.LBB0_1:", 1)[1].split(".LBB0_1\n", 1)[0]
+    made = re.findall(r"\b(vfmadd\w+|mulps|fmul|fmla|fmadd)\b", loop)
+    assert len(made) == _VECTORS, loop
+    assert not re.search(r"\[?rsp|\[?sp\b", loop), "nothing goes through the stack"
+
+
+def test_the_limit_is_one_of_arithmetic() -> None:
+    pytest.importorskip("llvmlite")
+    host = CpuDevice().host
+    assert arithmetic_peak(host) > 2 * (host.target.vector_bytes // 4) * 1e7

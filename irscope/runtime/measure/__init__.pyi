@@ -1,8 +1,6 @@
 from .benchmark import (
     Comparison,
     compare,
-)
-from .side_by_side import (
     side_by_side,
 )
 

@@ -5,7 +5,7 @@ the library, each by its own kernel, or by kernels that equal groups share. Besi
 functions that the user passes: a torch.compile of it, a jax.jit, an expression of numexpr.
 
 *Fair* means: all take turns, in another order each time; every row allocates its results from the library's own allocator,
-which is set to keep freed memory (see `irscope.runtime.measure.keep_freed_memory`; with `keep_memory=False` all pay the page
+which is set to keep freed memory (see `irscope.runtime.measure.conditions`; with `keep_memory=False` all pay the page
 faults alike); no row computes gradients; arguments that the program writes are restored before each turn. With
 `rotate=True` the runs cycle through copies of the arguments that together exceed the last-level cache, so that no row
 finds its operands there; otherwise all do, if they fit.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -41,20 +42,26 @@ from irscope.runtime.device import device as device_named
 from irscope.runtime.foreign_ops import has_runner
 from irscope.runtime.machine import Limits, cache_bytes, limits
 from irscope.runtime.measure.accuracy import Distance, arrays, difference, distance, float64_results
-from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
 from irscope.runtime.measure.comparison import Comparison, Row
+from irscope.runtime.measure.conditions import (
+    ArgumentSnapshot,
+    OwnFunction,
+    Threads,
+    own_function,
+    threads_for,
+    with_kept_memory,
+    with_threads,
+)
 from irscope.runtime.measure.fx_export import torch_peer
-from irscope.runtime.measure.keep_freed_memory import with_kept_memory
-from irscope.runtime.measure.own_function import OwnFunction, own_function
 from irscope.runtime.measure.workload import Workload, workload
 from irscope.runtime.program import Executable, PeakMemory, as_torch, compile_graph
-from irscope.runtime.threads import Threads, threads_for, with_threads
 from irscope.runtime.timer import LEAST_SECONDS, LEAST_TURNS, Measurement, measure
 from irscope.transforms.dedup import RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Comparison", "Row", "compare"]
+__all__ = ["Comparison", "Row", "compare", "side_by_side"]
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -420,3 +427,46 @@ def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:
         return synchronize
     return lambda: None
 
+
+# -- two programs side by side ----------------------------------------------------------------------------------------
+
+# Timing of several programs in turn, each on its own arguments: ways to fuse one program, or assumptions about its inputs.
+
+_TURNS = 15
+
+
+def side_by_side(
+    programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, device: str = "cpu", seconds: float = 2.0
+) -> dict[str, Measurement]:  # fmt: skip
+    """Returns the times of one call of each program on its arguments; all take turns, for about `seconds`.
+
+    What a program writes is restored before each turn, and at the end.
+
+    >>> import irscope as irs, numpy as np
+    >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  %z : Tensor = aten::tanh(%y)\\n  return (%z)")
+    >>> x = np.zeros(9, np.float32)
+    >>> sorted(side_by_side({"one": g, "other": irs.fuse(g)}, {"one": [x], "other": [x]}, seconds=0.01))
+    ['one', 'other']
+    """
+    threads = threads_for(None)
+    graphs = {name: graph_of(program, "measure") for name, program in programs.items()}
+    given = [(graph, flatten_arguments(args[name], graph)) for name, graph in graphs.items()]
+
+    def timed() -> dict[str, Measurement]:
+        runs = {
+            name: partial(compile_graph(program, device, threads=threads.count), *flat)
+            for (name, program), (_, flat) in zip(programs.items(), given, strict=True)
+        }
+        for run in runs.values():
+            state.watch(run)
+        return measure(
+            runs, turns=_TURNS, seconds=LEAST_SECONDS, before=state.restore, once=state.is_written, patience=seconds,
+            alone=threads.count == 1,
+        )  # fmt: skip
+
+    torch, state = sys.modules.get("torch"), ArgumentSnapshot(*given)
+    try:
+        with nullcontext() if torch is None else torch.no_grad():
+            return with_threads(threads.count, timed)
+    finally:
+        state.restore()

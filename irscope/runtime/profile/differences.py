@@ -12,7 +12,7 @@ import numpy as np
 from irscope.errors import ArgumentError, loading
 from irscope.ir import Graph
 from irscope.runtime.measure.accuracy import arrays, distance
-from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
+from irscope.runtime.measure.conditions import ArgumentSnapshot
 from irscope.runtime.profile.advice import Remark
 from irscope.runtime.profile.readings import NodeRow, Readings, piece_key, place
 from irscope.runtime.program import compile_graph

@@ -28,12 +28,17 @@ from irscope.ir import Graph, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact
 from irscope.runtime.arrays import are_torchs
 from irscope.runtime.machine import describe
-from irscope.runtime.measure.argument_snapshot import ArgumentSnapshot
-from irscope.runtime.measure.keep_freed_memory import with_kept_memory
-from irscope.runtime.measure.own_function import OwnFunction, own_function
+from irscope.runtime.measure.conditions import (
+    ArgumentSnapshot,
+    OwnFunction,
+    Threads,
+    own_function,
+    threads_for,
+    with_kept_memory,
+    with_threads,
+)
 from irscope.runtime.profile.way import Way, WayName
 from irscope.runtime.program import Executable, compile_graph
-from irscope.runtime.threads import Threads, threads_for, with_threads
 from irscope.runtime.timer import LEAST_TURNS, Spread, spent, undisturbed
 from irscope.transforms.fusion import Fusion, fuse
 

@@ -222,9 +222,9 @@ def test_written_buffers_are_restored():
 
 @pytest.mark.parametrize(("taken", "threads", "told"), [(0.3, 2, ""), (2.0, 1, "measured on one thread, in place of 2")])
 def test_a_busy_machine_is_told_first(taken: float, threads: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irscope.runtime.threads.others", lambda: taken)
-    monkeypatch.setattr("irscope.runtime.threads.CpuDevice.threads", 2)
-    monkeypatch.setattr("irscope.runtime.threads._processors", lambda: {0, 1})
+    monkeypatch.setattr("irscope.runtime.measure.conditions.others", lambda: taken)
+    monkeypatch.setattr("irscope.runtime.measure.conditions.CpuDevice.threads", 2)
+    monkeypatch.setattr("irscope.runtime.measure.conditions._processors", lambda: {0, 1})
     g = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
     found = irs.compare(g, np.ones(3, np.float32), repeats=1)
     assert told in "".join(found.warnings) and bool(found.warnings) is bool(told)

@@ -208,7 +208,7 @@ def test_a_ctrl_c_before_the_first_turn_is_over_goes_on(monkeypatch: pytest.Monk
 
 
 def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irscope.runtime.threads.others", lambda: 90.0)
+    monkeypatch.setattr("irscope.runtime.measure.conditions.others", lambda: 90.0)
     p = profiled(chain, torch.from_numpy(X))
     assert "busy" in p.warnings[0] and repr(p).startswith(p.warnings[0]), "before the numbers"
     assert p.measured.threads == 1

@@ -42,7 +42,7 @@ from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import typical
 from irscope.session import load
-from irscope.transforms.dedup import Dedup, Piece, Relation, dedup, fingerprint, is_told_by_form, pieces_of
+from irscope.transforms.dedup import Dedup, Piece, Relation, dedup, fingerprint, has_stable_fingerprint, pieces_of
 from irscope.transforms.dedup.regions.block_index import free_values
 from irscope.transforms.dedup.rewrite import compile_seconds
 from irscope.transforms.fusion import Fusion, fuse
@@ -192,7 +192,7 @@ def _classes(found: Dedup, key: str, fusion: Fusion | None) -> Record:
         if fusion is not None and not isinstance(cls.representative, Node):
             continue  # a graph without groups
         piece = found.piece(cls.representative)
-        own = "" if is_told_by_form(piece) else f"{key} {len(bodies)}"
+        own = "" if has_stable_fingerprint(piece) else f"{key} {len(bodies)}"
         for member in cls.members:
             made = fusion is not None and isinstance(member, Node) and fusion.made(member)
             before, after = fusion.traffic(member) if fusion is not None and isinstance(member, Node) and made else (0, 0)

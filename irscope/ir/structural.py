@@ -1,24 +1,136 @@
 """Structural equality: two programs are the same except for names if a one-to-one map of values fits all definitions and uses.
 
-Both are walked side by side in textual order. Each value is mapped at its definition; each use
-must be mapped to the value that the other program uses there. Order matters, because in-place ops make it part of the program.
-Names, ids, source locations, module paths and bound inputs do not matter.
+Both are walked side by side in textual order (`SideBySide`, which dedup's relations `text`, `alpha` and `symbols` share). Each value
+is mapped at its definition; each use must be mapped to the value that the other program uses there. Order matters, because
+in-place ops make it part of the program. Names, ids, source locations, module paths and bound inputs do not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
+from irscope._base.frozen import EMPTY
 from irscope._base.verdict import Verdict, no, yes
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import TensorData
 from irscope.ir.text import typed
 from irscope.ir.types import Type, erase_refinements
 
-__all__ = ["same_payload", "same_structure"]
+__all__ = ["SideBySide", "Structural", "first_unlike", "inner_blocks", "same_payload", "same_structure"]
+
+Structural = Literal["parameters", "results", "nodes", "op", "blocks", "arity", "operand", "result"]
+"""What may differ in structure: the counts of a block's parameters, results or nodes; a node's op, or the counts of its blocks, or of
+its operands and results; the value that is an operand or a block's result."""
+
+
+def inner_blocks(node: Node) -> tuple[Block, ...]:
+    """Returns the blocks of a node, and the bodies of graphs among its attributes."""
+    attrs = node.attrs
+    graphs = [key for key in attrs if isinstance(attrs[key], Graph)] if attrs is not EMPTY else None
+    return (*node.blocks, *(attrs[key].body for key in sorted(graphs))) if graphs else node.blocks
+
+
+class SideBySide:
+    """A walk over two programs, node by node, up to the first difference of structure.
+
+    A subclass says what is done with a difference, and which types and attributes are the same. Values from outside correspond
+    from their first use on.
+    """
+
+    def __init__(self) -> None:
+        self.partner: dict[Value, Value] = {}
+        self.nodes: dict[Node, Node] = {}
+        self.blocks: dict[Block, Block] = {}
+        self._back: dict[Value, Value] = {}
+
+    def stop(self, kind: Structural, one: Any, other: Any, place: int = 0) -> None:
+        """Record a difference of structure between two nodes or blocks; `place` is that of an operand or result."""
+        raise NotImplementedError
+
+    def same_types(self, x: Value, y: Value, what: str, place: int) -> bool:
+        """Whether the walk goes on, given the types of two values: each is a `what`, the one at this place."""
+        raise NotImplementedError
+
+    def same_attributes(self, one: Node, other: Node) -> bool:
+        """Whether the walk goes on, given the attributes of two nodes."""
+        raise NotImplementedError
+
+    def walk(self, left: Block, right: Block) -> bool:
+        """Compare two blocks, and return whether all nodes and values correspond."""
+        pending: list[tuple[Block, Block, int]] = [(left, right, -1)]
+        while pending:
+            a, b, at = pending.pop()
+            if at < 0 and not self._open(a, b):
+                return False
+            for place in range(at + 1, len(a.nodes)):
+                one, other = a.nodes[place], b.nodes[place]
+                if not self.node(one, other):
+                    return False
+                inner = inner_blocks(one)
+                if inner:
+                    pending.append((a, b, place))
+                    pending += [(x, y, -1) for x, y in zip(reversed(inner), reversed(inner_blocks(other)), strict=True)]
+                    break
+            else:
+                if not self._read(a.returns, b.returns, "result", a, b):
+                    return False
+        return True
+
+    def _open(self, a: Block, b: Block) -> bool:
+        """Begin two blocks: compare the numbers of parameters, results and nodes, and pair the parameters."""
+        self.blocks[a] = b
+        counts: tuple[tuple[Structural, int, int], ...] = (
+            ("parameters", len(a.params), len(b.params)), ("results", len(a.returns), len(b.returns)),
+            ("nodes", len(a.nodes), len(b.nodes)),
+        )  # fmt: skip
+        for kind, ours, theirs in counts:
+            if ours != theirs:
+                return self._differs(kind, a, b)
+        pairs = enumerate(zip(a.params, b.params, strict=True))
+        return all(self._define(x, y, "parameter", place) for place, (x, y) in pairs)
+
+    def node(self, one: Node, other: Node) -> bool:
+        """Pair two nodes, and return whether they are the same apart from their blocks."""
+        if one.op != other.op:
+            return self._differs("op", one, other)
+        if len(one.inputs) != len(other.inputs) or len(one.outputs) != len(other.outputs):
+            return self._differs("arity", one, other)
+        if len(inner_blocks(one)) != len(inner_blocks(other)):
+            return self._differs("blocks", one, other)
+        if not self._read(one.inputs, other.inputs, "operand", one, other):
+            return False
+        self.nodes[one] = other
+        if not self.same_attributes(one, other):
+            return False
+        pairs = enumerate(zip(one.outputs, other.outputs, strict=True))
+        return all(self._define(x, y, f"result of {one.op}", place) for place, (x, y) in pairs)
+
+    def _define(self, x: Value, y: Value, what: str, place: int) -> bool:
+        self.partner[x], self._back[y] = y, x
+        return self.same_types(x, y, what, place)
+
+    def _read(
+        self, xs: Sequence[Value], ys: Sequence[Value], kind: Literal["operand", "result"], one: Node | Block, other: Node | Block
+    ) -> bool:
+        partner, back = self.partner, self._back
+        for place, (x, y) in enumerate(zip(xs, ys, strict=True)):
+            if x not in partner and y not in back and not self._define(x, y, "value from outside", place):
+                return False
+            if partner.get(x) is not y or back.get(y) is not x:
+                return self._differs(kind, one, other, place)
+        return True
+
+    def _differs(self, kind: Structural, one: Node | Block, other: Node | Block, place: int = 0) -> bool:
+        self.stop(kind, one, other, place)
+        return False
+
+
+def first_unlike(a: Block, b: Block) -> int | None:
+    """Returns the place of the first nodes of two blocks with different ops; None where one block only goes on."""
+    return next((place for place, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=False)) if x.op != y.op), None)
 
 
 def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = True) -> Verdict:
@@ -37,93 +149,65 @@ def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = T
     >>> print(same_structure(a, c))
     no, because result 0 is %y in one and %p in the other
     """
-    return _Comparison(a, b, types, elements).verdict()
+    walk = _Comparison(a, b, types, elements)
+    if walk.walk(a.body, b.body):
+        return yes(f"{_count(walk.count, 'node')} and {_count(len(walk.partner), 'value')} correspond one to one")
+    assert walk.verdict is not None
+    return walk.verdict
 
 
-class _Comparison:
-    """Compares two programs side by side, with the map of values so far."""
+class _Comparison(SideBySide):
+    """The walk that stops at any difference, and says which."""
 
     def __init__(self, a: Graph, b: Graph, types: bool, elements: bool) -> None:
+        super().__init__()
         self.a, self.b = a, b
         self.types, self.elements = types, elements
-        self.image: dict[Value, Value] = {}
-        self.nodes = 0
+        self.count = 0
+        self.verdict: Verdict | None = None
         self.equal_types: set[tuple[int, int]] = set()
         """Pairs of type objects, by identity, that were found equal."""
 
-    def verdict(self) -> Verdict:
-        stack: list[tuple[Block, Block, int]] = [(self.a.body, self.b.body, -1)]
-        while stack:
-            left, right, at = stack.pop()
-            if at < 0:
-                different = self.sizes(left, right)
-                if different is None:
-                    different = self.define(left.params, right.params, "parameter")
-                if different is not None:
-                    return different
-            for index in range(at + 1, len(left.nodes)):
-                one, other = left.nodes[index], right.nodes[index]
-                different = self.node(one, other)
-                if different is not None:
-                    return different
-                if one.blocks:
-                    stack.append((left, right, index))
-                    stack += [(x, y, -1) for x, y in zip(reversed(one.blocks), reversed(other.blocks), strict=True)]
-                    break
-            else:
-                different = self.uses(left.returns, right.returns, "result ", left, right)
-                if different is not None:
-                    return different
-        return yes(f"{_count(self.nodes, 'node')} and {_count(len(self.image), 'value')} correspond one to one")
+    def node(self, one: Node, other: Node) -> bool:
+        self.count += 1
+        if one is other and not inner_blocks(one) and all(self.partner.get(value) is value for value in one.inputs):
+            for value in one.outputs:
+                self.partner[value] = self._back[value] = value
+            return True
+        return super().node(one, other)
 
-    def sizes(self, left: Block, right: Block) -> Verdict | None:
-        for what, x, y in (
-            ("parameters", len(left.params), len(right.params)), ("results", len(left.returns), len(right.returns)),
-        ):
-            if x != y:
-                return no(f"a block has {x} {what} in one and {y} in the other", left, right)
-        if len(left.nodes) != len(right.nodes):
-            counts = f"a block has {len(left.nodes)} nodes in one and {len(right.nodes)} in the other"
-            for one, other in zip(left.nodes, right.nodes, strict=False):
-                if one.op != other.op:
-                    return no(f"{counts}; the first that differ are {one.op} and {other.op}", one, other)
-            return no(counts, left, right)
-        return None
+    def stop(self, kind: Structural, one: Any, other: Any, place: int = 0) -> None:
+        both = "in one and {} in the other"
+        subjects = one, other
+        match kind:
+            case "parameters" | "results":
+                ours, theirs = (len(block.params if kind == "parameters" else block.returns) for block in subjects)
+                what = f"a block has {ours} {kind} {both.format(theirs)}"
+            case "nodes":
+                what = f"a block has {len(one.nodes)} nodes {both.format(len(other.nodes))}"
+                at = first_unlike(one, other)
+                if at is not None:
+                    subjects = one.nodes[at], other.nodes[at]
+                    what += f"; the first that differ are {subjects[0].op} and {subjects[1].op}"
+            case "op":
+                what = f"node {self.count - 1} is {one.op} {both.format(other.op)}"
+            case "blocks":
+                what = f"{one.op} has {len(inner_blocks(one))} blocks {both.format(len(inner_blocks(other)))}"
+            case "arity":
+                what = f"{one.op} has another number of operands or results in the other"
+            case "operand" | "result":
+                x, y = ((each.inputs if kind == "operand" else each.returns)[place] for each in subjects)
+                names = f"%{self.a.names.get(x, x.name)} {both.format('%' + (self.b.names.get(y, y.name) or ''))}"
+                what = f"operand of {one.op}, number {place}, is {names}" if kind == "operand" else f"result {place} is {names}"
+        self.verdict = no(what, *subjects)
 
-    def node(self, one: Node, other: Node) -> Verdict | None:
-        self.nodes += 1
-        if one is other and not one.blocks and all(self.image.get(value) is value for value in one.inputs):
-            self.image.update(zip(one.outputs, one.outputs, strict=True))
-            return None
-        if one.op != other.op:
-            return no(f"node {self.nodes - 1} is {one.op} in one and {other.op} in the other", one, other)
-        if len(one.blocks) != len(other.blocks):
-            return no(f"{one.op} has {len(one.blocks)} blocks in one and {len(other.blocks)} in the other", one, other)
-        if len(one.inputs) != len(other.inputs) or len(one.outputs) != len(other.outputs):
-            return no(f"{one.op} has another number of operands or results in the other", one, other)
-        different = self.uses(one.inputs, other.inputs, f"operand of {one.op}, number ", one, other)
-        if different is None:  # a negative verdict is falsy: `or` would skip it
-            different = self.attributes(one, other)
-        if different is None:
-            different = self.define(one.outputs, other.outputs, f"result of {one.op}")
-        return different
+    def same_types(self, x: Value, y: Value, what: str, place: int) -> bool:
+        if x.type is y.type or self._same_type(x.type, y.type):
+            return True
+        self.verdict = no(f"a {what} is of type {x.type} in one and {y.type} in the other", x, y)
+        return False
 
-    def uses(self, xs: tuple[Value, ...], ys: tuple[Value, ...], what: str, *subjects: Node | Block) -> Verdict | None:
-        image = self.image
-        for index, (x, y) in enumerate(zip(xs, ys, strict=True)):
-            if image.get(x) is not y:
-                names = f"%{self.a.names.get(x, x.name)} in one and %{self.b.names.get(y, y.name)} in the other"
-                return no(f"{what}{index}{',' if ',' in what else ''} is {names}", *subjects)
-        return None
-
-    def define(self, xs: tuple[Value, ...], ys: tuple[Value, ...], what: str) -> Verdict | None:
-        for x, y in zip(xs, ys, strict=True):
-            if x.type is not y.type and not self.same_type(x.type, y.type):
-                return no(f"a {what} is of type {x.type} in one and {y.type} in the other", x, y)
-            self.image[x] = y
-        return None
-
-    def same_type(self, x: Type, y: Type) -> bool:
+    def _same_type(self, x: Type, y: Type) -> bool:
         key = (id(x), id(y))
         if key in self.equal_types:
             return True
@@ -133,20 +217,24 @@ class _Comparison:
             self.equal_types.add(key)
         return same
 
-    def attributes(self, one: Node, other: Node) -> Verdict | None:
+    def same_attributes(self, one: Node, other: Node) -> bool:
         if one.attrs is other.attrs:
-            return None
+            return True
         if one.attrs.keys() != other.attrs.keys():
             keys = f"{sorted(one.attrs)} and {sorted(other.attrs)}"
-            return no(f"{one.op} has other attributes in the other: {keys}", one, other)
+            self.verdict = no(f"{one.op} has other attributes in the other: {keys}", one, other)
+            return False
         types = tuple(node.outputs[0].type if len(node.outputs) == 1 else None for node in (one, other))
         for key, x in one.attrs.items():
             y = other.attrs[key]
+            if isinstance(x, Graph) and isinstance(y, Graph):
+                continue  # their bodies are compared with the blocks
             if key == "value":
                 x, y = typed(x, types[0]), typed(y, types[1])
             if not same_payload(x, y, elements=self.elements):
-                return no(f"the attribute {key!r} of {one.op} differs", one, other)
-        return None
+                self.verdict = no(f"the attribute {key!r} of {one.op} differs", one, other)
+                return False
+        return True
 
 
 def same_payload(x: Any, y: Any, *, elements: bool = True) -> bool:

@@ -1,6 +1,6 @@
 from .canonical import (
     fingerprint,
-    is_told_by_form,
+    has_stable_fingerprint,
 )
 from .constants import (
     find_constants,
@@ -40,7 +40,7 @@ __all__ = [
     "dedup",
     "find_constants",
     "fingerprint",
-    "is_told_by_form",
+    "has_stable_fingerprint",
     "match",
     "merge_constants",
     "pieces_of",

@@ -21,15 +21,19 @@ and merges programs that compute different numbers; here a name is compared by i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
-from irscope.ir import Block, Node, Type, Value
+from irscope._base.frozen import EMPTY
+from irscope.ir import Block, Graph, Node, TensorData, Type, Value
+from irscope.ir.structural import inner_blocks
 from irscope.transforms.dedup.encoding import (
     digest,
     is_spelled,
     prefixed,
     spell_attrs,
     spell_leaf,
+    spell_payload,
     spell_type,
     type_slots,
 )
@@ -37,8 +41,8 @@ from irscope.transforms.dedup.flow import Flow, Leaf, Operand, Term, flow_of, he
 from irscope.transforms.dedup.piece import (
     Body,
     Piece,
+    apart_from_symbols,
     attrs_of,
-    inner_blocks,
     kept_in,
     renamed_symbols,
     symbols_in,
@@ -46,7 +50,7 @@ from irscope.transforms.dedup.piece import (
 )
 from irscope.transforms.dedup.steps import HOLED, RANK, Relation
 
-__all__ = ["Colors", "Piece", "canonical_form", "colors_of", "fingerprint", "inner_blocks", "is_told_by_form", "may_permute"]
+__all__ = ["Colors", "Keys", "canonical_form", "colors_of", "fingerprint", "has_stable_fingerprint", "may_permute"]
 
 Symbols = Callable[[str], str] | None
 """Spells the text of an attribute that names symbols; None leaves it as it is."""
@@ -58,8 +62,8 @@ def fingerprint(piece: Piece, relation: Relation) -> bytes:
     return digest(canonical_form(piece, relation))
 
 
-def is_told_by_form(piece: Piece) -> bool:
-    """Whether fingerprints of a piece are the same in every process: nothing in it is written as its identity."""
+def has_stable_fingerprint(piece: Piece) -> bool:
+    """Whether the fingerprint is the same in every process: the piece has no constant known only by object identity."""
     bodies = [piece.body, *(body for bodies in piece.named.values() for body in bodies)]
     todo = [body.block for body in bodies]
     if not all(map(is_spelled, (payload for body in bodies for payload in body.attrs.values()))):
@@ -150,39 +154,53 @@ _PLAIN: Final = frozenset({"declared by", "visibility", "function_ref", "distinc
 # --- listing a block in order ---------------------------------------------------------------------------------------
 
 
-def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
-    """Yields the block as prefix-free tokens; nested blocks are kept on an explicit stack."""
-    names = body.graph.names if relation == "text" else None
+class _Spelling(Protocol):
+    """Spells what a list contains beside numbers of values."""
+
+    def type(self, type: Type) -> bytes:
+        """A type, with its end mark or length."""
+
+    def attrs(self, attrs: Mapping[str, Any]) -> bytes:
+        """Attributes that are not empty."""
+
+
+_op: Final = lru_cache(maxsize=1 << 12)(prefixed)
+
+
+def _listed(body: Body, spelling: _Spelling, names: Mapping[Value, str] | None = None) -> Iterator[bytes]:
+    """Yields the block as prefix-free tokens, with the `names` of values where they count. A value is the number of its definition,
+    so that the k-th definition of one piece corresponds to the k-th of another with the same list: that is their bijection."""
     number: dict[Value, bytes] = {}
-    types: dict[Type, bytes] = {}
+    type_of = spelling.type
 
     def define(values: Sequence[Value]) -> bytes:
         out = [b"%d:" % len(values)]
         for value in values:
-            spelled = types.get(value.type)
-            if spelled is None:
-                spelled = types[value.type] = prefixed(spell_type(value.type, relation))
             number[value] = b"%d;" % len(number)
-            out.append(spelled if names is None else spelled + prefixed(names.get(value, value.name)))
+            out.append(type_of(value.type))
+            if names is not None:
+                out.append(prefixed(names.get(value) or value.name or ""))
         return b"".join(out)
 
     def read(values: Sequence[Value]) -> bytes:
-        free = [value for value in values if value not in number]
-        return (b"!" + define(free) if free else b"") + b"%d:" % len(values) + b"".join([number[v] for v in values])
+        try:
+            return b"%d:" % len(values) + b"".join([number[value] for value in values])
+        except KeyError:
+            free = [value for value in values if value not in number]
+            return b"!" + define(free) + read(values)
 
-    yield spell_attrs(body.attrs, relation, symbols)
+    yield spelling.attrs(body.attrs) if body.attrs else _NO_ATTRS
     yield b"{" + define(body.block.params)
     stack: list[tuple[Block, Iterator[Node]]] = [(body.block, iter(body.block.nodes))]
     while stack:
         block, nodes = stack[-1]
         for node in nodes:
-            inner = inner_blocks(node)
-            yield (
-                prefixed(node.op)
-                + read(node.inputs)
-                + spell_attrs(attrs_of(node), relation, symbols)
-                + define(node.outputs)
-            )
+            if node.attrs is EMPTY:  # most nodes, for which this loop is what sorting a program costs
+                spelled, inner = _NO_ATTRS, node.blocks
+            else:
+                attrs, inner = attrs_of(node), inner_blocks(node)
+                spelled = spelling.attrs(attrs) if attrs else _NO_ATTRS
+            yield _op(node.op) + read(node.inputs) + spelled + define(node.outputs)
             if inner:
                 stack.extend((nested, iter(nested.nodes)) for nested in reversed(inner))
                 yield b"[%d:" % len(inner) + b"".join([b"{" + define(nested.params) for nested in inner])
@@ -190,6 +208,123 @@ def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]
         else:
             stack.pop()
             yield b"}" + read(block.returns)
+
+
+_NO_ATTRS: Final = spell_attrs({})
+
+
+class _InFull:
+    """Spells types and attributes in bytes that can be read back but for what the relation takes out."""
+
+    def __init__(self, relation: Relation, symbols: Symbols) -> None:
+        self._relation, self._symbols = relation, symbols
+        self._types: dict[Type, bytes] = {}
+
+    def type(self, type: Type) -> bytes:
+        spelled = self._types.get(type)
+        if spelled is None:
+            spelled = self._types[type] = prefixed(spell_type(type, self._relation))
+        return spelled
+
+    def attrs(self, attrs: Mapping[str, Any]) -> bytes:
+        return spell_attrs(attrs, self._relation, self._symbols)
+
+
+def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
+    return _listed(body, _InFull(relation, symbols), body.graph.names if relation == "text" else None)
+
+
+# --- short lists that prove ---------------------------------------------------------------------------------------------
+
+
+class _NoKeyError(Exception):
+    """Raised for a part of a piece that cannot be identified by its content."""
+
+
+class Keys:
+    """Builds *keys*: lists that are equal exactly when two pieces are the same by `alpha`, so that they need no other proof.
+
+    Types and attributes are numbers that equal ones share; they are looked up by content, never by a digest. A piece has no key,
+    and is hashed and matched instead, when it refers to private names of its own (whose meaning belongs to it) or contains an
+    object of which only the identity is known. Of two pieces that are the same, both or neither have a key. Keys of one `Keys`
+    are compared with each other only; they cost half a canonical form and nothing for the proof.
+    """
+
+    def __init__(self) -> None:
+        self._types: dict[int, bytes] = {}
+        """The numbers of known types, by identity."""
+        self._numbers: dict[object, bytes] = {}
+        self._alive: list[Type] = []
+        self._piece: Piece
+        self._places: dict[str, int] = {}
+
+    def key(self, piece: Piece) -> bytes | None:
+        """The key of a piece; None if it has none."""
+        self._piece, self._places = piece, {name: place for place, name in enumerate(piece.roots)}
+        named = [piece.named.get(name, ()) for name in piece.roots]
+        if not all(named):
+            return None
+        try:
+            out = list(_listed(piece.body, self))
+            for bodies in named:
+                out.append(b"r%d:" % len(bodies))
+                for body in bodies:
+                    out += _listed(body, self)
+        except _NoKeyError:
+            return None
+        return b"".join(out)
+
+    def type(self, type: Type) -> bytes:
+        """The number of a type."""
+        known = self._types.get(id(type))
+        if known is None:
+            self._alive.append(type)  # so that no other type gets its identity
+            known = self._types[id(type)] = self._number(("type", spell_type(type, "alpha")))
+        return known
+
+    def attrs(self, attrs: Mapping[str, Any]) -> bytes:
+        """The number of some attributes."""
+        if len(attrs) == 1:
+            ((name, payload),) = attrs.items()
+            return self._number((name, self._payload(payload)))
+        return self._number(tuple([(name, self._payload(attrs[name])) for name in sorted(attrs)]))
+
+    def _payload(self, payload: Any) -> object:
+        """The content of a constant, distinguished to the bit and by type."""
+        if isinstance(payload, str):
+            return "@", self._named(payload) if "@" in payload and self._piece.named else payload
+        if isinstance(payload, TensorData) and payload.array is not None and payload.array.nbytes <= _SMALL:
+            return payload.dtype, tuple(payload.shape), payload.device, payload.array.tobytes()
+        if payload is None or isinstance(payload, int | float | complex):
+            return spell_payload(payload)
+        if isinstance(payload, tuple | list):
+            return "(", tuple([self._payload(item) for item in payload])
+        if isinstance(payload, Mapping):
+            return "{", tuple([(key, self._payload(payload[key])) for key in sorted(payload)])
+        if isinstance(payload, Type):
+            return "type", repr(payload)
+        if isinstance(payload, Graph):
+            return "graph"  # its body is listed with the blocks
+        raise _NoKeyError
+
+    def _named(self, text: str) -> object:
+        """A text and the names in it: a root as its place, and a name declared elsewhere as itself."""
+        if text.startswith('"'):
+            return text
+        between, names = apart_from_symbols(text)
+        if any(name in self._piece.named and name not in self._places for name in names):
+            raise _NoKeyError
+        return between, tuple([self._places.get(name, name) for name in names])
+
+    def _number(self, content: object) -> bytes:
+        known = self._numbers.get(content)
+        if known is None:
+            known = self._numbers[content] = b"%d," % len(self._numbers)
+        return known
+
+
+_SMALL: Final = 1 << 12
+"""Larger tensors, in bytes, are not written into keys."""
 
 
 # --- terms ----------------------------------------------------------------------------------------------------------

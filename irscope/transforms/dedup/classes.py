@@ -2,8 +2,8 @@
 
 Hash first, then prove: a piece joins a class only by a `Match` with its first member. From one step to the next only first
 members are compared, so a coarser step costs less, and a class never splits again: any two of its members are connected by a
-chain of matches. For `alpha`, equal tuples of `listed_key` are the proof, which saves most pieces the form and the match;
-for `symbols`, pieces with such a tuple have no names that could be exchanged.
+chain of matches. For `alpha`, equal keys (`canonical.Keys`) are the proof, which saves most pieces the form and the match;
+for `symbols`, pieces with a key have no names that could be exchanged.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from functools import cached_property
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.progress import counted
 from irscope.ir import Node
-from irscope.transforms.dedup.canonical import fingerprint
-from irscope.transforms.dedup.listed_key import ListedKeys
+from irscope.transforms.dedup.canonical import Keys, fingerprint
 from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
@@ -62,8 +61,8 @@ class Ladder:
         return fingerprint(self.pieces[members[0]], relation)
 
     @cached_property
-    def _keys(self) -> dict[Node | str, tuple[object, ...] | None]:
-        keys = ListedKeys()
+    def _keys(self) -> dict[Node | str, bytes | None]:
+        keys = Keys()
         return {member: keys.key(piece) for member, piece in counted(self.pieces.items(), "comparing pieces")}
 
     def _joined(self, relation: Relation) -> list[Members]:
@@ -93,7 +92,7 @@ class Ladder:
         rest = [members for members in before if self._keys[members[0]] is None]
         if relation == "symbols":
             return [members for members in before if self._keys[members[0]] is not None], rest
-        found: dict[tuple[object, ...], list[Node | str]] = {}
+        found: dict[bytes, list[Node | str]] = {}
         for member, key in self._keys.items():
             if key is not None:
                 found.setdefault(key, []).append(member)

@@ -21,7 +21,7 @@ signed zeros).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
@@ -45,13 +45,14 @@ from irscope.ir import (
     Value,
     constant_value,
 )  # fmt: skip
+from irscope.ir.structural import inner_blocks
 from irscope.ops.functional import functional_source, has_value_tensors
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
 from irscope.ops.typing import iterator_strides, static_shape
 from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell_payload, spell_type
-from irscope.transforms.dedup.piece import Body, inner_blocks, kept_in, known_arguments
+from irscope.transforms.dedup.piece import Body, all_nodes, kept_in, known_arguments
 
 __all__ = ["Flow", "Leaf", "Operand", "Ref", "Region", "Term", "flow_of"]
 
@@ -257,9 +258,9 @@ class _Builder:
     def list_uses(self) -> dict[Value, list[tuple[Node, int]]]:
         """The users of each list that the body packs, not counting the results of blocks."""
         if self._list_uses is None:
-            packed = {n.output for n in _all_nodes(self.flow.body.block) if n.op in PACKS_SEQUENCE}
+            packed = {n.output for n in all_nodes(self.flow.body.block) if n.op in PACKS_SEQUENCE}
             self._list_uses = {value: [] for value in packed}
-            for node in _all_nodes(self.flow.body.block):
+            for node in all_nodes(self.flow.body.block):
                 for index, value in enumerate(node.inputs):
                     if value in packed:
                         self._list_uses[value].append((node, index))
@@ -298,7 +299,7 @@ def _only_runs_blocks(node: Node) -> bool:
 def _may_write(body: Body) -> bool:
     """Whether a node of the body may write a tensor."""
     constants = body.constants
-    for node in _all_nodes(body.block):
+    for node in all_nodes(body.block):
         if node.op == "prim::Constant" or has_value_tensors(node.op) or _runs_blocks(node):
             continue
         if effect_of(node, known_arguments(node, constants)) not in ("pure", "view"):
@@ -308,19 +309,6 @@ def _may_write(body: Body) -> bool:
 
 def _runs_blocks(node: Node) -> bool:
     return bool(node.blocks) and _only_runs_blocks(node)
-
-
-def _all_nodes(block: Block) -> Iterator[Node]:
-    stack = [iter(block.nodes)]
-    while stack:
-        for node in stack[-1]:
-            yield node
-            inner = inner_blocks(node)
-            if inner:
-                stack.extend(iter(nested.nodes) for nested in reversed(inner))
-                break
-        else:
-            stack.pop()
 
 
 def _needed(flow: Flow) -> list[int]:

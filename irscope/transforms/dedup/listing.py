@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from irscope._base.words import plural
 from irscope.ir import Block, Node, Value
+from irscope.ir.structural import SideBySide, Structural, first_unlike
 from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, operand_name, told, told_apart
 from irscope.transforms.dedup.pairing import SymbolMap, pair_attributes, pair_types
-from irscope.transforms.dedup.piece import Body, Piece, attrs_of, inner_blocks
+from irscope.transforms.dedup.piece import Body, Piece, attrs_of
 from irscope.transforms.dedup.steps import Relation
 
 __all__ = ["Listing"]
 
 
-@dataclass
-class Listing:
+class Listing(SideBySide):
     """A comparison of two pieces, node by node; it stops at the first structural difference and collects all others."""
 
-    left: Piece
-    right: Piece
-    relation: Relation
-    partner: dict[Value, Value] = field(default_factory=dict)
-    nodes: dict[Node, Node] = field(default_factory=dict)
-    blocks: dict[Block, Block] = field(default_factory=dict)
-    holes: list[Hole] = field(default_factory=list)
-    slots: list[SlotPair] = field(default_factory=list)
-    alike: bool = True
-    """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
-    apart: tuple[Node | None, Node | None] = (None, None)
-    """The nodes at which the structures diverge."""
-    _back: dict[Value, Value] = field(default_factory=dict)
+    def __init__(self, left: Piece, right: Piece, relation: Relation) -> None:
+        super().__init__()
+        self.left, self.right, self.relation = left, right, relation
+        self.holes: list[Hole] = []
+        self.slots: list[SlotPair] = []
+        self.alike = True
+        """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
+        self.apart: tuple[Node | None, Node | None] = (None, None)
+        """The nodes at which the structures diverge."""
 
     def run(self) -> Listing:
         """Compare the pieces and all bodies that they refer to."""
         self.symbols = SymbolMap(self.left, self.right, self.relation)
         if not self.symbols.agrees():
             ours, theirs = (", ".join(piece.roots[:4]) for piece in (self.left, self.right))
-            self._stop(Hole("symbol", "the names from outside", ours, theirs))
+            self.holes.append(Hole("symbol", "the names from outside", ours, theirs))
+            self.alike = False
             return self
         self.symbols.pending.insert(0, (self.left.body, self.right.body))
         done: set[tuple[Body, Body]] = set()
@@ -53,44 +49,34 @@ class Listing:
     def _body(self, left: Body, right: Body) -> None:
         self.left_names, self.right_names = left.graph.names, right.graph.names
         self._attributes(left.attrs, right.attrs, "the group" if isinstance(self.left.member, Node) else "the piece")
-        pending: list[tuple[Block, Block, int]] = []
-        if self._open(left.block, right.block):
-            pending.append((left.block, right.block, 0))
-        while pending and self.alike:
-            a, b, start = pending.pop()
-            for place in range(start, len(a.nodes)):
-                one, other = a.nodes[place], b.nodes[place]
-                if not self._node(one, other):
-                    self.apart = (one, other)
-                    return
-                inner = list(zip(inner_blocks(one), inner_blocks(other), strict=True))
-                if inner:
-                    pending.append((a, b, place + 1))
-                    for x, y in reversed(inner):
-                        if not self._open(x, y):
-                            self.apart = (one, other)
-                            return
-                        pending.append((x, y, 0))
-                    break
-            else:
-                self._read(a.returns, b.returns, "the results", "result")
+        self.walk(left.block, right.block)
 
-    def _open(self, a: Block, b: Block) -> bool:
-        """Begin two blocks: compare the numbers of parameters, results and nodes, and pair the parameters."""
-        self.blocks[a] = b
-        counts = (("parameters", a.params, b.params), ("results", a.returns, b.returns))
-        for what, x, y in counts:
-            if len(x) != len(y):
-                return self._stop(Hole("count", f"number of {what}", str(len(x)), str(len(y))))
-        if len(a.nodes) != len(b.nodes):
-            return self._stop(self._counted(a, b))
-        for place, (one, other) in enumerate(zip(a.params, b.params, strict=True)):
-            self._define(one, other, f"parameter {place}")
-        return True
+    def stop(self, kind: Structural, one: Any, other: Any, place: int = 0) -> None:
+        self.alike = False
+        if isinstance(one, Node):
+            self.apart = (one, other)
+        match kind:
+            case "parameters" | "results":
+                ours, theirs = (str(len(block.params if kind == "parameters" else block.returns)) for block in (one, other))
+                hole = Hole("count", f"number of {kind}", ours, theirs)
+            case "nodes":
+                hole = self._counted(one, other)
+            case "op":
+                hole = Hole("op", f"the node that produces value {len(self.partner)}", one.op, other.op)
+            case "blocks":
+                hole = Hole("count", f"blocks of {one.op}", str(len(one.blocks)), str(len(other.blocks)))
+            case "arity":
+                ours, theirs = (f"{plural(len(n.inputs), 'operand')} and {plural(len(n.outputs), 'result')}" for n in (one, other))
+                hole = Hole("count", one.op, ours, theirs)
+            case "operand" | "result":
+                x, y = ((each.inputs if kind == "operand" else each.returns)[place] for each in (one, other))
+                what = operand_name(one, place) if kind == "operand" else f"the results, number {place}"
+                hole = Hole(kind, what, f"%{self.left_names.get(x, x.name)}", f"%{self.right_names.get(y, y.name)}")
+        self.holes.append(hole)
 
     def _counted(self, a: Block, b: Block) -> Hole:
         """The hole where two blocks of different lengths diverge."""
-        first = next((i for i, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=False)) if x.op != y.op), None)
+        first = first_unlike(a, b)
         if first is not None:
             self.apart = (a.nodes[first], b.nodes[first])
             return Hole("op", f"node {first}", a.nodes[first].op, b.nodes[first].op)
@@ -101,46 +87,22 @@ class Listing:
         what = f"number of nodes (only the {side} one goes on, with {rest.op})"
         return Hole("count", what, str(len(a.nodes)), str(len(b.nodes)))
 
-    def _node(self, one: Node, other: Node) -> bool:
-        number = len(self.partner)
-        if one.op != other.op:
-            return self._stop(Hole("op", f"the node that produces value {number}", one.op, other.op))
-        if len(one.inputs) != len(other.inputs) or len(one.outputs) != len(other.outputs):
-            ours, theirs = (f"{plural(len(n.inputs), 'operand')} and {plural(len(n.outputs), 'result')}" for n in (one, other))
-            return self._stop(Hole("count", one.op, ours, theirs))
-        if len(inner_blocks(one)) != len(inner_blocks(other)):
-            return self._stop(Hole("count", f"blocks of {one.op}", str(len(one.blocks)), str(len(other.blocks))))
-        if not self._read(one.inputs, other.inputs, one, "operand"):
-            return False
-        self.nodes[one] = other
-        self._attributes(attrs_of(one), attrs_of(other), one)
-        for x, y in zip(one.outputs, other.outputs, strict=True):
-            self._define(x, y, f"result of {one.op}")
-        return True
-
-    def _define(self, x: Value, y: Value, place: str) -> None:
-        self.partner[x], self._back[y] = y, x
+    def same_types(self, x: Value, y: Value, what: str, place: int) -> bool:
+        words = {"parameter": f"parameter {place}", "value from outside": "a value from outside"}.get(what, what)
         pairs = pair_types(x.type, y.type, self.relation)
         if pairs is None:
             site = Site(x, "type", 0, 0)
-            self.holes.append(Hole("type", place, str(x.type), str(y.type), site, (x.type, y.type)))
+            self.holes.append(Hole("type", words, str(x.type), str(y.type), site, (x.type, y.type)))
         else:
             self.slots += [SlotPair(a.kind, Site(x, "type", 0, a.index), a.value, b.value) for a, b in pairs]
         if self.relation == "text":
             names = self.left_names.get(x, x.name), self.right_names.get(y, y.name)
             if names[0] != names[1]:
-                self.holes.append(Hole("name", place, f"%{names[0]}", f"%{names[1]}"))
+                self.holes.append(Hole("name", words, f"%{names[0]}", f"%{names[1]}"))
+        return True
 
-    def _read(
-        self, xs: Sequence[Value], ys: Sequence[Value], where: Node | str, kind: Literal["operand", "result"]
-    ) -> bool:
-        for place, (x, y) in enumerate(zip(xs, ys, strict=True)):
-            if x not in self.partner and y not in self._back:
-                self._define(x, y, "a value from outside")
-            if self.partner.get(x) is not y or self._back.get(y) is not x:
-                what = operand_name(where, place) if isinstance(where, Node) else f"{where}, number {place}"
-                ours, theirs = self.left_names.get(x, x.name), self.right_names.get(y, y.name)
-                return self._stop(Hole(kind, what, f"%{ours}", f"%{theirs}"))
+    def same_attributes(self, one: Node, other: Node) -> bool:
+        self._attributes(attrs_of(one), attrs_of(other), one)
         return True
 
     def _attributes(self, a: Mapping[str, Any], b: Mapping[str, Any], where: Node | str) -> None:
@@ -168,8 +130,3 @@ class Listing:
             if isinstance(use.user, Node):
                 return operand_name(use.user, use.index)
         return "a constant"
-
-    def _stop(self, hole: Hole) -> bool:
-        self.holes.append(hole)
-        self.alike = False
-        return False

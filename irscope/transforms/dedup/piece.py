@@ -34,12 +34,13 @@ from irscope.ir import (
     make_block,
 )  # fmt: skip
 from irscope.ir.module import reference_to, symbol_name
+from irscope.ir.structural import inner_blocks
 from irscope.ops.functional import functional_source
 from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 
 __all__ = [
-    "NO_BLOCK", "Body", "Piece", "apart_from_symbols", "attrs_of", "inner_blocks", "kept_in", "known_arguments", "renamed_symbols",
+    "NO_BLOCK", "Body", "Piece", "apart_from_symbols", "all_nodes", "attrs_of", "kept_in", "known_arguments", "renamed_symbols",
     "symbols_in",
 ]  # fmt: skip
 
@@ -87,7 +88,7 @@ class Body:
     def called(self) -> frozenset[str]:
         """The names of symbols that nodes refer to."""
         found: set[str] = set()
-        for node in _all_nodes(self.block):
+        for node in all_nodes(self.block):
             if node.attrs and node.op != "prim::Constant":
                 found.update(name for text in node.attrs.values() if isinstance(text, str) for name in symbols_in(text))
         return frozenset(found)
@@ -140,7 +141,7 @@ class Piece:
     def nodes(self) -> list[Node]:
         """The nodes of all its bodies, roots first, without constants."""
         bodies = [self.body, *(body for name in self.roots for body in self.named[name])]
-        return [node for body in bodies for node in _all_nodes(body.block) if node.op != "prim::Constant"]
+        return [node for body in bodies for node in all_nodes(body.block) if node.op != "prim::Constant"]
 
 
 class _Results(dict[Hashable, tuple[int, Any]]):
@@ -184,7 +185,8 @@ def _forget(number: int, holder: ref[Any]) -> None:
         results.pop(key, None)
 
 
-def _all_nodes(block: Block) -> list[Node]:
+def all_nodes(block: Block) -> list[Node]:
+    """Returns the nodes of a block in textual order, those of inner blocks behind their node."""
     found: list[Node] = []
     stack = [iter(block.nodes)]
     while stack:
@@ -210,12 +212,6 @@ def known_arguments(node: Node, constants: Mapping[Any, Any]) -> dict[str, Any]:
         return {}
     arguments = zip(schema.arguments, node.inputs, strict=False)
     return {argument.name: constants[value] for argument, value in arguments if value in constants}
-
-
-def inner_blocks(node: Node) -> tuple[Block, ...]:
-    """Returns the blocks of a node, and the bodies of graphs among its attributes."""
-    graphs = [node.attrs[key] for key in sorted(node.attrs) if isinstance(node.attrs[key], Graph)] if node.attrs else []
-    return (*node.blocks, *(graph.body for graph in graphs)) if graphs else node.blocks
 
 
 def attrs_of(node: Node) -> Mapping[str, Any]:

@@ -19,8 +19,10 @@ from typing import Final
 
 from irscope.analysis.dependence import dependences
 from irscope.ir import NONE, Block, Graph, Node, TensorType, Type, Value, make_block
-from irscope.transforms.dedup.canonical import Piece, canonical_form, inner_blocks
+from irscope.ir.structural import inner_blocks
+from irscope.transforms.dedup.canonical import canonical_form
 from irscope.transforms.dedup.encoding import spell_attrs
+from irscope.transforms.dedup.piece import Piece
 
 __all__ = ["OUTSIDE", "BlockIndex", "free_values", "inner_piece"]
 

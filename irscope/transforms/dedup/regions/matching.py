@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from irscope.ir import Value
-from irscope.transforms.dedup.canonical import Piece, inner_blocks
+from irscope.ir.structural import inner_blocks
+from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.regions.block_index import BlockIndex
 from irscope.transforms.dedup.relations import bijection, same_payload
 from irscope.transforms.dedup.steps import Relation

@@ -10,7 +10,7 @@ from functools import cached_property
 from irscope._base.progress import counted
 from irscope._base.words import each, plural
 from irscope.ir import Graph, Node
-from irscope.transforms.dedup.canonical import Piece
+from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.regions.body import region_body
 from irscope.transforms.dedup.regions.finding import find_regions
 from irscope.transforms.dedup.regions.repeat import Repeat

@@ -38,11 +38,12 @@ from irscope.ir import (
     make_value,
     new_id,
 )
+from irscope.ir.structural import inner_blocks
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.dedup.canonical import Colors
 from irscope.transforms.dedup.encoding import digest
 from irscope.transforms.dedup.flow import Leaf, Ref, flow_of
-from irscope.transforms.dedup.piece import Body, inner_blocks
+from irscope.transforms.dedup.piece import Body
 
 __all__ = ["normal_form"]
 

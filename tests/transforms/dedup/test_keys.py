@@ -13,7 +13,7 @@ from irscope.ir.core import Block, Graph, Module, Node, Symbol
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import TENSOR, ClassType, TensorType
 from irscope.transforms.dedup import pieces_of
-from irscope.transforms.dedup.listed_key import ListedKeys
+from irscope.transforms.dedup.canonical import Keys
 from irscope.transforms.dedup.matching import match
 from tests.random_programs.graphs import random_program
 
@@ -21,7 +21,7 @@ from tests.random_programs.graphs import random_program
 def agree(module: Module) -> bool:
     """Whether keys and proofs say the same of the two graphs or modules; gives what they say."""
     left, right = pieces_of(module)[0].values()
-    keys = ListedKeys()
+    keys = Keys()
     ours, theirs = keys.key(left), keys.key(right)
     proved = match(left, right, "alpha") is not None
     assert (ours is None) == (theirs is None) or not proved
@@ -67,7 +67,7 @@ def constant(payload: object, type: object = TENSOR) -> Graph:
 def test_what_is_known_by_identity_alone_has_no_key() -> None:
     things = [Opaque("<object>"), TensorData("float32", (2,), None)]
     for thing in things:
-        assert ListedKeys().key(irs.dedup(Module({"a": constant(thing)})).piece("a")) is None
+        assert Keys().key(irs.dedup(Module({"a": constant(thing)})).piece("a")) is None
     assert not agree(Module({"a": constant(Opaque("x"), ClassType("M")), "b": constant(Opaque("x"), ClassType("M"))}))
 
 
@@ -98,7 +98,7 @@ def test_names_of_roots_do_not_count_and_names_from_outside_do() -> None:
     assert not agree(both(executable("F", "#0"), executable("G", "G")))
     assert not agree(both(executable("F", "h", other="h"), executable("G", "k", other="k")))
     private = pieces_of(both(executable("F", "h", other="h"), executable("G", "h", other="h")))[0]
-    assert all(ListedKeys().key(piece) is None for piece in private.values())
+    assert all(Keys().key(piece) is None for piece in private.values())
 
 
 def test_types_that_are_equal_but_other_objects_have_one_number() -> None:

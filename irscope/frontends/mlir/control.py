@@ -70,12 +70,12 @@ def _stablehlo_while(reader: BlockReader, operation: Any) -> Call:
 
     def asked(values: Sequence[Value]) -> Call:
         reader.values.update(zip(test.blocks[0].arguments, values, strict=True))
-        (answer,) = yield reader.region(test)
+        (answer,) = yield reader.read_region(test)
         return as_bool(reader, answer)
 
     def around(carried: Sequence[Value]) -> Call:
         reader.values.update(zip(body.blocks[0].arguments, carried, strict=True))
-        following = yield reader.region(body)
+        following = yield reader.read_region(body)
         return (yield asked(following)), following
 
     rounds = known_rounds(operation, lambda place: reader.e.known.get(initial[place]), reader.reading)
@@ -84,7 +84,7 @@ def _stablehlo_while(reader: BlockReader, operation: Any) -> Call:
 
         def once_more(carried: Sequence[Value]) -> Call:
             reader.values.update(zip(body.blocks[0].arguments, carried, strict=True))
-            return always, (yield reader.region(body))
+            return always, (yield reader.read_region(body))
 
         made = yield emit_while(reader, (always, initial), types, once_more, rounds)
     else:
@@ -101,12 +101,12 @@ def _scf_while(reader: BlockReader, operation: Any) -> Call:
 
     def asked(values: Sequence[Value]) -> Call:
         reader.values.update(zip(before.blocks[0].arguments, values, strict=True))
-        answer, *handed_on = yield reader.region(before)
+        answer, *handed_on = yield reader.read_region(before)
         return as_bool(reader, answer), tuple(handed_on)
 
     def around(carried: Sequence[Value]) -> Call:
         reader.values.update(zip(after.blocks[0].arguments, carried, strict=True))
-        return (yield asked((yield reader.region(after))))
+        return (yield asked((yield reader.read_region(after))))
 
     first = yield asked(initial)
     reader.e.place = place
@@ -115,7 +115,7 @@ def _scf_while(reader: BlockReader, operation: Any) -> Call:
 
 def _scf_for(reader: BlockReader, operation: Any) -> Call:
     if "unsignedCmp" in operation.attributes:  # the bounds are compared as unsigned numbers, and torch's int is signed
-        return (yield reader.foreign_with_regions(operation))
+        return (yield reader.keep_with_regions(operation))
     (region,) = operation.regions
     counter, *arguments = region.blocks[0].arguments
     e, place = reader.e, reader.e.place
@@ -131,7 +131,7 @@ def _scf_for(reader: BlockReader, operation: Any) -> Call:
         if low.type != INT:
             at = e.cast(e.tensor("prim::NumToTensor", at, dtype="int64", shape=()), dtype_of(low))
         reader.values.update(zip([counter, *arguments], [at, *body.params[1:]], strict=True))
-        body.returns((always, *(yield reader.region(region))))
+        body.returns((always, *(yield reader.read_region(region))))
     e.place = place
     reader.bind(operation.results, e.node("prim::Loop", (count, always, *initial), types, blocks=(body,)))
 
@@ -145,7 +145,7 @@ def _branch(reader: BlockReader, operation: Any) -> Call:
 
 
 def _arm(reader: BlockReader, region: Any) -> Arm:
-    return lambda: reader.region(region)
+    return lambda: reader.read_region(region)
 
 
 def _case(reader: BlockReader, operation: Any) -> Call:
@@ -156,7 +156,7 @@ def _case(reader: BlockReader, operation: Any) -> Call:
 
     def choose(number: int) -> Call:
         if number == len(regions):
-            return (yield reader.region(last))
+            return (yield reader.read_region(last))
         hit = reader.e.like("eq", index, number, dtype="bool")
         arms = [_arm(reader, regions[number]), lambda: choose(number + 1)]
         return (yield emit_if(reader, as_bool(reader, hit), types, arms))
@@ -173,7 +173,7 @@ def _index_switch(reader: BlockReader, operation: Any) -> Call:
 
     def choose(place: int) -> Call:
         if place == len(regions):
-            return (yield reader.region(default))
+            return (yield reader.read_region(default))
         hit = reader.e.op("eq", index, int(cases[place]), type=BOOL)
         return (yield emit_if(reader, hit, types, [_arm(reader, regions[place]), lambda: choose(place + 1)]))
 
@@ -182,7 +182,7 @@ def _index_switch(reader: BlockReader, operation: Any) -> Call:
 
 def _inline(reader: BlockReader, operation: Any) -> Call:
     """Imports `scf.execute_region` by inlining its ops."""
-    reader.bind(operation.results, (yield reader.region(operation.regions[0])))
+    reader.bind(operation.results, (yield reader.read_region(operation.regions[0])))
 
 
 CONTROL: Final[Mapping[str, ControlRule]] = {
@@ -319,7 +319,7 @@ class _Branches:
     def ops(self, at: int) -> Call:
         """Reads the ops of a block before its jump."""
         for op in list(self.blocks[at].operations)[:-1]:
-            call = self.reader.op(op.operation)
+            call = self.reader.read_op(op.operation)
             if call is not None:
                 yield call
 

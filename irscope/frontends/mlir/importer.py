@@ -273,7 +273,7 @@ class BlockReader:
         self.dialects: set[str] = set()
         """The dialects of the ops read so far."""
 
-    def region(self, region: Any) -> Call:
+    def read_region(self, region: Any) -> Call:
         """Reads a region of one block or of structured branches into the open block; returns its results.
 
         Its block arguments must have values already.
@@ -282,17 +282,17 @@ class BlockReader:
         if not blocks:
             return ()
         if len(blocks) == 1:
-            return (yield self.block(blocks[0]))
+            return (yield self.read_block(blocks[0]))
         return (yield self.reading.branches(self, blocks))
 
-    def block(self, block: Any) -> Call:
+    def read_block(self, block: Any) -> Call:
         """Reads the ops of one block; returns the operands of its terminator."""
         operations = list(block.operations)
         for index, op in enumerate(operations):
             operation = op.operation
             if index == len(operations) - 1 and self.is_end(operation):
                 return self.operands(operation)
-            call = self.op(operation)
+            call = self.read_op(operation)
             if call is not None:
                 yield call
         return ()
@@ -309,9 +309,9 @@ class BlockReader:
             return tuple([values[operand] for operand in operation.operands])
         except KeyError:
             what = f"{operation.name} uses a value that comes later or from outside of its function"
-            raise self.refused(operation, what, "MLIR's graph regions have no order; write definitions before uses") from None
+            raise self.refusal(operation, what, "MLIR's graph regions have no order; write definitions before uses") from None
 
-    def op(self, operation: Any) -> Call | None:
+    def read_op(self, operation: Any) -> Call | None:
         """Reads one op; returns a call to be made if it has regions to read."""
         name = operation.name
         self.dialects.add(name.partition(".")[0])
@@ -328,24 +328,24 @@ class BlockReader:
                 made = rule(given)
             except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                 why = f"{name} has an unexpected form: {type(error).__name__}: {error}"
-                raise self.refused(operation, why, "please report the program") from error
+                raise self.refusal(operation, why, "please report the program") from error
             if made is not None:
                 values = (made,) if isinstance(made, Value) else made
                 if any(value.type != type and not _is_same(value.type, type) for value, type in zip(values, types, strict=True)):
                     kinds = ", ".join(str(value.type) for value in values)
-                    raise self.refused(operation, f"{name} was imported as {kinds}", "please report the program")
+                    raise self.refusal(operation, f"{name} was imported as {kinds}", "please report the program")
                 self.bind(operation.results, values)
                 return None
         if len(operation.regions):
-            return self.foreign_with_regions(operation)
-        self.foreign(operation, ())
+            return self.keep_with_regions(operation)
+        self.keep(operation, ())
         return None
 
     def bind(self, results: Any, made: Sequence[Value]) -> None:
         """Binds an op's results to values."""
         self.values.update(zip(results, made, strict=True))
 
-    def foreign(self, operation: Any, blocks: Sequence[BlockBuilder]) -> None:
+    def keep(self, operation: Any, blocks: Sequence[BlockBuilder]) -> None:
         """Appends an op under its own name; up to two more attributes keep what the node's form does not show."""
         reading = self.reading
         name, original = node_name(operation.name)
@@ -356,7 +356,7 @@ class BlockReader:
         if any(ends):
             attrs = FrozenDict({**attrs, "mlir_ends": ends})
         if len(operation.successors):
-            raise self.refused(operation, f"{operation.name} jumps to other blocks", "use scf or structured cf")
+            raise self.refusal(operation, f"{operation.name} jumps to other blocks", "use scf or structured cf")
         types = [reading.types(result.type) for result in operation.results]
         made = self.e.node(name, self.operands(operation), types, attrs, blocks)
         self.bind(operation.results, made)
@@ -371,26 +371,26 @@ class BlockReader:
             ends.append(", ".join(sorted(n for n in names if n not in _OWN_ENDS and n.rpartition(".")[2] not in _HAND_ON)))
         return tuple(ends)
 
-    def foreign_with_regions(self, operation: Any) -> Call:
+    def keep_with_regions(self, operation: Any) -> Call:
         place, blocks, reading = self.e.place, [], self.reading
         outside = reading.as_written
         reading.as_written = outside or operation.name.startswith(_SCALAR_BODIES)
         for region in operation.regions:
-            blocks += [(yield self.block_of(region))]
+            blocks += [(yield self.read_as_block(region))]
         reading.as_written = outside
         self.e.place = place
-        self.foreign(operation, blocks)
+        self.keep(operation, blocks)
 
-    def block_of(self, region: Any, extra: Sequence[tuple[str, Any]] = ()) -> Call:
+    def read_as_block(self, region: Any, extra: Sequence[tuple[str, Any]] = ()) -> Call:
         """Reads a region as a block, with its arguments (after `extra` ones) as parameters."""
         arguments = list(region.blocks[0].arguments) if len(region.blocks) else []
         types = [*extra, *(("", self.reading.types(argument.type)) for argument in arguments)]
         with self.e.block(types) as inner:
             self.values.update(zip(arguments, inner.params[len(extra) :], strict=True))
-            inner.returns((yield self.region(region)))
+            inner.returns((yield self.read_region(region)))
         return inner
 
-    def refused(self, operation: Any, why: str, hint: str = "") -> CaptureError:
+    def refusal(self, operation: Any, why: str, hint: str = "") -> CaptureError:
         """Returns the error for an op that has no counterpart, with its location."""
         place = self.reading.places(operation.location).location
         where = str(place) if place is not None else ""
@@ -565,7 +565,7 @@ def _region_graph(reading: Reading, op: Any, name: str) -> Call:
         place = reading.places(argument.location) if hasattr(argument, "location") else None
         title = place.name if place is not None and place.name else f"arg{index}"
         reader.values[argument] = emitter.build.input(title, reading.types(argument.type))
-    returned = yield reader.region(region)
+    returned = yield reader.read_region(region)
     graph = emitter.build.finish(returned)
     return Graph(graph.body, name, {}, functional=language_of(graph, reader.dialects))
 
@@ -575,7 +575,7 @@ def _loose(reading: Reading, operations: list[Any]) -> Call:
     emitter = Emitter("top")
     reader = BlockReader(reading, emitter)
     for operation in operations:
-        call = reader.op(operation)
+        call = reader.read_op(operation)
         if call is not None:
             yield call
     return emitter.build.finish(())

@@ -38,7 +38,7 @@ _NAMED: Final = (
 )  # fmt: skip
 
 
-class _Nest:
+class _LoopNest:
     """One op: its loops and how each operand maps to them."""
 
     def __init__(self, reader: BlockReader, operation: Any, maps: Sequence[Any]) -> None:
@@ -87,7 +87,7 @@ class _Nest:
             return None  # each iteration of a loop that neither reduces nor is in a result would write the same elements
         if self.reduces:
             mark = self.e.mark()
-            for way in (self._contraction, self._reduction, self._rounds):
+            for way in (self._contraction, self._reduction, self._loop_over_reductions):
                 made = way()
                 if made is not None:
                     return made
@@ -104,11 +104,11 @@ class _Nest:
     def _out(self, value: Value, place: int) -> Value:
         """Converts a value in the iteration space to a result."""
         dims = self.results[place]
-        full = spread(self.e, reshaped(self.e, value, self._lifted(value)), self.extents)
+        full = spread(self.e, reshaped(self.e, value, self._with_all_loops(value)), self.extents)
         kept = [axis for axis in range(len(self.extents)) if axis in dims]
         return permuted(self.e, full, [kept.index(axis) for axis in dims])
 
-    def _lifted(self, value: Value) -> list[int]:
+    def _with_all_loops(self, value: Value) -> list[int]:
         shape = shape_of(value) or ()
         return [*([1] * (len(self.extents) - len(shape))), *shape]
 
@@ -127,7 +127,7 @@ class _Nest:
         for op in body:
             if op.name == "linalg.index":
                 axis = int(op.attributes["dim"].value)
-                values[op.results[0]] = (numbers or {}).get(axis) or self._counted(axis)
+                values[op.results[0]] = (numbers or {}).get(axis) or self._loop_index(axis)
                 continue
             rule = self.reader.reading.meanings.get(op.name)
             given = [values.get(operand, self.reader.values.get(operand)) for operand in op.operands]
@@ -143,7 +143,7 @@ class _Nest:
         given = [values.get(operand, self.reader.values.get(operand)) for operand in end.operands]
         return None if any(value is None for value in given) else [self._tensor(value) for value in given if value is not None]
 
-    def _counted(self, axis: int) -> Value:
+    def _loop_index(self, axis: int) -> Value:
         """Returns the indices of a loop as a tensor along it."""
         made = along(self.e, iota(self.e, self.extents[axis]), axis, len(self.extents))
         self.e.bounds[made] = (0, self.extents[axis] - 1)
@@ -165,7 +165,7 @@ class _Nest:
         rows = [[1] * (longest - len(shape)) + list(shape) for shape in shapes]
         return TensorType(type.dtype, tuple(max(column) for column in zip(*rows, strict=True)))
 
-    def _joined(self) -> tuple[str, int] | None:
+    def _combination(self) -> tuple[str, int] | None:
         """Returns how the body's last op combines a value with the result so far, and the index of that value's
         operand."""
         operations = self._body()
@@ -181,7 +181,7 @@ class _Nest:
         return (kind, 1 - places[0]) if places else None
 
     def _reduction(self) -> list[Value] | None:
-        joined = self._joined()
+        joined = self._combination()
         result = self.operands[-1]
         if joined is None or not is_reducible(joined[0], dtype_of(result)):
             return None
@@ -191,7 +191,7 @@ class _Nest:
         made = self._elements([*body, _End(last.operands[place])], operands)
         if made is None:
             return None
-        full = spread(self.e, reshaped(self.e, made[0], self._lifted(made[0])), self.extents)
+        full = spread(self.e, reshaped(self.e, made[0], self._with_all_loops(made[0])), self.extents)
         return [self._with_result(kind, reduced(self.e, kind, full, self.reduces))]
 
     def _with_result(self, kind: str, made: Value) -> Value:
@@ -202,7 +202,7 @@ class _Nest:
             return transposed
         return combined(self.e, kind, result, transposed)
 
-    def _rounds(self) -> list[Value] | None:
+    def _loop_over_reductions(self) -> list[Value] | None:
         """Emits a loop over the reduced loops, in their order, each iteration of which computes the body for all points
         of the other loops."""
         e, inputs = self.e, len(self.operands) - self.outputs
@@ -214,11 +214,11 @@ class _Nest:
         with e.block([("", INT), *(("", type) for type in types)]) as body:
             at = self._coordinates(body.params[0])
             numbers = {axis: e.tensor("prim::NumToTensor", number, dtype="int64", shape=()) for axis, number in at.items()}
-            given = [*(self._round(value, at) for value in whole[:inputs]), *body.params[1:]]
+            given = [*(self._slice_of_iteration(value, at) for value in whole[:inputs]), *body.params[1:]]
             made = self._elements(self._body(), given, numbers)
             if made is None:
                 return None
-            body.returns((always, *(spread(e, reshaped(e, value, self._lifted(value)), shape) for value in made)))
+            body.returns((always, *(spread(e, reshaped(e, value, self._with_all_loops(value)), shape) for value in made)))
         found = e.node("prim::Loop", (count, always, *first), types, blocks=(body,))
         return [
             permuted(e, reshaped(e, value, [self.extents[axis] for axis in sorted(dims)]), [sorted(dims).index(axis) for axis in dims])
@@ -234,7 +234,7 @@ class _Nest:
             rest = e.op("floordiv", rest, self.extents[axis], type=INT)
         return {self.reduces[0]: rest, **found}
 
-    def _round(self, value: Value, at: Mapping[int, Value]) -> Value:
+    def _slice_of_iteration(self, value: Value, at: Mapping[int, Value]) -> Value:
         """Returns the part of an operand that one iteration reads."""
         for axis, number in at.items():
             before = shape_of(value) or ()
@@ -246,7 +246,7 @@ class _Nest:
     def _contraction(self) -> list[Value] | None:
         """Emits a sum of products of two operands as a convolution, a matrix product or an `einsum`."""
         operations = self._body()
-        joined, result = self._joined(), self.operands[-1]
+        joined, result = self._combination(), self.operands[-1]
         if joined is None or joined[0] != "add" or len(self.operands) != 3 or len(self.extents) > 20 or len(operations) < 3:
             return None
         arguments = list(self.block.arguments)
@@ -316,12 +316,12 @@ def _loop_nest(reader: BlockReader, operation: Any) -> Call:
     maps = next((name for name in _MAPS if name in operation.attributes), "") if is_tensors else ""
     if maps:
         mark = reader.e.mark()
-        made = _Nest(reader, operation, operation.attributes[maps]).run()
+        made = _LoopNest(reader, operation, operation.attributes[maps]).run()
         if made is not None:
             reader.bind(operation.results, made)
             return
         reader.e.take_back(mark)
-    yield reader.foreign_with_regions(operation)
+    yield reader.keep_with_regions(operation)
 
 
 def _fill(reader: BlockReader, operation: Any) -> Call:
@@ -329,7 +329,7 @@ def _fill(reader: BlockReader, operation: Any) -> Call:
     number, result = reader.operands(operation)
     shape = shape_of(result)
     if not len(operation.results) or reader.reading.in_executable or shape is None or dtype_of(number) != dtype_of(result):
-        yield reader.foreign_with_regions(operation)
+        yield reader.keep_with_regions(operation)
         return
     reader.bind(operation.results, [spread(reader.e, number, shape)])
 
@@ -345,19 +345,19 @@ def _pad(reader: BlockReader, operation: Any) -> Call:
     known = shape is not None and dtype in PADDED and not computed and min((*low, *high), default=0) >= 0
     if known and not reader.reading.in_executable and (is_inside or not body):
         if is_inside:
-            reader.op(body[0])
+            reader.read_op(body[0])
         fill = reader.values.get(given)
         if fill is not None and dtype_of(fill) == dtype:
             reader.bind(operation.results, [padded_with(reader.e, x, fill, low, high, [0] * len(low))])
             return
-    yield reader.foreign_with_regions(operation)
+    yield reader.keep_with_regions(operation)
 
 
 def _transpose(reader: BlockReader, operation: Any) -> Call:
     """Imports `linalg.transpose`, a permutation of dimensions."""
     value, order = reader.operands(operation)[0], list(operation.attributes["permutation"])
     if not len(operation.results) or reader.reading.in_executable or shape_of(value) is None or not dtype_of(value):
-        yield reader.foreign_with_regions(operation)
+        yield reader.keep_with_regions(operation)
         return
     reader.bind(operation.results, [permuted(reader.e, value, order)])
 

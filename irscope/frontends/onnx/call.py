@@ -20,7 +20,7 @@ from irscope.frontends.onnx.types import COMPUTED, dense_of, elements_of, schema
 from irscope.ir import INT, TENSOR, Dim, TensorData, TensorType, Type, Value
 from irscope.ir.payload import element_name
 
-__all__ = ["Call", "Held", "Item", "Result", "Table", "Values", "builders", "extents_of", "folded", "op", "rule_for"]
+__all__ = ["Call", "Held", "Item", "Result", "Table", "Values", "builders", "extents_of", "fold", "op", "rule_for"]
 
 
 # The meaning of one name of a model: a value of the graph, known elements, or integers of the graph.
@@ -52,7 +52,7 @@ class Held:
     """Reads the elements of a large initialiser when they are first needed."""
     is_weight: bool = False
     """Whether it is an initialiser, and so a bound input even if small; of rank 0 it is a constant."""
-    told: Type = field(default=TENSOR)
+    declared: Type = field(default=TENSOR)
     """The type of a tensor that is not a value yet."""
 
     @property
@@ -64,7 +64,7 @@ class Held:
             return TensorType(element_name(self.array), self.array.shape)
         if self.items is not None:
             return TensorType(self.dtype, () if self.is_scalar else (len(self.items),))
-        return self.told
+        return self.declared
 
     def known(self) -> np.ndarray[Any, Any] | None:
         """Returns the elements if all are known, else None."""
@@ -382,7 +382,7 @@ _BOUNDED: Final = frozenset(
 _ON_NUMBERS: Final[Mapping[str, str]] = {"Add": "add", "Sub": "sub", "Mul": "mul", "Min": "prim::min", "Max": "prim::max"}
 
 
-def folded(call: Call) -> Held | None:
+def fold(call: Call) -> Held | None:
     """Returns the result of an op on integers, known or of the graph; None for anything else."""
     name = call.node.op_type
     if call.outputs != 1 or not all(_is_short(held) for held in call.inputs):

@@ -25,22 +25,22 @@ _FOREVER: Final = 2**63 - 1
 _LIST: Final = ListType(TENSOR)
 
 
-def _if(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+def _if(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     """Imports both branches; if the condition is known while the model is read, only the branch that is taken."""
     known = call.held(0).known()
     if known is not None and known.size == 1:
-        return walk.body(call.attr("then_branch" if known.reshape(())[()] else "else_branch"), frame, {})
+        return importer.body(call.attr("then_branch" if known.reshape(())[()] else "else_branch"), frame, {})
     condition = _number(call, 0, "Bool", BOOL)
     blocks, results = [], []
     for name in ("then_branch", "else_branch"):
-        with walk.emit.block() as block:
-            results.append(walk.results(call.attr(name), frame, {}))
+        with importer.emit.block() as block:
+            results.append(importer.results(call.attr(name), frame, {}))
             block.returns(results[-1])
         blocks.append(block)
     if len({len(found) for found in results}) != 1:
         raise call.refuse("its branches return different numbers of results")
     types = [_joined(a.type, b.type) for a, b in zip(*results, strict=True)]
-    return _structured(call, "prim::If", (walk.emit.value(condition),), types, blocks, list(call.node.output))
+    return _structured(call, "prim::If", (importer.emit.value(condition),), types, blocks, list(call.node.output))
 
 
 def _number(call: Call, index: int, op: str, type: Type) -> Any:
@@ -69,7 +69,7 @@ def _joined(a: Type, b: Type) -> Type:
     return TensorType(dtype, tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)))
 
 
-def _loop(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+def _loop(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     emit, body = call.emit, call.attr("body")
     limit = emit.value(_number(call, 0, "Int", INT) if call.has(0) else _FOREVER)
     goes_in = _number(call, 1, "Bool", BOOL) if call.has(1) else True
@@ -85,12 +85,12 @@ def _loop(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
             body.input[1].name: Held(array=np.array(True)),
             **{info.name: Held(value) for info, value in zip(body.input[2:], block.params[1:], strict=True)},
         }
-        found = walk.body(body, frame, names)
+        found = importer.body(body, frame, names)
         goes_on = found[0].known()
-        results = [walk.values.value_of(held) for held in found[1:]]
+        results = [importer.values.value_of(held) for held in found[1:]]
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
-        again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", walk.values.value_of(found[0]), type=BOOL)
+        again = emit.value(bool(goes_on)) if goes_on is not None else emit.op("Bool", importer.values.value_of(found[0]), type=BOOL)
         block.returns([again, *results[: len(starts)]])
     types = [_after(start.type, result.type) for start, result in zip(starts, results, strict=False)]
     made = _structured(call, "prim::Loop", (limit, condition, *starts), types, (block,), list(call.node.output))
@@ -143,7 +143,7 @@ def _flipped(call: Call, x: Value, axis: int, backwards: bool) -> Value:
     return call.op("flip", x, [axis], type=x.type) if backwards else x
 
 
-def _scan(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
+def _scan(importer: Importer, call: Call, frame: Frame) -> Sequence[Result]:
     count, body = call.integer("num_scan_inputs"), call.attr("body")
     is_batched = call.opset < 9  # and its first input is the lengths of the sequences
     operands = range(1 if is_batched else 0, len(call.inputs))
@@ -155,11 +155,11 @@ def _scan(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
         raise call.refuse("its sequences differ in length")
     starts, scanned = [call.any(index) for index in states], [call.any(index) for index in inputs]
     if is_batched:
-        return _scan_each(walk, call, frame, body, starts, scanned)
+        return _scan_each(importer, call, frame, body, starts, scanned)
     axes = [_axis(axis, call.type(i)) for axis, i in zip(call.integers("scan_input_axes", [0] * count), inputs, strict=True)]
     backwards = call.integers("scan_input_directions", [0] * count)
     made, gathered, elements = _scan_steps(
-        walk, call, frame, body, starts, list(zip(scanned, axes, backwards, strict=True)), list(call.node.output)
+        importer, call, frame, body, starts, list(zip(scanned, axes, backwards, strict=True)), list(call.node.output)
     )
     directions = call.integers("scan_output_directions", [0] * outputs)
     places = call.integers("scan_output_axes", [0] * outputs)
@@ -171,7 +171,7 @@ def _scan(walk: Importer, call: Call, frame: Frame) -> Sequence[Result]:
 
 
 def _scan_each(
-    walk: Importer, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[Value]
+    importer: Importer, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[Value]
 ) -> Sequence[Result]:
     """Imports a Scan of opset 8, which scans each element of a batch along the next axis."""
     emit = call.emit
@@ -180,7 +180,7 @@ def _scan_each(
     with emit.block([("b", INT)]) as block:
         own, rows = ([emit.op("select", x, 0, block.params[0]) for x in held] for held in (starts, scanned))
         steps = [(x, 0, back) for x, back in zip(rows, directions, strict=True)]
-        made, gathered, elements = _scan_steps(walk, call, frame, body, own, steps, [""] * len(own))
+        made, gathered, elements = _scan_steps(importer, call, frame, body, own, steps, [""] * len(own))
         found = [*made, *(emit.op("stack", held, 0, type=_stacked_type(type, 0)) for held, type in zip(gathered, elements, strict=True))]
         for held, item in zip(results, found, strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
@@ -190,7 +190,7 @@ def _scan_each(
 
 
 def _scan_steps(
-    walk: Importer, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[tuple[Value, int, int]],
+    importer: Importer, call: Call, frame: Frame, body: Any, starts: Sequence[Value], scanned: Sequence[tuple[Value, int, int]],
     outputs: Sequence[str],
 ) -> tuple[Sequence[Value], Sequence[Value], Sequence[Type]]:  # fmt: skip
     """Appends the loop over the steps; returns the last states, and for each scan output the list of its tensors and their type."""
@@ -203,7 +203,7 @@ def _scan_steps(
         for info, (x, axis, back) in zip(body.input[len(starts) :], scanned, strict=True):
             index = _from_end(call, rounds, block.params[0]) if back else block.params[0]
             names[info.name] = Held(emit.op("select", x, axis, index))
-        results = walk.results(body, frame, names)
+        results = importer.results(body, frame, names)
         for held, item in zip(gathered, results[len(starts) :], strict=True):
             emit.ops("append", 1, held, item, types=(_LIST,))
         block.returns([emit.constant(True), *results[: len(starts)]])

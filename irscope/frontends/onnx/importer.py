@@ -24,7 +24,7 @@ import numpy as np
 
 from irscope.errors import LoadError
 from irscope.frontends.emit import Emitter, Place, Refused
-from irscope.frontends.onnx.call import Call, Held, Result, Values, folded, rule_for
+from irscope.frontends.onnx.call import Call, Held, Result, Values, fold, rule_for
 from irscope.frontends.onnx.types import (
     ELEMENT_TYPES,
     dense_of,
@@ -54,14 +54,14 @@ class Frame:
     """The names of the bodies around it, innermost first."""
     opsets: Mapping[str, int]
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    told: Mapping[str, Type] = field(default_factory=dict)
+    declared: Mapping[str, Type] = field(default_factory=dict)
     """The types that the file declares for its names; used for ops that ONNX does not define."""
     scope: str = ""
     depth: int = 0
 
-    def inner(self, names: dict[str, Held], told: Mapping[str, Type]) -> Frame:
+    def inner(self, names: dict[str, Held], declared: Mapping[str, Type]) -> Frame:
         """Returns the frame of a body inside this one."""
-        return replace(self, names=names, outer=(self.names, *self.outer), told=told, depth=self.depth + 1)
+        return replace(self, names=names, outer=(self.names, *self.outer), declared=declared, depth=self.depth + 1)
 
     def find(self, name: str) -> Held | None:
         for names in (self.names, *self.outer):
@@ -108,7 +108,7 @@ class Importer:
         check_sizes(self.model)
         graph = self.model.graph
         opsets = {entry.domain or "ai.onnx": entry.version for entry in self.model.opset_import}
-        frame = Frame({}, (), opsets, told=self.told_types(graph))
+        frame = Frame({}, (), opsets, declared=self.declared_types(graph))
         given = {tensor.name for tensor in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
         free = [info for info in graph.input if info.name not in given]
         examples = self.examples if len(self.examples) == len(free) else [None] * len(free)
@@ -116,11 +116,11 @@ class Importer:
             type = _with_extents(type_of(info.type), example)
             self.define(frame, info.name, Held(self.emit.input(info.name, type)), info.name)
         self.initializers(graph, frame)
-        self.nodes(graph.node, frame)
-        outputs = [self.values.value_of(self.found(frame, info.name, "the outputs")) for info in graph.output]
+        self.import_nodes(graph.node, frame)
+        outputs = [self.values.value_of(self.meaning_of(frame, info.name, "the outputs")) for info in graph.output]
         return _without_unused(replace(self.emit.build.finish(outputs, bound=self.values.bound), functional="ONNX"))
 
-    def told_types(self, graph: Any) -> Mapping[str, Type]:
+    def declared_types(self, graph: Any) -> Mapping[str, Type]:
         """Returns the types that the file declares for the names of a body."""
         return {info.name: type_of(info.type) for info in (*graph.value_info, *graph.output)}
 
@@ -131,17 +131,17 @@ class Importer:
         if not name:
             return
         if name in frame.names:
-            raise self.misnamed(f"{name!r} is defined twice", where, "every name of a model has one definition")
+            raise self.naming_error(f"{name!r} is defined twice", where, "every name of a model has one definition")
         frame.names[name] = held
 
-    def found(self, frame: Frame, name: str, where: str = "") -> Held:
+    def meaning_of(self, frame: Frame, name: str, where: str = "") -> Held:
         """Returns the meaning of a name. Raises LoadError for a name that is not defined."""
         held = frame.find(name)
         if held is None:
-            raise self.misnamed(f"{name!r} is used and not defined", where, "nodes must be in execution order")
+            raise self.naming_error(f"{name!r} is used and not defined", where, "nodes must be in execution order")
         return held
 
-    def misnamed(self, what: str, where: str, hint: str) -> LoadError:
+    def naming_error(self, what: str, where: str, hint: str) -> LoadError:
         return self.error(what, where, hint) if where else LoadError(what, hint=hint)
 
     def initializers(self, graph: Any, frame: Frame) -> None:
@@ -154,7 +154,7 @@ class Importer:
                 self.define(frame, tensor.name, held, tensor.name)
                 continue
             load = _reader(elements_of, tensor, self.values.folder, what)
-            self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, told=declared), tensor.name)
+            self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, declared=declared), tensor.name)
         for sparse in graph.sparse_initializer:
             what = f"the initialiser {sparse.values.name!r}"
             array = dense_of(sparse, self.values.folder, what)
@@ -164,10 +164,10 @@ class Importer:
 
     def body(self, graph: Any, frame: Frame, names: dict[str, Held]) -> list[Held]:
         """Appends a body, in which these names are defined, to the open block; returns the meanings of its outputs."""
-        inner = frame.inner(names, self.told_types(graph))
+        inner = frame.inner(names, self.declared_types(graph))
         self.initializers(graph, inner)
-        self.nodes(graph.node, inner)
-        return [self.found(inner, info.name, f"the outputs of {graph.name!r}") for info in graph.output]
+        self.import_nodes(graph.node, inner)
+        return [self.meaning_of(inner, info.name, f"the outputs of {graph.name!r}") for info in graph.output]
 
     def results(self, graph: Any, frame: Frame, names: dict[str, Held]) -> list[Value]:
         """Appends a body as `body` does; returns its outputs as values."""
@@ -182,13 +182,13 @@ class Importer:
 
     # Nodes
 
-    def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
+    def import_nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
         """Appends a body's nodes to the open block."""
         if frame.depth > _MAX_DEPTH:
             raise self.error(f"functions and bodies are nested more than {_MAX_DEPTH} deep", "", hint="does one call itself?")
         for index, node in enumerate(nodes):
             try:
-                self.one(node, frame)
+                self.import_node(node, frame)
             except LoadError as error:
                 if error.where:
                     raise
@@ -199,23 +199,23 @@ class Importer:
                 what = f"{node.op_type} violates the ONNX specification ({type(error).__name__}: {error})"
                 raise self.error(what, _title(node, index), "the model is damaged: export it again") from None
 
-    def one(self, node: Any, frame: Frame) -> None:
+    def import_node(self, node: Any, frame: Frame) -> None:
         """Imports one node, and defines its outputs."""
         if not all(isinstance(name, str) for name in (*node.input, *node.output, node.op_type, node.domain, node.name)):
             raise LoadError("a name in it is not UTF-8 text", hint="the model is damaged: export it again")
         node = with_attributes(node, frame.attributes)
         domain = node.domain or "ai.onnx"
-        inputs = [self.found(frame, name) if name else None for name in node.input]
+        inputs = [self.meaning_of(frame, name) if name else None for name in node.input]
         before = self.emit.place
         self.emit.place = Place(location_of(node) or before.location, "", scope_of(node, frame.scope))
         opset = frame.opsets.get(domain, 0)
         call = Call(self.values, node, inputs, opset)
-        results = self.meaning(call, domain, frame)
+        results = self.import_op(call, domain, frame)
         self.emit.place = before
         for name, result in zip(node.output, results, strict=False):
             self.define(frame, name, result if isinstance(result, Held) else Held(result))
 
-    def meaning(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
+    def import_op(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
         """Returns the outputs of a node, imported in the first of the four ways that applies."""
         node = call.node
         own = self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
@@ -226,15 +226,15 @@ class Importer:
         try:
             if structured is not None:
                 return structured(self, call, frame)
-            return self.named(call, mark, self.built(call, domain, frame), domain)
+            return self.name_results(call, mark, self.build_op(call, domain, frame), domain)
         except Refused as why:
             self.emit.take_back(mark)
             self.refusals.append((node.name, f"{domain}.{node.op_type}", str(why)))
             return append_opaque(self, call, domain, frame)
 
-    def built(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
+    def build_op(self, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
         """Returns a node's outputs from the op's builder, or from the function that defines it. Raises Refused."""
-        known = folded(call) if domain == "ai.onnx" else None
+        known = fold(call) if domain == "ai.onnx" else None
         if known is not None:
             return [known]
         rule = rule_for(domain, call.node.op_type, call.opset)
@@ -255,9 +255,9 @@ class Importer:
             raise Refused(why)
         return found
 
-    def named(self, call: Call, mark: tuple[int, int], results: Sequence[Result], domain: str) -> Sequence[Result]:
+    def name_results(self, call: Call, mark: tuple[int, int], results: Sequence[Result], domain: str) -> Sequence[Result]:
         """Names the results after the outputs, and completes their types by ONNX's inference."""
-        inferences = self.told(call, domain) if any(isinstance(r, Value) and _is_open(r.type) for r in results) else ()
+        inferences = self.inferred_types(call, domain) if any(isinstance(r, Value) and _is_open(r.type) for r in results) else ()
         wanted: dict[Value, tuple[str, Type]] = {}
         for index, (name, result) in enumerate(zip(call.node.output, results, strict=False)):
             if isinstance(result, Value) and name:
@@ -266,7 +266,7 @@ class Importer:
         renamed = self.emit.rename(mark, wanted)
         return [renamed.get(result, result) if isinstance(result, Value) else result for result in results]
 
-    def told(self, call: Call, domain: str) -> Sequence[Type]:
+    def inferred_types(self, call: Call, domain: str) -> Sequence[Type]:
         """Returns the types that ONNX infers for a node's outputs."""
         inputs = {
             name: (held.type, held.array if held.array is not None else _small(held))
@@ -419,88 +419,88 @@ def _sizes(bodies: Mapping[tuple[str, str, str], Sequence[Any]]) -> Mapping[tupl
     return found
 
 
-def inline_call(walk: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
+def inline_call(importer: Importer, function: Any, call: Call, frame: Frame) -> Sequence[Result]:
     """Inlines one of the model's functions at its inline_call."""
-    attributes = {proto.name: proto for proto in function.attribute_proto} | site.attributes
+    attributes = {proto.name: proto for proto in function.attribute_proto} | call.attributes
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import} or frame.opsets
-    return _inlined(walk, function, site, replace(frame, opsets=opsets, attributes=attributes))
+    return _inlined(importer, function, call, replace(frame, opsets=opsets, attributes=attributes))
 
 
-def inline_definition(walk: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
+def inline_definition(importer: Importer, call: Call, domain: str, frame: Frame) -> Sequence[Result] | None:
     """Inlines the function that defines one of ONNX's ops; None if there is none. Raises Refused if an op in it has no
     `aten::` meaning."""
-    function = _definition(site, domain)
+    function = _definition(call, domain)
     if function is None:
         return None
     opsets = {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
-    versions = {**frame.opsets, domain: site.opset, **opsets}
-    inner = replace(frame, opsets=versions, attributes=_filled(site, domain))
-    refused = len(walk.refusals)
-    found = _inlined(walk, function, site, inner)
-    if len(walk.refusals) == refused:
+    versions = {**frame.opsets, domain: call.opset, **opsets}
+    inner = replace(frame, opsets=versions, attributes=_filled(call, domain))
+    refused = len(importer.refusals)
+    found = _inlined(importer, function, call, inner)
+    if len(importer.refusals) == refused:
         return found
-    _, op, why = walk.refusals[refused]
-    del walk.refusals[refused:]
+    _, op, why = importer.refusals[refused]
+    del importer.refusals[refused:]
     raise Refused(f"its definition uses {op}: {why}")
 
 
-def _filled(site: Call, domain: str) -> Mapping[str, Any]:
+def _filled(call: Call, domain: str) -> Mapping[str, Any]:
     """Returns the attributes of a node, with the defaults of its schema."""
-    schema = schema_of_op(site.node.op_type, domain, site.opset)
+    schema = schema_of_op(call.node.op_type, domain, call.opset)
     defaults = {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
-    return defaults | site.attributes
+    return defaults | call.attributes
 
 
-def _definition(site: Call, domain: str) -> Any:
+def _definition(call: Call, domain: str) -> Any:
     """Returns the FunctionProto of an op; None for an op that ONNX does not define by others."""
     import onnx
 
-    schema = schema_of_op(site.node.op_type, domain, site.opset)
+    schema = schema_of_op(call.node.op_type, domain, call.opset)
     if schema is None:
         return None
     if schema.has_context_dependent_function:
-        versions = [v for v in schema.context_dependent_function_opset_versions if v <= site.opset]
-        types = [_type_bytes(site, index) for index in range(len(site.inputs))]
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= call.opset]
+        types = [_type_bytes(call, index) for index in range(len(call.inputs))]
         if not versions or None in types:
             return None
         try:
             content = schema.get_context_dependent_function_with_opset_version(
-                max(versions), site.node.SerializeToString(), types
+                max(versions), call.node.SerializeToString(), types
             )
         except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
             return None
     elif schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= site.opset]
+        versions = [v for v in schema.function_opset_versions if v <= call.opset]
         content = schema.get_function_with_opset_version(max(versions)) if versions else b""
     else:
         return None
     return onnx.FunctionProto.FromString(content) if content else None
 
 
-def _type_bytes(site: Call, index: int) -> bytes | None:
+def _type_bytes(call: Call, index: int) -> bytes | None:
     import onnx
 
-    if not site.has(index):
+    if not call.has(index):
         return bytes(onnx.TypeProto().SerializeToString())
-    proto = proto_of(site.type(index))
+    proto = proto_of(call.type(index))
     return None if proto is None else bytes(proto.SerializeToString())
 
 
-def _inlined(walk: Importer, function: Any, site: Call, frame: Frame) -> Sequence[Result]:
-    names = {name: held for name, held in zip(function.input, site.inputs, strict=False) if held is not None}
-    scope = walk.emit.place.scope
-    title = site.node.name.rpartition("/")[2] or site.node.op_type
+def _inlined(importer: Importer, function: Any, call: Call, frame: Frame) -> Sequence[Result]:
+    names = {name: held for name, held in zip(function.input, call.inputs, strict=False) if held is not None}
+    scope = importer.emit.place.scope
+    title = call.node.name.rpartition("/")[2] or call.node.op_type
     inner = replace(
-        frame, names=names, outer=(), told={}, scope=f"{scope}.{title}" if scope else title, depth=frame.depth + 1
+        frame, names=names, outer=(), declared={}, scope=f"{scope}.{title}" if scope else title, depth=frame.depth + 1
     )
-    missing = set(function.input[len(site.inputs) :]) | {
-        name for name, held in zip(function.input, site.inputs, strict=False) if held is None
+    missing = set(function.input[len(call.inputs) :]) | {
+        name for name, held in zip(function.input, call.inputs, strict=False) if held is None
     }
     nodes = [_without(node, missing) for node in function.node] if missing else function.node
-    walk.nodes(nodes, inner)
-    wanted = function.output[: len(site.node.output)]
+    importer.import_nodes(nodes, inner)
+    wanted = function.output[: len(call.node.output)]
     found = [
-        inner.names.get(name) if not site.node.output[index] else walk.found(inner, name, function.name)
+        inner.names.get(name) if not call.node.output[index] else importer.meaning_of(inner, name, function.name)
         for index, name in enumerate(wanted)
     ]
     return [held.value if held is not None and held.value is not None else held for held in found]  # type: ignore[misc]
@@ -525,9 +525,9 @@ def _without(node: Any, missing: set[str]) -> Any:
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
-def append_opaque(walk: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Result]:
+def append_opaque(importer: Importer, call: Call, domain: str, frame: Frame) -> Sequence[Result]:
     """Appends the node itself; a body among its attributes becomes a block."""
-    node = site.node
+    node = call.node
     name = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
     if not _NAME.fullmatch(name):
         raise LoadError(f"the op {name!r} has a name that IR text cannot hold", hint="letters, digits, dots and _")
@@ -537,23 +537,23 @@ def append_opaque(walk: Importer, site: Call, domain: str, frame: Frame) -> Sequ
         if not isinstance(attribute.name, str):
             raise LoadError(f"{name} has an attribute whose name is not UTF-8 text: {attribute.name!r}")
         if attribute.HasField("g"):
-            blocks.append(walk.block_of(attribute.g, frame))
+            blocks.append(importer.block_of(attribute.g, frame))
         elif attribute.graphs:
             raise LoadError(f"{name} carries several graphs in {attribute.name!r}, which have no counterpart in the IR")
         else:
-            attrs[attribute.name] = payload(walk.values.attribute(attribute))
+            attrs[attribute.name] = payload(importer.values.attribute(attribute))
     if getattr(node, "overload", ""):
         attrs["overload"] = node.overload
-    attrs["opset"] = site.opset
-    inputs = [walk.emit.constant(None) if held is None else walk.values.value_of(held) for held in site.inputs]
-    types = _types(walk, site, domain, frame)
-    return walk.emit.node(f"onnx::{name}", inputs, types, attrs, blocks, names=list(node.output))
+    attrs["opset"] = call.opset
+    inputs = [importer.emit.constant(None) if held is None else importer.values.value_of(held) for held in call.inputs]
+    types = _types(importer, call, domain, frame)
+    return importer.emit.node(f"onnx::{name}", inputs, types, attrs, blocks, names=list(node.output))
 
 
-def _types(walk: Importer, site: Call, domain: str, frame: Frame) -> Sequence[Type]:
+def _types(importer: Importer, call: Call, domain: str, frame: Frame) -> Sequence[Type]:
     """Returns the inferred types; for an op that ONNX does not define, the types declared in the file."""
-    types = walk.told(site, domain)
-    return [frame.told.get(name, TENSOR) if type == TENSOR else type for name, type in zip(site.node.output, types, strict=True)]
+    types = importer.inferred_types(call, domain)
+    return [frame.declared.get(name, TENSOR) if type == TENSOR else type for name, type in zip(call.node.output, types, strict=True)]
 
 
 def payload(found: Any) -> Any:

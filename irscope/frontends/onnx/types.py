@@ -89,7 +89,7 @@ def symbol(text: str) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def merged(found: Type, told: Type) -> Type:
+def merged(found: Type, inferred: Type) -> Type:
     """Returns the type that follows from the ops, completed by ONNX's own inference where it is open.
 
     >>> str(merged(TensorType("float32", (None, 3)), TensorType("float32", ("n", 3))))
@@ -97,14 +97,14 @@ def merged(found: Type, told: Type) -> Type:
     """
     if not isinstance(found, TensorType):
         return found
-    if not isinstance(told, TensorType):
+    if not isinstance(inferred, TensorType):
         return found
-    dtype = found.dtype or told.dtype
+    dtype = found.dtype or inferred.dtype
     if found.shape is None:
-        return found.with_(dtype=dtype, shape=told.shape)
-    if told.shape is None or len(told.shape) != len(found.shape):
+        return found.with_(dtype=dtype, shape=inferred.shape)
+    if inferred.shape is None or len(inferred.shape) != len(found.shape):
         return found.with_(dtype=dtype)
-    pairs = zip(found.shape, told.shape, strict=True)
+    pairs = zip(found.shape, inferred.shape, strict=True)
     return found.with_(dtype=dtype, shape=tuple(b if a is None else a for a, b in pairs))
 
 

@@ -40,10 +40,12 @@ class Surroundings:
     def __init__(self, graph: Graph, device: str) -> None:
         self.graph = graph
         self.device = device
-        self.asks_default = bool(graph.default_floats) or any(
-            gives_default_floats(node) is not False for node in graph.nodes()
-        )
+
+    @cached_property
+    def asks_default(self) -> bool:
         """Whether the default floating-point type may matter."""
+        graph = self.graph
+        return bool(graph.default_floats) or any(gives_default_floats(node) is not False for node in graph.nodes())
 
     @cached_property
     def torch(self) -> Any:

@@ -4,11 +4,11 @@ from .compiler import (
     object_file,
     with_llvm,
 )
-from .cost_model import (
-    estimated_seconds,
-)
 from .device import (
     CpuDevice,
+)
+from .launch import (
+    estimated_seconds,
 )
 
 __all__ = [

@@ -22,7 +22,6 @@ from irscope.codegen.kernel.launches import split_reduction
 from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
 from irscope.errors import DeviceUnavailable, MissingExtra
 from irscope.runtime.cpu.compiler import CpuCompiler, Host, MachineCode
-from irscope.runtime.cpu.cost_model import estimated_seconds, stores_should_stream
 from irscope.runtime.cpu.launch import (
     Function,
     LaunchCall,
@@ -30,9 +29,11 @@ from irscope.runtime.cpu.launch import (
     Range,
     SplitCall,
     TeamCall,
+    estimated_seconds,
     gather_cuts,
     gather_ranges,
     split_kept,
+    stores_should_stream,
 )
 from irscope.runtime.cpu.openmp import LOOP, StallBackoff, loaded_openmp
 from irscope.runtime.device import Availability, CacheCounts, HostKernel, HostPlan, KernelCache, MissLog, ObjectStore

@@ -49,6 +49,7 @@ from irscope.runtime.program.compiled_kernel import KernelList
 from irscope.runtime.program.groups import GroupKernels, Kernels, likely_types, merge_slowdown
 from irscope.runtime.program.guard import (
     MISSED,
+    Check,
     KnownCalls,
     check_of,
     kernel_call,
@@ -165,7 +166,6 @@ class Executable:
         fused = [node for node in graph.nodes() if has_kernel(node)] if device_of is not None else []
         self._groups = {node: GroupKernels(node, self._kernels) for node in fused}
         self._free = graph.free_inputs
-        self._checks = [check_of(value, graph.names[value]) for value in self._free]
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, BoundProgram] = {}
         self._surroundings = Surroundings(graph, device)
@@ -183,9 +183,19 @@ class Executable:
         self._slow_calls = 0
         """The number of calls that took the slow path."""
         self._turn = Turn(Rank.PROGRAM)
-        self._is_torchs = are_torchs(list(graph.bound.values()))
-        self._has_small_floats = has_small_floats(graph)
         _leave_alone(type(self).__call__)
+
+    @cached_property
+    def _checks(self) -> list[Check | None]:
+        return [check_of(value, self.graph.names[value]) for value in self._free]
+
+    @cached_property
+    def _is_torchs(self) -> bool:
+        return are_torchs(list(self.graph.bound.values()))
+
+    @cached_property
+    def _has_small_floats(self) -> bool:
+        return has_small_floats(self.graph)
 
     def prepare(self) -> None:
         """Compiles the kernels of all groups whose types the graph says, or implies for row-major inputs, on all

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from irscope.codegen.kernel.spec import Instruction, KernelSpec, Launch, LaunchPlan, Operand, Result
-from irscope.ir.types import TensorType
+from irscope.codegen.lowering.lower import spec_of_group
+from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
-from irscope.runtime.cpu.launch import LaunchCall
+from irscope.runtime.cpu.launch import LaunchCall, stores_should_stream
 from irscope.runtime.device.kernel_cache import ObjectStore
+from tests.codegen.groups import call, group
 
 pytest.importorskip("llvmlite")
 
@@ -122,3 +124,16 @@ def test_many_threads_call_one_launch(device: CpuDevice) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("shape", "streams"),
+    [
+        ((9765, 1024), True), ((100, 100_000), True), ((5000, 1024), False),  # the last fits the caches
+        ((1_000_000, 10), False), ((312_500, 32), False), ((100_000, 100), False), ((20_000, 500), False),
+    ],
+)  # fmt: skip
+def test_stores_pass_the_caches_only_in_long_rows(shape: tuple[int, int], streams: bool) -> None:
+    made = group(lambda b, x, bias: call(b, "add", x, bias, 1), [TENSOR] * 2)
+    plan = spec_of_group(made, [TensorType("float32", shape), TensorType("float32", shape[1:])])
+    assert stores_should_stream(plan.launches[0], 64) == streams

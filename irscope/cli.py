@@ -201,7 +201,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _loaded(options: argparse.Namespace) -> Any:
+def _load(options: argparse.Namespace) -> Any:
     from irscope.session import load
 
     examples = map(_example, options.input)
@@ -216,7 +216,7 @@ def _show(options: argparse.Namespace) -> None:
     from irscope.report.pages.parts import explorer_view
     from irscope.session import one_graph
 
-    program = _loaded(options)
+    program = _load(options)
     asks = options.alias or options.why_not
     names = [""] if asks or not isinstance(program, Module) else public_graphs(program) or [""]
     for name in names:
@@ -246,7 +246,7 @@ def _opt(options: argparse.Namespace) -> None:
         raise ArgumentError(
             f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {stages}"
         )
-    graph = one_graph(_loaded(options))
+    graph = one_graph(_load(options))
     done = pipeline(graph, verify_each=options.verify_each)
     for record, stage in zip(done.records, done.stage_of, strict=True):
         if stage in options.print_after and record.name == stage:
@@ -284,7 +284,7 @@ def _profile(options: argparse.Namespace) -> None:
     from irscope.session import one_graph, write_report
 
     if ":" in options.source and not Path(options.source).exists():
-        program, defaults = _imported(options.source)
+        program, defaults = _import_program(options.source)
         given = [_example(text) for text in options.args] or defaults
         if not given:
             what = f"{options.source!r} comes without example arguments"
@@ -337,7 +337,7 @@ def _is_torchs(program: Any) -> bool:
     return any(name.partition(".")[0] == "torch" for name in names)
 
 
-def _imported(name: str) -> tuple[Any, list[Any]]:
+def _import_program(name: str) -> tuple[Any, list[Any]]:
     """Return what `module:function` names, and the example arguments that come with it. A class of models is called
     without arguments, and so is a function that needs none and returns a model: `net` returns `Net()`, or `(Net(), x)`.
     Raises ArgumentError."""
@@ -357,10 +357,10 @@ def _imported(name: str) -> tuple[Any, list[Any]]:
         raise ArgumentError(what, hint=hint) from None
     if not callable(made):
         raise ArgumentError(f"{name!r} cannot be called", hint="name a function, or a model")
-    return _built(made)
+    return _build_model(made)
 
 
-def _built(found: Any) -> tuple[Any, list[Any]]:
+def _build_model(found: Any) -> tuple[Any, list[Any]]:
     """Return the model, and its example arguments, of a function that needs no argument; any other program as it
     is."""
     if not isfunction(found) or any(each.default is each.empty for each in signature(found).parameters.values()):
@@ -420,14 +420,14 @@ def _example(text: str) -> Any:
             raise ValueError
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{_cut(text)!r} is not an array type",
+            f"{_shorten(text)!r} is not an array type",
             hint="write it like float32[1,3,416,416], with NumPy's word for the element type",
         ) from None
     size = 8 * prod(shape)  # random numbers are drawn in 64 bits
     if len(shape) > _MOST_DIMENSIONS or size > machine_memory():
         needed = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to generate"
         raise ArgumentError(
-            f"--input {_cut(text)}: such an array takes {needed}, more than is possible", hint="give a smaller one"
+            f"--input {_shorten(text)}: such an array takes {needed}, more than is possible", hint="give a smaller one"
         )
     random = np.random.default_rng(0)
     try:
@@ -438,7 +438,7 @@ def _example(text: str) -> Any:
         )
         array = numbers.astype(dtype)
     except (MemoryError, ValueError) as error:
-        raise ArgumentError(f"--input {_cut(text)}: {error}", hint="give a smaller one") from None
+        raise ArgumentError(f"--input {_shorten(text)}: {error}", hint="give a smaller one") from None
     torch = sys.modules.get("torch")
     return torch.from_numpy(array) if torch else array
 
@@ -447,7 +447,7 @@ _MOST_DIMENSIONS = 64
 """NumPy's own limit."""
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) < 60 else f"{text[:60]}…"
 
 

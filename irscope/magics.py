@@ -39,10 +39,10 @@ def _ir(shell: Any, line: str, cell: str) -> Any:
     graph = parse(cell, file="<cell>")
     if name:
         shell.user_ns[name] = graph
-    return _edited(shell, name, graph) if edits else graph
+    return _explore_editable(shell, name, graph) if edits else graph
 
 
-def _edited(shell: Any, name: str, graph: Any) -> Any:
+def _explore_editable(shell: Any, name: str, graph: Any) -> Any:
     """Return an explorer with editable text; the variable follows each edit."""
     from irscope.session import explore
 
@@ -93,13 +93,13 @@ def _profile(shell: Any, line: str) -> Any:
 
     call = _call(line)
     assert call is not None, "callers check that it is a call"
-    function = _evaluated(shell, ast.unparse(call.func))
+    function = _evaluate(shell, ast.unparse(call.func))
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
         not named.arg for named in call.keywords
     ):
         raise ArgumentError("%irscope takes no * or ** in a call", hint="name the arguments: %irscope f(x, y)")
-    args = [_evaluated(shell, ast.unparse(argument)) for argument in call.args]
-    named = {str(each.arg): _evaluated(shell, ast.unparse(each.value)) for each in call.keywords}
+    args = [_evaluate(shell, ast.unparse(argument)) for argument in call.args]
+    named = {str(each.arg): _evaluate(shell, ast.unparse(each.value)) for each in call.keywords}
     program = function
     if named:
 
@@ -116,10 +116,10 @@ def _explore(shell: Any, line: str) -> Any:
     words = line.split()
     if not words:
         raise ArgumentError("%irscope needs the name of a function or model", hint="%irscope f x y")
-    return explore(*(_evaluated(shell, word) for word in words))
+    return explore(*(_evaluate(shell, word) for word in words))
 
 
-def _evaluated(shell: Any, word: str) -> Any:
+def _evaluate(shell: Any, word: str) -> Any:
     try:
         return shell.ev(word)
     except Exception as error:

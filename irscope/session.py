@@ -109,7 +109,7 @@ def load(
     made = _with_storages(made, distinct_inputs)
     is_exact = made.functional == "StableHLO" and all(isinstance(v.type, TensorType) and v.type.is_static for v in made.inputs)
     if example_args and not is_exact:
-        return _refined(made, example_args)
+        return _refine(made, example_args)
     return made
 
 
@@ -133,7 +133,7 @@ def one_graph(program: Any, name: str | None = None) -> Any:
     return inlined(program, name or "") if isinstance(program, Module) else program
 
 
-def _refined(graph: Graph, arguments: Sequence[Any]) -> Graph:
+def _refine(graph: Graph, arguments: Sequence[Any]) -> Graph:
     """Return the graph with the types that follow from example arguments and from the parameters it holds."""
     from irscope.analysis.per_graph import with_types
 

@@ -1,7 +1,4 @@
 from . import quiz
 from .stories import story
 
-__all__ = [
-    "quiz",
-    "story",
-]
+__all__ = ["quiz", "story"]

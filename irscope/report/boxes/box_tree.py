@@ -124,7 +124,7 @@ class BoxTree:
         self.classes: Mapping[Node, int] = classes or {}
         draft = _Draft(graph)
         draft.draw()
-        order, parent = draft.arranged()
+        order, parent = draft.arrange()
         self.subjects: list[Node | Value | _Holder] = [draft.subjects[k] for k in order]
         self.kinds: list[BoxKind] = [draft.kinds[k] for k in order]
         self.ids = [draft.ids[k] for k in order]
@@ -371,7 +371,7 @@ class _Draft:
         shown = (ends[0] >= 0) & (ends[1] >= 0)
         return ends[0][shown], ends[1][shown], np.array(self.read, np.int64)[shown]
 
-    def arranged(self) -> tuple[list[int], list[int]]:
+    def arrange(self) -> tuple[list[int], list[int]]:
         """The boxes in preorder, and the position of each parent in that order."""
         inside = self._inside()
         for kind in ("input", "output"):

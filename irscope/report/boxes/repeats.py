@@ -241,7 +241,7 @@ class ModuleText:
                 nodes.append(node)
         return found
 
-    def encoded(self, nodes: Sequence[Node]) -> Encoding:
+    def encode(self, nodes: Sequence[Node]) -> Encoding:
         """What makes modules alike, and what may differ between those that are, place by place."""
         place = {node: k for k, node in enumerate(nodes)}
         owners, meant, producer, types = self._owners, self._meant, self._graph.producer, self._types
@@ -301,7 +301,7 @@ def runs_of(paths: Sequence[str], nodes: Mapping[str, Sequence[Node]], text: Mod
         while end < len(paths) and _NUMBER.sub("#", paths[end]) == pattern and len(nodes.get(paths[end], ())) == count:
             end += 1
         if count and end - start >= FEWEST:
-            runs += _alike(range(start, end), [text.encoded(nodes[path]) for path in paths[start:end]])
+            runs += _alike(range(start, end), [text.encode(nodes[path]) for path in paths[start:end]])
         start = end
     return runs
 

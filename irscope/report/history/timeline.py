@@ -296,7 +296,7 @@ def _former_names(found: Lives, names: _Names) -> dict[int, str]:
 
 
 def _kept(graph: Graph, steps: Sequence[StepView], found: Lives) -> dict[int, int]:
-    """The state from which each value that does not leave its group is used only inside it.
+    """For each value that stays inside its group: the first state in which no node outside uses it.
 
     Merges form a forest in which each tree is a group so far, with smaller trees below larger ones. Two nodes were joined
     by the latest merge on the path between them, and paths are logarithmic.

@@ -25,125 +25,7 @@ from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Branch", "Branches", "ORIGIN", "branch_diff", "called", "changes_of", "named", "policy_code", "quoted"]
-
-
-# The title of a branch and the Python that recreates it, with names that identify the same nodes again.
-
-
-ORIGIN = "\0"
-"""Placeholder, in the code of a branch, for its parent branch."""
-
-
-def named(fusion: Fusion, changes: Mapping[str, Any]) -> str:
-    """The title of a branch: what it changes."""
-    told = []
-    if changes.get("policy") is not None:
-        policy = changes["policy"]
-        told.append(policy if isinstance(policy, str) else getattr(policy, "__name__", "a policy"))
-    for what, joined, end in (("forbid", " | ", "apart"), ("force", " + ", "together")):
-        told += [f"{joined.join(_short(fusion, each) for each in _listed(several))} {end}" for several in changes.get(what) or ()]
-    opaque = changes.get("opaque") or ()
-    told += [f"{_short(fusion, each)} opaque" for each in _listed(opaque)]
-    distinct = changes.get("distinct")
-    if distinct is not None:
-        names = "inputs" if isinstance(distinct, bool) else ", ".join(_short(fusion, each) for each in _listed(distinct))
-        told.append(f"{names} {'possibly the same' if distinct is False else 'distinct'}")
-    told += [f"{_short(fusion, each)} channels-last" for each in _listed(changes.get("channels_last") or ())]
-    return "; ".join(told) or "the same"
-
-
-def _listed(several: Any) -> list[Any]:
-    return [several] if isinstance(several, str | Value | Node) else list(several)
-
-
-def _short(fusion: Fusion, record: Any) -> str:
-    if isinstance(record, str):
-        return record.lstrip("%")
-    value = record if isinstance(record, Value) else next(iter(record.outputs), None)
-    if value is None:
-        return str(record.op)
-    return next((graph.names[value] for graph in (fusion.graph, fusion.original) if value in graph.names), value.name)
-
-
-def called(fusion: Fusion, changes: Mapping[str, Any]) -> str:
-    """The call of `what_if` as code to paste."""
-    written = []
-    for name, given in changes.items():
-        if given is None or (not given and given is not False and name != "step"):
-            continue
-        if name in ("forbid", "force"):
-            written.append(f"{name}=[{', '.join(_entry(fusion, several) for several in given)}]")
-        elif name == "policy":
-            written.append(f"policy={policy_code(given)}")
-        elif name == "step" or isinstance(given, bool):
-            written.append(f"{name}={given}")
-        else:
-            nodes = name == "opaque"
-            entries = (_spelled(fusion, one) if nodes else _python(_short(fusion, one)) for one in _listed(given))
-            written.append(f"{name}=[{', '.join(entries)}]")
-    return f".what_if({', '.join(written)})"
-
-
-def _entry(fusion: Fusion, several: Any) -> str:
-    """The nodes of one entry of `forbid` or `force`: a tuple of names, or a group."""
-    if isinstance(several, Node):
-        return _spelled(fusion, several)
-    names = [_spelled(fusion, one) for one in several]
-    return names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-
-def _spelled(fusion: Fusion, record: Any) -> str:
-    """A Python expression that names a record."""
-    if isinstance(record, str):
-        return _python(record)
-    members = fusion._inside(record) if isinstance(record, Node) else None
-    if members:
-        place = next(index for index, group in enumerate(fusion.groups) if group is record)
-        return f"{ORIGIN}.groups[{place}]"
-    meant = fusion._find(record)
-    value = record if isinstance(record, Value) else next(iter(record.outputs), None)
-    for graph in (fusion.original, fusion._plans.rules.graph, fusion.graph):
-        name = graph.names.get(value) if value is not None else None
-        try:
-            if name is not None and fusion._find(name) is meant:
-                return _python(name)
-        except IrscopeError:
-            continue
-    return _python(_short(fusion, record))
-
-
-def _python(name: str) -> str:
-    return repr(name) if '"' in name or "\\" in name else f'"{name}"'
-
-
-def policy_code(policy: Any) -> str:
-    name = policy if isinstance(policy, str) else getattr(policy, "__name__", "policy")
-    return f'"{name}"' if name in POLICIES else name
-
-
-def quoted(text: str) -> str:
-    """A text as a Python string literal."""
-    return f"'''{text}'''" if "'''" not in text and "\\" not in text and not text.endswith("'") else repr(text)
-
-
-def changes_of(message: Mapping[str, Any], records: Callable[[Iterable[int]], list[Value | Node]]) -> dict[str, Any]:
-    """The changes that a page asks for, with ids resolved to records."""
-    changes: dict[str, Any] = {}
-    for name in ("forbid", "force"):
-        if message.get(name):
-            changes[name] = [records([int(id) for id in several]) for several in message[name]]
-    if message.get("opaque"):
-        changes["opaque"] = records([int(id) for id in message["opaque"]])
-    for name, kind in (("policy", str), ("step", int)):
-        if message.get(name) is not None:
-            changes[name] = kind(message[name])
-    for name in ("distinct", "channels_last"):
-        given = message.get(name)
-        if given is not None:
-            changes[name] = given if isinstance(given, bool) else [str(one) for one in given]
-    return changes
-
+__all__ = ["Branch", "Branches", "branch_diff", "changes_of"]
 
 _MOST_LINES = 400
 _MOST_EDITED = 20_000
@@ -246,8 +128,8 @@ class Branches(Sequence[Branch]):
         history, assumed = origin.fusion.history, changes.get("distinct") is not None or bool(changes.get("channels_last"))
         begins = 0 if assumed else history.ends[origin.fusion._fused_at]
         made = Branch(
-            named(origin.fusion, changes), self._explored(origin, fusion), self._all.index(origin),
-            begins if step is None else step % (history.count + 1), ORIGIN + called(origin.fusion, changes),
+            title_of_changes(origin.fusion, changes), self._explore(origin, fusion), self._all.index(origin),
+            begins if step is None else step % (history.count + 1), ORIGIN + code_of_changes(origin.fusion, changes),
         )  # fmt: skip
         self._all.append(made)
         return made
@@ -270,16 +152,16 @@ class Branches(Sequence[Branch]):
         )  # fmt: skip
         policy = origin.fusion._plans.options.policy
         fusion = fuse(graph, policy=policy.name if policy.name in POLICIES else policy.score or "greedy")
-        call = f"irs.fuse(irs.parse({quoted(text)}))"
+        call = f"irs.fuse(irs.parse({string_literal(text)}))"
         if origin.text is not None:
-            origin.exploration, origin.call, origin.measured, origin.text = self._explored(origin, fusion), call, None, text
+            origin.exploration, origin.call, origin.measured, origin.text = self._explore(origin, fusion), call, None, text
             return origin
-        made = Branch("edited", self._explored(origin, fusion), self._all.index(origin), 0, call, text=text)
+        made = Branch("edited", self._explore(origin, fusion), self._all.index(origin), 0, call, text=text)
         self._all.append(made)
         return made
 
     @staticmethod
-    def _explored(origin: Branch, fusion: Fusion) -> Exploration:
+    def _explore(origin: Branch, fusion: Fusion) -> Exploration:
         before = origin.exploration
         return Exploration.of(fusion, sources=before.sources, arguments=before.arguments)
 
@@ -302,7 +184,7 @@ class Branches(Sequence[Branch]):
         for index, branch in enumerate(self._all):
             if given or not branch.fusion.original.free_inputs:
                 programs[str(index)] = branch.fusion
-                arguments[str(index)] = _lying_as(branch.fusion.original, given)
+                arguments[str(index)] = _laid_out_as(branch.fusion.original, given)
         if not programs:
             raise ArgumentError("no arguments are known to run it on", hint="e.compare_branches(x), or irs.explore(model, x)")
         for name, taken in side_by_side(programs, arguments, seconds=seconds).items():
@@ -366,7 +248,7 @@ def branch_diff(first: Branch, second: Branch) -> BranchDiff:
     return BranchDiff(counts=dict(found.counts), matched_by=found.matched_by, lines=lines[:_MOST_LINES], left_out=left_out)
 
 
-def _lying_as(graph: Graph, args: Sequence[Any]) -> list[Any]:
+def _laid_out_as(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The arguments, in channels-last layout where the program expects it."""
     found = []
     for value, argument in zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False):
@@ -391,3 +273,120 @@ def _channels_last(array: Any) -> Any:
     import numpy as np
 
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+# The title of a branch and the Python that recreates it, with names that identify the same nodes again.
+
+
+ORIGIN = "\0"
+"""Placeholder, in the code of a branch, for its parent branch."""
+
+
+def title_of_changes(fusion: Fusion, changes: Mapping[str, Any]) -> str:
+    """The title of a branch: what it changes."""
+    told = []
+    if changes.get("policy") is not None:
+        policy = changes["policy"]
+        told.append(policy if isinstance(policy, str) else getattr(policy, "__name__", "a policy"))
+    for what, joined, end in (("forbid", " | ", "apart"), ("force", " + ", "together")):
+        told += [f"{joined.join(_short(fusion, each) for each in _listed(several))} {end}" for several in changes.get(what) or ()]
+    opaque = changes.get("opaque") or ()
+    told += [f"{_short(fusion, each)} opaque" for each in _listed(opaque)]
+    distinct = changes.get("distinct")
+    if distinct is not None:
+        names = "inputs" if isinstance(distinct, bool) else ", ".join(_short(fusion, each) for each in _listed(distinct))
+        told.append(f"{names} {'possibly the same' if distinct is False else 'distinct'}")
+    told += [f"{_short(fusion, each)} channels-last" for each in _listed(changes.get("channels_last") or ())]
+    return "; ".join(told) or "the same"
+
+
+def _listed(several: Any) -> list[Any]:
+    return [several] if isinstance(several, str | Value | Node) else list(several)
+
+
+def _short(fusion: Fusion, record: Any) -> str:
+    if isinstance(record, str):
+        return record.lstrip("%")
+    value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+    if value is None:
+        return str(record.op)
+    return next((graph.names[value] for graph in (fusion.graph, fusion.original) if value in graph.names), value.name)
+
+
+def code_of_changes(fusion: Fusion, changes: Mapping[str, Any]) -> str:
+    """The call of `what_if` as code to paste."""
+    written = []
+    for name, given in changes.items():
+        if given is None or (not given and given is not False and name != "step"):
+            continue
+        if name in ("forbid", "force"):
+            written.append(f"{name}=[{', '.join(_entry(fusion, several) for several in given)}]")
+        elif name == "policy":
+            written.append(f"policy={policy_code(given)}")
+        elif name == "step" or isinstance(given, bool):
+            written.append(f"{name}={given}")
+        else:
+            nodes = name == "opaque"
+            entries = (_expression_of(fusion, one) if nodes else _python(_short(fusion, one)) for one in _listed(given))
+            written.append(f"{name}=[{', '.join(entries)}]")
+    return f".what_if({', '.join(written)})"
+
+
+def _entry(fusion: Fusion, several: Any) -> str:
+    """The nodes of one entry of `forbid` or `force`: a tuple of names, or a group."""
+    if isinstance(several, Node):
+        return _expression_of(fusion, several)
+    names = [_expression_of(fusion, one) for one in several]
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _expression_of(fusion: Fusion, record: Any) -> str:
+    """A Python expression that names a record."""
+    if isinstance(record, str):
+        return _python(record)
+    members = fusion._inside(record) if isinstance(record, Node) else None
+    if members:
+        place = next(index for index, group in enumerate(fusion.groups) if group is record)
+        return f"{ORIGIN}.groups[{place}]"
+    meant = fusion._find(record)
+    value = record if isinstance(record, Value) else next(iter(record.outputs), None)
+    for graph in (fusion.original, fusion._plans.rules.graph, fusion.graph):
+        name = graph.names.get(value) if value is not None else None
+        try:
+            if name is not None and fusion._find(name) is meant:
+                return _python(name)
+        except IrscopeError:
+            continue
+    return _python(_short(fusion, record))
+
+
+def _python(name: str) -> str:
+    return repr(name) if '"' in name or "\\" in name else f'"{name}"'
+
+
+def policy_code(policy: Any) -> str:
+    name = policy if isinstance(policy, str) else getattr(policy, "__name__", "policy")
+    return f'"{name}"' if name in POLICIES else name
+
+
+def string_literal(text: str) -> str:
+    """A text as a Python string literal."""
+    return f"'''{text}'''" if "'''" not in text and "\\" not in text and not text.endswith("'") else repr(text)
+
+
+def changes_of(message: Mapping[str, Any], records: Callable[[Iterable[int]], list[Value | Node]]) -> dict[str, Any]:
+    """The changes that a page asks for, with ids resolved to records."""
+    changes: dict[str, Any] = {}
+    for name in ("forbid", "force"):
+        if message.get(name):
+            changes[name] = [records([int(id) for id in several]) for several in message[name]]
+    if message.get("opaque"):
+        changes["opaque"] = records([int(id) for id in message["opaque"]])
+    for name, kind in (("policy", str), ("step", int)):
+        if message.get(name) is not None:
+            changes[name] = kind(message[name])
+    for name in ("distinct", "channels_last"):
+        given = message.get(name)
+        if given is not None:
+            changes[name] = given if isinstance(given, bool) else [str(one) for one in given]
+    return changes

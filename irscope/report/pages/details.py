@@ -45,7 +45,7 @@ from irscope.report.words import Renaming, short_type
 from irscope.runtime.cpu import CpuDevice
 from irscope.transforms.history import History
 
-__all__ = ["HistoryInspection", "Inspection", "declared", "stored_details", "title_of", "verdict_view"]
+__all__ = ["HistoryInspection", "Inspection", "declaration_of", "stored_details", "title_of", "verdict_view"]
 
 
 _MOST_SAMPLES: Final = 50
@@ -113,7 +113,7 @@ class HistoryInspection:
             id=record.id,
             kind="value" if isinstance(record, Value) else "node",
             title=title_of(graph, record),
-            text=self._text(node, graph) if node is not None else declared(graph, record),
+            text=self._text(node, graph) if node is not None else declaration_of(graph, record),
             location=shortened(str(node.location)) if node is not None and node.location is not None else "",
             scope=shortened(node.scope) if node is not None else "",
             alias=alias,
@@ -317,7 +317,7 @@ def title_of(graph: Graph, record: Value | Node) -> str:
     return f"{record.op} → {results}" if results else record.op
 
 
-def declared(graph: Graph, record: Value | Node) -> str:
+def declaration_of(graph: Graph, record: Value | Node) -> str:
     """The declaration of a value without a producer."""
     assert isinstance(record, Value), "a node prints itself"
     name = f"%{graph.names[record]} : {record.type}"
@@ -380,9 +380,9 @@ class StoredDetails:
         self._known: dict[int, tuple[list[int], int]] = {}
         """The number of a list by its `id`; the list is kept alive so that the `id` is not reused."""
         printed = {line.strip() for line in text["lines"]}
-        self.details = {detail["id"]: self._stored(detail, printed) for detail in details}
+        self.details = {detail["id"]: self._store(detail, printed) for detail in details}
 
-    def _stored(self, detail: Detail, printed: set[str]) -> Detail:
+    def _store(self, detail: Detail, printed: set[str]) -> Detail:
         if detail["text"] in printed:
             detail["text"] = ""
         if detail["alias"] is not None:
@@ -393,14 +393,14 @@ class StoredDetails:
         """An alias detail whose set and writers are replaced by numbers of shared ones."""
         writers = alias["writers"]
         stored = AliasDetail(
-            summary=alias["summary"], alias_set=[], shared_set=self._numbered(alias["alias_set"]), writers=writers,
+            summary=alias["summary"], alias_set=[], shared_set=self._number_of(alias["alias_set"]), writers=writers,
             points_to=alias["points_to"],
         )  # fmt: skip
         if len(writers) > _FEW:
-            stored |= {"writers": [], "shared_writers": self._numbered(writers)}
+            stored |= {"writers": [], "shared_writers": self._number_of(writers)}
         return stored
 
-    def _numbered(self, ids: list[int]) -> int:
+    def _number_of(self, ids: list[int]) -> int:
         known = self._known.get(id(ids))
         if known is not None:
             return known[1]

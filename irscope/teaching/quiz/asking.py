@@ -32,16 +32,16 @@ from irscope.transforms.fusion import Fusion, fuse
 __all__ = ["KINDS", "alias", "fusion", "mixed", "moves", "same", "sheets", "speed", "views"]
 
 
-def _analysed(program: Any) -> Any:
+def _as_graph(program: Any) -> Any:
     return graph_of(program, "a quiz")
 
 
-def _fused(program: Any) -> Fusion:
+def _as_fusion(program: Any) -> Fusion:
     return program if isinstance(program, Fusion) else fuse(graph_of(program, "a quiz"))
 
 
-def _sorted(found: Any) -> Dedup:
-    return found if isinstance(found, Dedup) else dedup(_fused(found))
+def _as_classes(found: Any) -> Dedup:
+    return found if isinstance(found, Dedup) else dedup(_as_fusion(found))
 
 
 def _speed_questions(fusion: Fusion, _: random.Random) -> Iterator[Question]:
@@ -55,7 +55,7 @@ class Kind:
     ask: Callable[..., Iterator[Question]]
     """Its arguments are what `prepare` returns, a random generator and, optionally, a subject."""
     write: Callable[[random.Random, int], str]
-    prepare: Callable[[Any], Any] = _analysed
+    prepare: Callable[[Any], Any] = _as_graph
     about_nodes: bool = False
     """Whether its subjects are nodes; otherwise they are values."""
     is_measured: bool = False
@@ -64,10 +64,10 @@ class Kind:
 KINDS: Final = {
     "alias": Kind(alias_questions, programs.for_alias),
     "moves": Kind(move_questions, programs.for_moves, about_nodes=True),
-    "fusion": Kind(fusion_questions, programs.for_fusion, _fused),
+    "fusion": Kind(fusion_questions, programs.for_fusion, _as_fusion),
     "views": Kind(view_questions, programs.for_views),
-    "same": Kind(same_questions, programs.for_same, _sorted),
-    "speed": Kind(_speed_questions, programs.for_speed, _fused, is_measured=True),
+    "same": Kind(same_questions, programs.for_same, _as_classes),
+    "speed": Kind(_speed_questions, programs.for_speed, _as_fusion, is_measured=True),
 }
 _ANALYSED: Final = tuple(name for name, kind in KINDS.items() if not kind.is_measured)
 
@@ -132,7 +132,7 @@ def speed(program: Any = None, *args: Any, count: int | None = None, difficulty:
     matrices."""
     if program is None:
         return _quiz("speed", None, None, count, difficulty, seed)
-    made, drawn = _fused(program), _seed(seed)
+    made, drawn = _as_fusion(program), _seed(seed)
     return Quiz([speed_question(made, args or example_arguments(made.original, drawn))], title="speed", seed=drawn)
 
 

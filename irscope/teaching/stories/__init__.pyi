@@ -1,9 +1,3 @@
-from .recording import (
-    Story,
-    story,
-)
+from .recording import Story, story
 
-__all__ = [
-    "Story",
-    "story",
-]
+__all__ = ["Story", "story"]

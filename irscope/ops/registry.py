@@ -50,9 +50,9 @@ __all__ = [
 ]
 
 _OP_FILES: Final = (
-    "pointwise.table", "nn.batch_norm_eval", "nn.reduction", "nn.normalization", "nn.softmax_backward", "nn.matmul", "nn.recurrent",
-    "nn.convolution", "nn.pooling", "nn.upsampling", "nn.fourier", "data.views", "data.copies",
-    "data.scatter_stores", "data.joining", "data.creation", "data.indexing", "data.sorting", "python.containers", "python.control",
+    "pointwise.arithmetic", "pointwise.unary", "pointwise.comparison", "pointwise.activation", "nn.normalization", "nn.reduction",
+    "nn.matmul", "nn.recurrent", "nn.convolution", "nn.pooling", "nn.fourier", "data.views",
+    "data.copies", "data.scatter_stores", "data.joining", "data.creation", "data.indexing", "data.sorting", "python.containers",
     "python.scalars", "python.tensor_queries",
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.ops.accuracy import STEP_ULPS
-from irscope.ops.pointwise import table as pointwise
+from tests.ops import pointwise_ops as pointwise
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import irscope as irs
 from irscope.ops.python import containers, scalars
-from irscope.ops.python.result_size import RESULT_SIZES, size_of
+from irscope.ops.python.scalars import RESULT_SIZES, size_of
 
 CONSTANTS = """
   %text : str = prim::Constant[value="aa"]()

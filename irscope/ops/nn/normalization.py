@@ -1,8 +1,4 @@
-"""The ops that rescale by statistics of their own input: softmax, and layer, group and batch normalization.
-
-Statistics are computed in float32 at least. `aten::batch_norm` is defined in `batch_norm_eval`, because in evaluation
-it is pointwise.
-"""
+"""The ops that rescale by statistics of their own input: softmax, and layer, group and batch norm, also in evaluation mode."""
 
 from __future__ import annotations
 
@@ -13,30 +9,42 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.expr import Expr, NoExpression
+from irscope.ops.expr import Expr, NoExpression, call, cast, lift, result_type
 from irscope.ops.expr import reductions as kernel
 from irscope.ops.nn.matmul import wide
 from irscope.ops.nn.reduction import axes_of
+from irscope.ops.schema import Op
 from irscope.ops.schema.define import define
 from irscope.ops.typing import (
     Abstract,
     Array,
     as_dims,
     channels_last_strides,
+    contiguous_strides,
     dtype_name,
     fresh,
+    is_contiguous,
     laid_out_like,
     mismatch,
     numpy_dtype,
+    opmath,
     refined,
     same_dim,
     static_shape,
+    suggests_channels_last,
     type_suggests_channels_last,
     wrap_dim,
 )
 from irscope.ops.typing.numpy_layout import mean_of
 
-__all__ = ["OPS", "normalize_batch"]
+__all__ = ["CHANNELS", "OPS", "kept_statistics", "normalize_batch"]
+
+
+# The ops that rescale by statistics of their own input: softmax, and layer, group and batch normalization.
+#
+# Statistics are computed in float32 at least. `aten::batch_norm` is defined in `batch_norm_eval`, because in evaluation
+# it is pointwise.
+
 
 _SCALES: Final = {"weight": 1, "bias": 1}
 _NOT_KNOWN: Final = object()
@@ -309,7 +317,7 @@ def _instance_norm_array(
 
 _AFFINE = "Tensor? weight, Tensor? bias"
 
-OPS = (
+_BY_OWN_STATISTICS = (
     define(
         "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         category="normalization",
@@ -413,3 +421,116 @@ OPS = (
         reference=_native_batch_norm_arrays,
     ),
 )
+
+
+# Ops that are pointwise in evaluation mode: batch normalisation by running statistics, and dropout that drops
+# nothing.
+#
+# In training, batch normalisation reads whole channels and dropout draws random numbers; their expressions raise NoExpression
+# unless the flag is known to be off.
+
+
+CHANNELS: Final = {"weight": 1, "bias": 1, "running_mean": 1, "running_var": 1}
+"""The operands of a batch normalisation with one element per channel."""
+
+_STATISTICS: Final = "Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var"
+_DROPOUTS: Final = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+
+
+def kept_statistics(
+    input: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    running_mean: Expr | None,
+    running_var: Expr | None,
+    eps: Any,
+    training: Any = False,
+    **rest: Any,
+) -> Expr:
+    """Return one element of a batch normalisation in evaluation mode."""
+    if training is not False:
+        raise NoExpression("the batch normalisation may be training, and then reads whole channels")
+    if running_mean is None or running_var is None:
+        raise NoExpression("a batch normalisation without kept statistics reads whole channels")
+    compute = opmath(input.dtype)
+    shifted = cast(input, compute) - cast(running_mean, compute)
+    scale = call("rsqrt", cast(running_var, compute) + lift(eps, compute))
+    result = shifted * (scale if weight is None else scale * cast(weight, compute))
+    return cast(result if bias is None else result + cast(bias, compute), input.dtype)
+
+
+def _batch_norm(input: TensorType, **rest: Any) -> TensorType:
+    """Return a row-major type, or a channels-last one if the input is; no other layout is preserved."""
+    shape = static_shape(input)
+    if shape is None or input.strides is None:
+        return refined(input.dtype, input.shape)
+    order = (0, *range(2, len(shape)), 1)
+    packed = len(shape) > 3 and is_contiguous([shape[i] for i in order], [input.strides[i] for i in order])
+    last = not is_contiguous(shape, input.strides) and (packed or suggests_channels_last(shape, input.strides))
+    return refined(input.dtype, shape, channels_last_strides(shape) if last else contiguous_strides(shape))
+
+
+def _batch_norm_array(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Array:
+    return normalize_batch(
+        input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps
+    )[0]
+
+
+def _kept(input: Expr, p: Any, train: Any) -> Expr:
+    if train is not False:
+        raise NoExpression("the dropout may be training, and then draws random numbers")
+    return input
+
+
+def _drop_nothing(input: Array, p: float, train: bool) -> Array:
+    """Return the input, which in training is the mean over torch's random draws, so that a comparison in expectation holds."""
+    return input
+
+
+def _dropout_type(input: TensorType, p: Any, train: Any) -> TensorType:
+    return input if train is False else result_type(input.dtype, [input])
+
+
+def _dropout(name: str) -> tuple[Op, Op]:
+    return (
+        define(
+            f"aten::{name}(Tensor input, float p, bool train) -> Tensor",
+            category="random",
+            type_rule=_dropout_type,
+            reference=_drop_nothing,
+            expression=_kept,
+        ),
+        define(
+            f"aten::{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+            category="random",
+            type_rule=lambda self, p, train: self,
+            reference=lambda self, p, train: _drop_nothing(self, p, train),
+            expression=lambda self, p, train: _kept(self, p, train),
+        ),
+    )
+
+
+_IN_EVALUATION: Final[tuple[Op, ...]] = (
+    define(
+        f"aten::batch_norm(Tensor input, {_STATISTICS}, bool training, float momentum, float eps, "
+        "bool cudnn_enabled) -> Tensor",
+        category="normalization",
+        type_rule=_batch_norm,
+        reference=_batch_norm_array,
+        expression=kept_statistics,
+        operand_axes=CHANNELS,
+    ),
+    *(op for name in _DROPOUTS for op in _dropout(name)),
+)
+
+OPS: Final = (*_IN_EVALUATION, *_BY_OWN_STATISTICS)

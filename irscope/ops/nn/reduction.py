@@ -1,7 +1,4 @@
-"""The reductions: ops that combine the elements along some dimensions (sum, mean, max, any, norm), and running sums.
-
-Results are row-major, whatever the operand's strides are. Halves are summed in float32.
-"""
+"""The reductions along some dimensions (sum, mean, max, any, norm), running sums, and the backward ops of softmax."""
 
 from __future__ import annotations
 
@@ -11,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import Dim, TensorType
+from irscope.ops.expr import Expr, NoExpression, call, cast
 from irscope.ops.expr import reductions as kernel
+from irscope.ops.expr.expression import reduce
+from irscope.ops.expr.reductions import axes_along
 from irscope.ops.nn.matmul import wide
 from irscope.ops.schema import Op
 from irscope.ops.schema.define import define
@@ -26,6 +26,7 @@ from irscope.ops.typing import (
     is_known,
     mismatch,
     numpy_dtype,
+    opmath,
     refined,
     to_real,
     wrap_dim,
@@ -33,6 +34,11 @@ from irscope.ops.typing import (
 from irscope.ops.typing.numpy_layout import mean_of
 
 __all__ = ["OPS", "reduced_shape"]
+
+
+# The reductions: ops that combine the elements along some dimensions (sum, mean, max, any, norm), and running sums.
+#
+# Results are row-major, whatever the operand's strides are. Halves are summed in float32.
 
 
 def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[Dim, ...] | None:
@@ -341,7 +347,7 @@ def _spreads_and_means(word: str, spread: Callable[..., Array], expression: Any 
 
 _DTYPE = "*, ScalarType? dtype=None) -> Tensor"
 
-OPS = (
+_REDUCTIONS = (
     _reduction(
         f"aten::sum(Tensor self, {_DTYPE}",
         f"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
@@ -436,3 +442,51 @@ OPS = (
     _reduction(f"aten::cumsum(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumsum)),
     _reduction(f"aten::cumprod(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumprod)),
 )
+
+
+# The backward ops of softmax and log-softmax, computed from their results.
+
+
+def _type(grad_output: TensorType, output: TensorType, dim: Abstract, input_dtype: Abstract) -> TensorType:
+    return fresh(dtype_name(input_dtype, grad_output.dtype), grad_output.shape)
+
+
+def _expression(of: Callable[[Expr, Expr, Callable[[Expr], Expr]], Expr]) -> Callable[..., Expr]:
+    def expression(grad_output: Expr, output: Expr, dim: Any, input_dtype: Any) -> Expr:
+        if grad_output.dtype != output.dtype or dtype_name(input_dtype, grad_output.dtype) != output.dtype:
+            raise NoExpression("torch computes between two element types here")
+        axes, kind = axes_along(output, dim), opmath(output.dtype)
+        grad, made = cast(grad_output, kind), cast(output, kind)
+        return cast(of(grad, made, lambda x: reduce("reduce_sum", x, axes)), output.dtype)
+
+    return expression
+
+
+def _softmax_reference(of: Callable[[Array, Array, Callable[[Array], Array]], Array]) -> Callable[..., Array]:
+    def reference(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
+        axes = tuple(axes_of(output, dim))
+        found = of(wide(grad_output), wide(output), lambda x: x.sum(axis=axes, keepdims=True))
+        target = numpy_dtype(input_dtype, grad_output.dtype)
+        return np.ascontiguousarray(found).reshape(output.shape).astype(target, copy=False)
+
+    return reference
+
+
+_SOFTMAX_BACKWARD = (
+    define(
+        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        category="normalization",
+        type_rule=_type,
+        reference=_softmax_reference(lambda grad, made, total: made * (grad - total(grad * made))),
+        expression=_expression(lambda grad, made, total: made * (grad - total(grad * made))),
+    ),
+    define(
+        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        category="normalization",
+        type_rule=_type,
+        reference=_softmax_reference(lambda grad, made, total: grad - np.exp(made) * total(grad)),
+        expression=_expression(lambda grad, made, total: grad - call("exp", made) * total(grad)),
+    ),
+)
+
+OPS = (*_REDUCTIONS, *_SOFTMAX_BACKWARD)

@@ -1,4 +1,4 @@
-"""Pointwise predicates and logic: comparisons, logical and bitwise ops, and tests for NaN, infinite and finite numbers."""
+"""Pointwise predicates, logic and selection: comparisons, bitwise ops, limits, masks, replacements for NaN and infinities."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope.ops.expr import Expr, call
+from irscope.ops.expr import Expr, call, lift, require_known, where
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.schema import Op
-from irscope.ops.typing import is_integral
+from irscope.ops.typing import NUMBER_STRENGTH, is_integral
 
-__all__ = ["OPS"]
+__all__ = ["OPS", "at_least", "limited"]
+
+
+# Pointwise predicates and logic: comparisons, logical and bitwise ops, and tests for NaN, infinite and finite numbers.
+
 
 Array = np.ndarray[Any, Any]
 
@@ -121,7 +125,7 @@ def _is_finite(x: Expr) -> Expr:
     return ~_never(x) if is_integral(x.dtype) else call("lt", call("abs", x), float("inf"))
 
 
-OPS: Final = (
+_COMPARISONS: Final = (
     *_comparison("eq", "eq", np.equal, also=""),
     *_comparison("ne", "ne", np.not_equal, also="not_equal"),
     *_comparison("lt", "lt", np.less, also="less"),
@@ -148,3 +152,146 @@ OPS: Final = (
     *_question("isinf", np.isinf, _is_infinite),
     *_question("isfinite", np.isfinite, _is_finite),
 )
+
+
+# Pointwise selection: the smaller or larger of two, limits, masks, and replacements for NaN and infinities.
+
+
+_LARGEST: Final = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+}
+
+
+def larger(a: Expr, b: Expr | float) -> Expr:
+    """Return the larger of two, NaN if either is."""
+    return a | b if a.dtype == "bool" and isinstance(b, Expr) else call("maximum", a, b)
+
+
+def smaller(a: Expr, b: Expr | float) -> Expr:
+    """Return the smaller of two, NaN if either is."""
+    return a & b if a.dtype == "bool" and isinstance(b, Expr) else call("minimum", a, b)
+
+
+def at_least(x: Expr, low: Expr | float) -> Expr:
+    """Return `x`, or the limit if `x` is below it. A limit of zero keeps an `x` of -0.0 if it is a number, not if it is a tensor."""
+    return larger(x, low) if _is_tensor(low) else larger(lift(low, x.dtype), x)
+
+
+def at_most(x: Expr, high: Expr | float) -> Expr:
+    """Return `x`, or the limit if `x` is above it. A limit of -0.0 keeps an `x` of 0.0 if it is a number, not if it is a tensor."""
+    return smaller(x, high) if _is_tensor(high) else smaller(lift(high, x.dtype), x)
+
+
+def _is_tensor(limit: Expr | float) -> bool:
+    return isinstance(limit, Expr) and limit.strength > NUMBER_STRENGTH
+
+
+def limited(x: Expr, low: Expr | float | None, high: Expr | float | None) -> Expr:
+    """Return `x` within limits; where they cross, the upper one wins."""
+    x = x if low is None else at_least(x, low)
+    return x if high is None else at_most(x, high)
+
+
+def _np_limited(x: Array, low: Any = None, high: Any = None) -> Array:
+    x = x if low is None else np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _np_nan_to_num(
+    x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Array:
+    if not np.issubdtype(x.dtype, np.floating):
+        return x
+    limits = np.finfo(x.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    x = np.where(np.isnan(x), 0.0 if nan is None else nan, x).astype(x.dtype)
+    return np.where(x == np.inf, high, np.where(x == -np.inf, low, x))
+
+
+def _nan_to_num(x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Expr:
+    if is_integral(x.dtype):
+        return x
+    infinity = float("inf")
+    largest = _LARGEST[x.args[0].dtype if x.op == "cast" else x.dtype]
+    high = largest if require_known(posinf, "posinf") is None else posinf
+    low = -largest if require_known(neginf, "neginf") is None else neginf
+    kept = where(call("eq", x, infinity), high, where(call("eq", x, -infinity), low, x))
+    return where(call("isnan", x), 0.0 if require_known(nan, "nan") is None else nan, kept)
+
+
+def _ignoring_nan(a: Expr, b: Expr, choice: Any) -> Expr:
+    """Return the choice of two, ignoring a NaN unless both are, and the first of two zeros."""
+    if is_integral(a.dtype):
+        return choice(a, b)  # type: ignore[no-any-return]
+    return where(call("isnan", a), b, where(call("isnan", b), a, choice(b, a)))
+
+
+def _clamp() -> tuple[Op, ...]:
+    return elementwise(
+        "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        numpy=_np_limited,
+        expr=limited,
+        operands="self min max",
+        also="clip",
+        layout="numbers-aside",
+    )
+
+
+def _one_limit(name: str, limit: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
+    return elementwise(
+        f"aten::{name}(Tensor self, Scalar {limit}) -> Tensor",
+        f"aten::{name}.Tensor(Tensor self, Tensor {limit}) -> Tensor",
+        numpy=numpy,
+        expr=expr,
+        operands=f"self {limit}",
+        layout="numbers-aside",
+    )
+
+
+def _two(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
+    return elementwise(f"aten::{name}(Tensor self, Tensor other) -> Tensor", numpy=numpy, expr=expr, in_place=False)
+
+
+_SELECTIONS: Final = (
+    *_two("maximum", np.maximum, larger),
+    *_two("minimum", np.minimum, smaller),
+    *_two("max.other", np.maximum, larger),
+    *_two("min.other", np.minimum, smaller),
+    *_two("fmax", np.fmax, lambda a, b: _ignoring_nan(a, b, larger)),
+    *_two("fmin", np.fmin, lambda a, b: _ignoring_nan(a, b, smaller)),
+    *_clamp(),
+    *_one_limit("clamp_min", "min", np.maximum, at_least),
+    *_one_limit("clamp_max", "max", np.minimum, at_most),
+    *elementwise(
+        "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+        "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+        "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+        "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+        numpy=np.where,
+        expr=where,
+        operands="?condition self other",
+    ),
+    *elementwise(
+        "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+        "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+        numpy=lambda x, mask, value: np.where(mask, value, x),
+        expr=lambda x, mask, value: where(mask, value, x),
+        operands="self ?mask =value",
+        layout="rows",
+    ),
+    *elementwise(
+        "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+        numpy=_np_nan_to_num,
+        expr=_nan_to_num,
+        operands="self",
+        kind="exact",
+        layout="like-first",
+    ),
+)
+
+OPS: Final = (*_COMPARISONS, *_SELECTIONS)

@@ -1,4 +1,4 @@
-"""Pointwise functions of one number: signs, rounding, exponentials, logarithms, trigonometric and hyperbolic functions."""
+"""Pointwise functions of one number: signs, rounding, exponentials, logarithms, trigonometric functions, conversions of element types."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ from typing import Any, Final
 
 import numpy as np
 
+from irscope.ir import TensorType
 from irscope.ops.expr import (
     Expr,
     Kind,
     NoExpression,
     call,
     const,
+    conversion,
     digamma,
     erf,
     erfc,
     erfinv,
     lgamma,
     require_known,
+    result_type,
+    round_to,
     sigmoid,
 )
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.schema import Op
-from irscope.ops.typing import is_integral
+from irscope.ops.schema.define import define
+from irscope.ops.typing import Unknown, dtype_name, is_integral
 
 __all__ = ["OPS"]
+
+
+# Pointwise functions of one number: signs, rounding, exponentials, logarithms, trigonometric and hyperbolic functions.
+
 
 Array = np.ndarray[Any, Any]
 
@@ -140,4 +149,27 @@ _FUNCTIONS: Final = (
     *elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", numpy=np.hypot),
 )
 
-OPS: Final = (*_ROOTS, *_SIGNS, *_FUNCTIONS)
+
+# Conversions of element types as expressions; `irscope.ops.data.copies` declares the ops, which also move memory.
+
+
+def _converted_type(a: TensorType, dtype: Any) -> TensorType:
+    return result_type(None if isinstance(dtype, Unknown) else dtype_name(dtype, a.dtype), [a])
+
+
+def _converted(a: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    with np.errstate(all="ignore"):
+        return round_to(a, dtype_name(dtype, str(a.dtype)) or str(a.dtype))
+
+
+_CASTS: Final[tuple[Op, ...]] = (
+    define(
+        "prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor",
+        category="pointwise",
+        type_rule=_converted_type,
+        reference=_converted,
+        expression=lambda a, dtype: conversion(a, dtype),
+    ),
+)
+
+OPS: Final = (*_ROOTS, *_SIGNS, *_FUNCTIONS, *_CASTS)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from irscope.ir import ANY, OpSchema
-from irscope.ops.python.result_size import MOST_AHEAD, RESULT_SIZES
-from irscope.ops.python.scalars import evaluated
+from irscope.ops.python.scalars import MOST_AHEAD, RESULT_SIZES, evaluated
 from irscope.ops.schema import Category, Effect, Op, define_positional, without_tensors
 from irscope.ops.typing import Abstract, Unknown, is_known
 

@@ -1,34 +1,368 @@
-"""Arithmetic, comparisons and conversions of Python numbers, bools and strings.
-
-TorchScript has an overload for each pair of operand types; one function does the same for all of them. The type
-rule computes the value where the operands are known.
-"""
+"""Numbers, bools and strings as TorchScript computes with them: arithmetic as in C, bounded results, formats and searches."""
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from irscope.ir import ANY, NONE, NUMBER, OptionalType, PrimitiveType, UnionType
-from irscope.ops.python.numbers import (
-    divided,
-    floor_divided,
-    modulo,
-    of_64_bits,
-    power,
-    real_function,
-    shifted,
-    whole,
-    wrapped,
-)
-from irscope.ops.python.result_size import RESULT_SIZES, too_much
-from irscope.ops.python.texts import ends_with, find, formatted, percent_formatted, shown, starts_with
 from irscope.ops.schema import Op, define_positional
 from irscope.ops.typing import Abstract, Unknown, is_known
 
-__all__ = ["OPS", "evaluated"]
+__all__ = [
+    "MOST_AHEAD", "OPS", "RESULT_SIZES", "divided", "ends_with", "evaluated", "find", "floor_divided", "formatted",
+    "modulo", "of_64_bits", "percent_formatted", "power", "real_function", "shifted", "shown", "size_of",
+    "starts_with", "too_much", "whole", "wrapped",
+]  # fmt: skip
+
+
+# Arithmetic on numbers as in TorchScript: that of C, where Python's would raise, grow or become complex.
+#
+# An undefined float result is NaN or infinite, as IEEE 754 defines; ints have 64 bits and wrap around. Operations that torch refuses
+# (an int divided by zero, zero to a negative power, the conversion of a float too large for an int) raise. Tested against torch 2.13.
+
+
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+_NUMPY: Final = {"asin": "arcsin", "acos": "arccos", "acosh": "arccosh", "atanh": "arctanh"}
+_FAILS: Final = (ValueError, OverflowError, ZeroDivisionError)
+
+
+def of_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operator whose ints wrap around in 64 bits.
+
+    >>> of_64_bits(lambda a, b: a * b)(2**62, 6), of_64_bits(lambda a, b: a * b)(0.5, 6)
+    (-9223372036854775808, 3.0)
+    """
+
+    def run(*operands: Any) -> Any:
+        return wrapped(function(*operands))
+
+    return run
+
+
+def wrapped(value: Any) -> Any:
+    """Return an int wrapped to 64 bits; any other value unchanged."""
+    if value.__class__ is not int or _LEAST <= value <= _MOST:
+        return value
+    return (value - _LEAST) % 2**64 + _LEAST
+
+
+def whole(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a conversion to int that raises OverflowError if the result needs more than 64 bits."""
+
+    def run(value: Any) -> Any:
+        found = function(value)
+        if found.__class__ is int and not _LEAST <= found <= _MOST:
+            raise OverflowError(f"{value} does not fit into an int of 64 bits")
+        return found
+
+    return run
+
+
+def shifted(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    """Return a shift by 0 to 63 bits; others are undefined in C++ and are refused."""
+
+    def run(value: int, bits: int) -> int:
+        if not 0 <= bits < 64:
+            raise ValueError(f"a shift by {bits} bits is undefined")
+        return int(wrapped(function(value, bits)))
+
+    return run
+
+
+def divided(a: Any, b: Any) -> Any:
+    """Compute a division whose result is a float.
+
+    >>> divided(1, 0), divided(-1.0, 0), divided(1, 2)
+    (inf, -inf, 0.5)
+    """
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return a / b if isinstance(a, complex) or isinstance(b, complex) else _float("divide", a, b)
+
+
+def floor_divided(a: Any, b: Any) -> Any:
+    if isinstance(a, float) or isinstance(b, float):
+        return _float("floor", _float("divide", a, b))
+    return wrapped(a // b)
+
+
+def modulo(a: Any, b: Any) -> Any:
+    if isinstance(a, float) or isinstance(b, float):
+        return _float("fmod", _float("fmod", a, b) + b, b)
+    return a % b
+
+
+def power(a: Any, b: Any) -> Any:
+    """Compute TorchScript's `**`, a float for two ints; only traced code has `pow.int_to_int`, which is not."""
+    if isinstance(a, complex) or isinstance(b, complex):
+        return a**b
+    if not a and b < 0:
+        raise ZeroDivisionError("zero cannot be raised to a negative power")
+    try:
+        return math.pow(a, b)
+    except _FAILS:
+        return _float("power", a, b)
+
+
+def real_function(name: str) -> Callable[..., Any]:
+    """Return a function of Python's `math`, or of `cmath` for complex numbers, with C's result where Python raises.
+
+    >>> real_function("log")(0.0), real_function("acos")(2.0), real_function("cosh")(-1000.0), real_function("gamma")(-0.0)
+    (-inf, nan, inf, -inf)
+    """
+    real, complex_ = getattr(math, name), getattr(cmath, name, None)
+
+    def function(*operands: Any) -> Any:
+        if complex_ is not None and isinstance(operands[0], complex):
+            return complex_(*operands)
+        try:
+            return real(*operands)
+        except _FAILS:
+            return _beyond(name, *map(float, operands))
+
+    return function
+
+
+def _beyond(name: str, *operands: float) -> float:
+    if name == "lgamma":
+        return math.inf
+    if name == "gamma":
+        pole = operands[0] == 0.0
+        return math.copysign(math.inf, operands[0]) if pole or operands[0] > 0 else math.nan
+    if name == "remainder":
+        return math.nan
+    if name == "log" and len(operands) == 2:
+        return _float("divide", _float("log", operands[0]), _float("log", operands[1]))
+    return _float(_NUMPY.get(name, name), *operands)
+
+
+def _float(name: str, *operands: Any) -> float:
+    with np.errstate(all="ignore"):
+        return float(getattr(np, name)(*(np.float64(operand) for operand in operands)))
+
+
+# Bounds the size of the result of an op on numbers, strings and lists, before it is computed.
+#
+# `"ab" * 100_000_000_000` is one line of a program that may never run; a compiler that folds it runs out of memory. Sizes
+# are characters, elements, or bytes of an int, and are never underestimated.
+
+
+MOST_AHEAD: Final = 1 << 16
+"""The largest result that is computed before the program runs."""
+
+_FACTORIAL: Final = 1000
+
+
+def size_of(value: Any) -> int:
+    """Return the characters of a string, the elements of a container at any depth, the bytes of an int; 1 for anything else.
+
+    >>> size_of("abc"), size_of([1, ["ab"]]), size_of(2**80), size_of(0.5)
+    (3, 5, 11, 1)
+    """
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list | tuple):
+        return len(value) + sum(size_of(item) for item in value if isinstance(item, str | list | tuple))
+    return 1 if not isinstance(value, int) or isinstance(value, bool) else value.bit_length() // 8 + 1
+
+
+def too_much(size: int) -> str:
+    """Return why a result of this size is not computed before the run; empty if it is.
+
+    >>> too_much(10), too_much(200_000)
+    ('', 'it would have 200,000 parts, and at most 65,536 are computed before the program runs')
+    """
+    if size <= MOST_AHEAD:
+        return ""
+    amount = f"{size:,} parts" if size < 10**15 else "more parts than any memory"
+    return f"it would have {amount}, and at most {MOST_AHEAD:,} are computed before the program runs"
+
+
+def _sum(*operands: Any) -> int:
+    return sum(map(size_of, operands))
+
+
+def _product(a: Any, b: Any) -> int:
+    """Return the size of a repeated string or list; for two numbers, the sum of their sizes."""
+    for many, times in ((a, b), (b, a)):
+        if isinstance(many, str | list | tuple):
+            return size_of(many) * max(0, times) if isinstance(times, int) else size_of(many)
+    return size_of(a) + size_of(b)
+
+
+def _shifted(a: Any, bits: Any) -> int:
+    return size_of(a) + (max(0, bits) // 8 if isinstance(bits, int) else 0)
+
+
+def _multiplied_up(a: Any) -> int:
+    return MOST_AHEAD + 1 if isinstance(a, int) and a > _FACTORIAL else 1
+
+
+def _counted(n: Any) -> int:
+    return max(0, n) if isinstance(n, int) else 1
+
+
+def _formatted(text: Any, *operands: Any) -> int:
+    """Return a bound for formatted text: every number in the text, and every int operand, may be a width or a precision."""
+    widths = [int(digits[:18]) for digits in re.findall(r"\d+", text)] if isinstance(text, str) else []
+    given = [abs(operand) for operand in operands if isinstance(operand, int)] if "*" in str(text)[:MOST_AHEAD] else []
+    fields = 1 + max(str(text).count("{"), str(text).count("%"))
+    return _sum(text, *operands) * fields + 20 * len(operands) + sum(widths) + sum(given)
+
+
+def _joined(text: Any, parts: Any) -> int:
+    return size_of(parts) + size_of(text) * (len(parts) if isinstance(parts, list | tuple) else 1)
+
+
+def _replaced(text: Any, old: Any = "", new: Any = "", *_: Any) -> int:
+    return size_of(text) + (size_of(text) + 1) * size_of(new)
+
+
+RESULT_SIZES: Final[Mapping[str, Callable[..., int]]] = {
+    "aten::add": _sum,
+    "aten::mul": _product,
+    "aten::__lshift__": _shifted,
+    "aten::factorial": _multiplied_up,
+    "aten::format": _formatted,
+    "aten::percentFormat": _formatted,
+    "aten::join": _joined,
+    "aten::replace": _replaced,
+    "prim::rangelist": _counted,
+}
+"""The size of an op's result, by op; the results of other ops are not larger than their operands."""
+
+
+# Strings as TorchScript formats and searches them, which differs from Python in details.
+#
+# Only `{}` is a placeholder in a format text, so that it cannot access attributes of operands, as Python's `"{0.__class__}"` can.
+# Floats have 17 digits, or end in a point; strings in lists have no quotes. The bounds of a search are those of C++. Tested
+# against torch 2.13.
+
+
+def shown(value: Any) -> str:
+    """Return a value as TorchScript prints it.
+
+    >>> shown(2.0), shown(0.1), shown([True, None]), shown((1, "a")), shown(("a",)), shown({"k": [1e300]})
+    ('2.', '0.10000000000000001', '[True, None]', '(1, a)', '(a,)', '{k: [1.0000000000000001e+300]}')
+    """
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{shown(key)}: {shown(item)}' for key, item in value.items())}}}"
+    return str(value)
+
+
+def _float_text(value: float) -> str:
+    if not math.isfinite(value) or abs(value) >= 2**63 or not value.is_integer():
+        return f"{value:.17g}"
+    return f"{int(value)}."
+
+
+def formatted(text: str, *operands: Any) -> str:
+    """Return the text with each `{}` replaced by an operand; surplus operands are ignored.
+
+    >>> formatted("{} of {:>5}", 1, 2)
+    '1 of {:>5}'
+    """
+    parts = text.split("{}")
+    if len(parts) - 1 > len(operands):
+        raise ValueError(f"the text has {len(parts) - 1} places and {len(operands)} operands")
+    return "".join(part + told for part, told in zip(parts, [*map(shown, operands[: len(parts) - 1]), ""], strict=True))
+
+
+def percent_formatted(text: str, *operands: Any) -> str:
+    """Return the text with each `%d`, `%s` and so on replaced by an operand; a single tuple stands for its members.
+
+    >>> percent_formatted("%d%% %s %f", (3, "of", 0.5))
+    '3% of 0.500000'
+    """
+    given = iter(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple) else operands)
+    made = "".join(_parts(text, given))
+    if next(given, None) is not None:
+        raise ValueError(f"the text {text!r} has fewer places than operands")
+    return made
+
+
+def _parts(text: str, given: Iterator[Any]) -> Iterator[str]:
+    first, *rest = text.split("%") if "%" in text else [text]
+    yield first
+    pieces = iter(rest)
+    for piece in pieces:
+        if not piece:
+            following = next(pieces, None)
+            if following is None:
+                raise ValueError(f"the text {text!r} ends in %")
+            yield f"%{following}"
+            continue
+        yield _specified(piece[0], given, text) + piece[1:]
+
+
+def _specified(kind: str, given: Iterator[Any], text: str) -> str:
+    try:
+        value = next(given)
+    except StopIteration:
+        raise ValueError(f"the text {text!r} has more places than operands") from None
+    if kind in "di" and isinstance(value, int | float):
+        return str(int(value))
+    if kind in "eEfF" and isinstance(value, int | float):
+        return f"%{kind}" % value
+    if kind == "c" and isinstance(value, int):
+        return chr(value)
+    if kind == "s" or (kind == "c" and isinstance(value, str)):
+        return shown(value)
+    raise ValueError(f"%{kind} cannot format {shown(value)}")
+
+
+def find(text: str, part: str, start: int = 0, end: int = -1) -> int:
+    """Return the index of a part between two bounds; -1 if it is not found.
+
+    >>> find("banana", "an", 2), find("banana", "an", 2, 4), find("banana", "an", -6, -1)
+    (3, -1, 1)
+    """
+    start, end = _ends(text, start, end)
+    found = text[start:end].find(part)
+    return found if found < 0 else found + start
+
+
+def starts_with(text: str, part: str, start: int = 0, end: int = -1) -> bool:
+    return _between(text, start, end).startswith(part)
+
+
+def ends_with(text: str, part: str, start: int = 0, end: int = -1) -> bool:
+    return _between(text, start, end).endswith(part)
+
+
+def _between(text: str, start: int, end: int) -> str:
+    """Return the part between two bounds; an end before the start means no end."""
+    start, end = _ends(text, start, end)
+    return text[start:end] if end >= start else text[start:]
+
+
+def _ends(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the bounds of a search; a negative bound counts from the end."""
+    start = max(0, len(text) + start) if start < 0 else start
+    if start > len(text):
+        raise ValueError(f"the search starts at {start}, after the end of the text of {len(text)} characters")
+    return start, max(0, len(text) + end + 1) if end < 0 else end
+
+
+# Arithmetic, comparisons and conversions of Python numbers, bools and strings.
+#
+# TorchScript has an overload for each pair of operand types; one function does the same for all of them. The type
+# rule computes the value where the operands are known.
 
 
 def evaluated(function: Callable[..., Any], size: Callable[..., int] | None = None) -> Callable[..., Abstract]:

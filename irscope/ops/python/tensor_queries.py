@@ -1,4 +1,4 @@
-"""The ops that query a tensor: size, rank, strides, element type, device, the value of a single element."""
+"""The ops that query a tensor (size, rank, strides, one element), and control: constants, attributes, checks and casts of types."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import ANY, INT, Dim, ListType, TensorType
-from irscope.ops.schema import Op
+from irscope.ops.schema import Effect, Op, define_positional
 from irscope.ops.schema.define import define
+from irscope.ops.traits import NARROWS
 from irscope.ops.typing import (
     DTYPE_CODES,
     Abstract,
@@ -24,6 +25,50 @@ from irscope.ops.typing import (
 )
 
 __all__ = ["OPS"]
+
+
+# The control ops: constants, attributes, and checks and casts of types.
+#
+# Their meaning depends on their blocks, attributes or number of results, so an interpreter
+# (`irscope.analysis.shapes`, `irscope.runtime.reference`) handles them by name. This module defines their category and effect.
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+def _same(*given: Abstract, **named: Abstract) -> Abstract:
+    (value,) = (*given, *named.values())
+    return Unknown(ANY, value.because) if isinstance(value, Unknown) else value
+
+
+def _kind(name: str, effect: Effect) -> Op:
+    return Op(name, (), "control", effect)
+
+
+def _required(self: Any, assert_msg: str = "") -> None:
+    if not self.item():
+        raise ValueError(assert_msg or "an assertion of the program does not hold")
+
+
+_CONTROL = (
+    define(
+        "aten::_assert_async(Tensor self) -> ()",
+        "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()",
+        category="other",
+        type_rule=lambda self, assert_msg="": (),
+        reference=_required,
+    ),
+    _kind("prim::Constant", "pure"),
+    _kind("prim::Uninitialized", "pure"),
+    _kind("prim::isinstance", "pure"),
+    _kind("prim::GetAttr", "view"),
+    *(define_positional(name, _identity, category="control", type_rule=_same, keep=lambda schema: True) for name in sorted(NARROWS)),
+)
+
+
+# The ops that query a tensor: size, rank, strides, element type, device, the value of a single element.
+
 
 _CODES: Final = {name: code for code, name in DTYPE_CODES.items()}
 
@@ -133,7 +178,7 @@ def _element(name: str, kind: str, function: Callable[[Any], Any]) -> Op:
     )
 
 
-OPS = (
+_QUERIES = (
     _ask(
         "aten::size(Tensor self) -> int[]",
         "aten::size.int(Tensor self, int dim) -> int",
@@ -206,3 +251,5 @@ OPS = (
         reference=lambda self, other, rtol, atol, equal_nan: bool(np.allclose(self, other, rtol, atol, equal_nan)),
     ),
 )
+
+OPS: Final = (*_CONTROL, *_QUERIES)

@@ -10,9 +10,9 @@ from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.schema import REQUIRED, OpSchema
 from irscope.ir.types import TENSOR, TensorType
-from irscope.ops.pointwise.table import OPS
 from irscope.runtime.cpu.device import CpuDevice
 from tests.codegen.groups import call, group
+from tests.ops.pointwise_ops import OPS
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

@@ -10,9 +10,9 @@ import pytest
 from irscope.errors import ArgumentError
 from irscope.ir.types import TensorType
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.pointwise import table as pointwise
 from irscope.ops.registry import lookup
 from irscope.ops.schema.op import Op
+from tests.ops import pointwise_ops as pointwise
 from tests.ops.pointwise.test_pointwise import choices, plain
 
 DTYPES = ["float32", "float64", "int64", "bool"]

@@ -1,0 +1,7 @@
+"""All pointwise ops: each element of a result depends on one element of each operand, at the same position."""
+
+from __future__ import annotations
+
+from irscope.ops.pointwise import activation, arithmetic, comparison, unary
+
+OPS = (*arithmetic.OPS, *unary.OPS, *comparison.OPS, *activation.OPS)

@@ -14,15 +14,17 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
+from tests.benchmarks.models import Model, bert, gpt2, lstm
 
 
 class Residual(nn.Module):
@@ -43,40 +45,7 @@ class Residual(nn.Module):
         return x
 
 
-def lstm(steps: int) -> tuple[Any, tuple[Any, ...]]:
-    from lstm import lstm as make
-
-    return make(), (torch.rand(steps, 8, 64),)
-
-
-def bert() -> tuple[Any, tuple[Any, ...]]:
-    from bert import bert as make
-    from bert import tokens
-
-    return make(layers=4, hidden=64), (tokens(2, 32),)
-
-
-def gpt2() -> tuple[Any, tuple[Any, ...]]:
-    from transformers import GPT2Config, GPT2Model
-
-    config = GPT2Config(
-        vocab_size=500, n_positions=64, n_embd=64, n_layer=4, n_head=4, bos_token_id=0, eos_token_id=0,
-        attn_implementation="eager", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
-    )  # fmt: skip
-    model = GPT2Model(config)
-
-    class Plain(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.gpt2 = model
-
-        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-            return self.gpt2(tokens, use_cache=False, return_dict=False)[0]
-
-    return Plain(), (torch.randint(0, 500, (2, 32)),)
-
-
-def resnet() -> tuple[Any, tuple[Any, ...]]:
+def resnet() -> Model:
     return Residual(), (torch.rand(2, 16, 16, 16),)
 
 
@@ -101,7 +70,7 @@ def needed_for(graph: irs.Graph, values: Iterable[irs.Value]) -> set[irs.Node]:
     return found
 
 
-def measure(name: str, make: Callable[[], tuple[Any, tuple[Any, ...]]]) -> dict[str, Any]:
+def measure(name: str, make: Callable[[], Model]) -> dict[str, Any]:
     torch.manual_seed(0)
     model, args = make()
     start = time.process_time()
@@ -155,7 +124,12 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=100)
     options.add_argument("--only", choices=("lstm", "bert", "gpt2", "resnet"))
     chosen = options.parse_args()
-    models = {"lstm": lambda: lstm(chosen.steps), "bert": bert, "gpt2": gpt2, "resnet": resnet}
+    models: dict[str, Callable[[], Model]] = {
+        "lstm": partial(lstm, chosen.steps, 64, 128), "bert": partial(bert, 4, 64, (2, 32)), "gpt2": partial(
+            gpt2, 4, 64, (2, 32), 500, 64, bos_token_id=0, eos_token_id=0, attn_implementation="eager", resid_pdrop=0.0,
+            embd_pdrop=0.0, attn_pdrop=0.0,
+        ), "resnet": resnet,
+    }  # fmt: skip
     columns = ("model", "ops", "groups", "classes", "by extents", "kernels", "load s", "fuse s")
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     details = []

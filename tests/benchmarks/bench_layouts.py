@@ -2,19 +2,16 @@
 
     python tests/benchmarks/bench_layouts.py [--cases "sum columns,add turned"] [--rounds 9]
 
-Processor time on one thread, best of interleaved rounds on the same arrays, with freed memory kept; to be trusted on a
-busy machine. Beside torch's op, and beside a copy of as many bytes as the kernel moves.
+Time on one thread without what other programs took, best of interleaved rounds on the same arrays, with freed memory kept.
+Beside torch's op, and beside a copy of as many bytes as the kernel moves.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
-import random
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +27,8 @@ from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
+from irscope.runtime.measure.conditions import with_kept_memory
+from irscope.runtime.timer import measure
 
 Shape = tuple[int, int]
 Body = Callable[..., Value]
@@ -83,30 +82,6 @@ def arrays(name: str, shape: Shape, pool: BufferPool) -> list[Any]:
     return made
 
 
-def measure(
-    competitors: dict[str, Callable[[], object]], rounds: int
-) -> dict[str, tuple[float, float]]:
-    """Best and median seconds of each."""
-    counts = {}
-    for name, run in competitors.items():
-        run()
-        start = time.perf_counter()
-        run()
-        counts[name] = max(1, min(2000, int(2e-3 / max(time.perf_counter() - start, 1e-7))))
-    times: dict[str, list[float]] = {name: [] for name in competitors}
-    order = list(competitors)
-    for _ in range(rounds):
-        random.shuffle(order)
-        for name in order:
-            run, count = competitors[name], counts[name]
-            run()
-            start = time.process_time()
-            for _ in range(count):
-                run()
-            times[name].append((time.process_time() - start) / count)
-    return {name: (min(found), statistics.median(found)) for name, found in times.items()}
-
-
 def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds: int, store: ObjectStore) -> None:
     import torch
 
@@ -126,23 +101,16 @@ def speed(name: str, body: Body, eager: Callable[..., Any], shape: Shape, rounds
             "irscope": lambda: prepared(result, pointers), "torch": lambda: eager(*tensors),
             "copy": lambda: ctypes.memmove(target.ctypes.data, source.ctypes.data, source.nbytes),
         },
-        rounds,
+        turns=rounds, alone=True,
     )  # fmt: skip
     wanted = eager(*(tensor.double() for tensor in tensors))
     error = float((torch.from_numpy(out).double() - wanted).abs().max() / wanted.abs().max())
-    ours, theirs, copy = (found[who][0] for who in ("irscope", "torch", "copy"))
+    ours, theirs, copy = (min(found[who].seconds) for who in ("irscope", "torch", "copy"))
     print(
         f"{name:16} {shape[0]:>9,} x {shape[1]:<7,} irscope {ours * 1e6:9.1f} us  torch {theirs * 1e6:9.1f} us"
         f"  x{theirs / ours:6.2f}  of copy {copy / ours:.2f}  error {error:.1e}",
         flush=True,
     )
-
-
-def keep_memory() -> None:
-    """Tell the C library to keep freed memory (Linux with glibc)."""
-    libc = ctypes.CDLL(None)
-    libc.mallopt(-4, 0)
-    libc.mallopt(-1, 2**31 - 1)
 
 
 def main() -> None:
@@ -154,13 +122,16 @@ def main() -> None:
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
-    keep_memory()
     known = {**REDUCED, "add": (*ADDED, SQUARES), "add turned": (*ADDED, SQUARES), "add bias": (*ADDED, NARROW)}
-    with tempfile.TemporaryDirectory() as folder:
-        for name in options.cases.split(","):
-            body, eager, shapes = known[name]
-            for shape in shapes:
-                speed(name, body, eager, shape, options.rounds, ObjectStore(Path(folder) / "cpu"))
+
+    def run(kept: bool) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name in options.cases.split(","):
+                body, eager, shapes = known[name]
+                for shape in shapes:
+                    speed(name, body, eager, shape, options.rounds, ObjectStore(Path(folder) / "cpu"))
+
+    with_kept_memory(run)
 
 
 if __name__ == "__main__":

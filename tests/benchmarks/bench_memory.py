@@ -15,6 +15,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,45 +28,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 import irscope as irs
 from irscope.runtime.program.executable import compile_graph
-from tests.benchmarks.fusion_models import FirstResult, Model, UNet
+from tests.benchmarks.models import Model, bert, gpt2, resnet, unet, vit
 
 
-def bert() -> Model:
-    from bert import bert as model
-    from bert import tokens
-
-    return model(layers=3, hidden=256, attention="sdpa"), (tokens(2, 128),)
-
-
-def gpt2() -> Model:
-    from transformers import GPT2Config, GPT2Model
-
-    config = GPT2Config(vocab_size=1000, n_positions=128, n_embd=256, n_layer=3, n_head=4)
-    return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, 1000, (2, 128)),)
-
-
-def resnet() -> Model:
-    from transformers import ResNetConfig, ResNetModel
-
-    config = ResNetConfig(embedding_size=32, hidden_sizes=[32, 64, 128], depths=[2, 2, 2])
-    last = torch.channels_last
-    return (
-        FirstResult(ResNetModel(config)).to(memory_format=last),
-        (torch.rand(2, 3, 128, 128).to(memory_format=last),),
-    )
-
-
-def vit() -> Model:
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(
-        hidden_size=192, num_hidden_layers=3, num_attention_heads=3, intermediate_size=768, image_size=96, patch_size=8
-    )
-    return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(2, 3, 96, 96),)
-
-
-def unet() -> Model:
-    return UNet(32), (torch.randn(2, 3, 64, 64), torch.tensor([3, 500]))
+def resnet_channels_last() -> Model:
+    model, (images,) = resnet((32, 64, 128), size=128)
+    return model.to(memory_format=torch.channels_last), (images.to(memory_format=torch.channels_last),)
 
 
 class Decoder(nn.Module):
@@ -87,7 +55,9 @@ def decoder() -> Model:
 
 
 MODELS: Final[Mapping[str, Callable[[], Model]]] = {
-    "BERT": bert, "GPT-2": gpt2, "ResNet, channels-last": resnet, "ViT": vit, "UNet": unet, "YOLOv3's decoder": decoder,
+    "BERT": partial(bert, 3, 256, (2, 128), attention="sdpa"), "GPT-2": partial(gpt2, 3, 256, (2, 128), 1000, 128),
+    "ResNet, channels-last": resnet_channels_last, "ViT": partial(vit, 3, 192, 3, 768, 96), "UNet": partial(unet, 32, 64),
+    "YOLOv3's decoder": decoder,
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,12 @@ import numpy as np
 import torch
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "examples"), str(Path(__file__).parent)]
+sys.path.insert(0, str(ROOT))
 
 import irscope as irs  # noqa: E402
 from irscope.runtime.profile import way as way_module  # noqa: E402
 from irscope.runtime.profile.clocks import HostWatch  # noqa: E402
-
-
-def lstm100() -> Any:
-    from lstm import lstm
-
-    return lstm(inputs=32, hidden=64).eval(), (torch.randn(100, 8, 32),)
+from tests.benchmarks import models  # noqa: E402
 
 
 def chain() -> Any:
@@ -46,25 +42,9 @@ def chain() -> Any:
     return pointwise, (torch.randn(512, 512),)
 
 
-def bert_base() -> Any:
-    from bert import bert, tokens
-
-    return bert(layers=12, hidden=768, attention="sdpa").eval(), (tokens(1, 128) % 100,)
-
-
-def of_fusion_models(name: str) -> Callable[[], Any]:
-    def make() -> Any:
-        import fusion_models
-
-        model, args = fusion_models.MODELS[name]()
-        return model.eval(), args
-
-    return make
-
-
 MODELS: dict[str, Callable[[], Any]] = {
-    "YOLOv3": of_fusion_models("yolov3"), "LSTM-100": lstm100, "BERT": of_fusion_models("bert"),
-    "BERT-base": bert_base, "ViT": of_fusion_models("vit"), "GRU": of_fusion_models("gru"), "chain": chain,
+    "YOLOv3": models.yolov3, "LSTM-100": partial(models.lstm, 100, 32, 64), "BERT": models.MODELS["bert"],
+    "BERT-base": partial(models.bert, 12, 768, (1, 128), attention="sdpa"), "ViT": models.vit, "GRU": models.gru, "chain": chain,
 }  # fmt: skip
 
 
@@ -84,6 +64,7 @@ def main() -> None:
     print(f"{'model':10}{'way':10}{'nodes':>6}{'whole ms':>10}{'parts/whole':>13}{'of best runs':>18}{'ns a node':>11}  order")
     for name in options.models.split(","):
         model, args = MODELS[name]()
+        model = model.eval() if isinstance(model, torch.nn.Module) else model
         graph = irs.load(model, *args)
         p = irs.profile(graph, *args, seconds=options.seconds)
         for label, way in p.ways.items():

@@ -121,19 +121,9 @@ def _traced(model: Any, x: Any) -> Any:
 
 
 def _first(model: Any) -> Any:
-    from torch import nn
+    from tests.benchmarks.models import FirstResult
 
-    class First(nn.Module):  # type: ignore[misc]
-        """Only the first result, without caches."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = model
-
-        def forward(self, x: Any) -> Any:
-            return self.inner(x, return_dict=False)[0]
-
-    return First()
+    return FirstResult(model)
 
 
 def perceptron(activation: str, norm: str, width: int, layers: int) -> Any:

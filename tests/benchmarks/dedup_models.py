@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -25,41 +26,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
 from irscope.transforms.dedup.regions import find_regions
-from tests.benchmarks.fusion_models import FirstResult, Model, lstm, yolov3
 from tests.benchmarks.inductor import planned
+from tests.benchmarks.models import Model, bert, gpt2, lstm, resnet, vit, yolov3
 
 STEPS: Final = ("alpha", "order", "constants", "extents", "free")
-
-
-def bert() -> Model:
-    from bert import bert as model
-    from bert import tokens
-
-    return model(layers=12, hidden=64), (tokens(2, 16) % 100,)
-
-
-def gpt2() -> Model:
-    from transformers import GPT2Config, GPT2Model
-
-    config = GPT2Config(vocab_size=100, n_positions=32, n_embd=64, n_layer=6, n_head=4, attn_implementation="eager")
-    return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, 100, (2, 16)),)
-
-
-def resnet34() -> Model:
-    from transformers import ResNetConfig, ResNetModel
-
-    config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 16, 32, 64], depths=[3, 4, 6, 3], layer_type="basic")
-    return FirstResult(ResNetModel(config)), (torch.rand(1, 3, 64, 64),)
-
-
-def vit() -> Model:
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(
-        hidden_size=64, num_hidden_layers=6, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=8,
-        attn_implementation="eager",
-    )  # fmt: skip
-    return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(2, 3, 32, 32),)
 
 
 class Quantised(nn.Module):
@@ -101,7 +71,9 @@ def pyramid() -> Model:
 
 
 MODELS: Final[Mapping[str, Callable[[], Model]]] = {
-    make.__name__: make for make in (bert, gpt2, resnet34, vit, lstm, yolov3, int8, pyramid)
+    "bert": partial(bert, 12), "gpt2": partial(gpt2, 6, attn_implementation="eager"),
+    "resnet34": partial(resnet, (8, 16, 32, 64), (3, 4, 6, 3), batch=1, layer_type="basic"),
+    "vit": partial(vit, 6, attn_implementation="eager"), "lstm": lstm, "yolov3": yolov3, "int8": int8, "pyramid": pyramid,
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,43 +25,16 @@ from irscope.runtime.machine import describe
 from irscope.runtime.measure import compare
 from irscope.session import load
 from irscope.transforms.fusion import fuse
-from tests.benchmarks.fusion_models import FirstResult, Model
 from tests.benchmarks.harness import aligned
+from tests.benchmarks.models import Model, bert, lstm, vit, yolov3
 
 PEERS: Final = ("eager", "torch.compile")
 
 
-def yolov3() -> Model:
-    from yolov3 import yolov3 as model
-
-    return model(), (torch.rand(1, 3, 160, 160),)
-
-
-def lstm() -> Model:
-    from lstm import lstm as model
-
-    return model(), (torch.rand(100, 8, 64),)
-
-
-def bert() -> Model:
-    from bert import bert as model
-    from bert import tokens
-
-    return model(), (tokens(),)
-
-
-def vit() -> Model:
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(
-        hidden_size=192, num_hidden_layers=12, num_attention_heads=3, intermediate_size=768, image_size=224,
-        attn_implementation="eager",
-    )  # fmt: skip
-    torch.manual_seed(0)
-    return FirstResult(ViTModel(config, add_pooling_layer=False)).eval(), (torch.rand(1, 3, 224, 224),)
-
-
-MODELS: Final[Mapping[str, Callable[[], Model]]] = {"YOLOv3": yolov3, "LSTM-100": lstm, "BERT-4": bert, "ViT-tiny": vit}
+MODELS: Final[Mapping[str, Callable[[], Model]]] = {
+    "YOLOv3": partial(yolov3, 32, 80, 160), "LSTM-100": partial(lstm, 100, 64, 128), "BERT-4": partial(bert, 4, 256, (2, 64)),
+    "ViT-tiny": partial(vit, 12, 192, 3, 768, 224, 16, 1, attn_implementation="eager"),
+}  # fmt: skip
 
 
 def model_runs(threads: int, names: Sequence[str], peers: Sequence[str], rounds: int) -> list[dict[str, Any]]:
@@ -69,7 +43,9 @@ def model_runs(threads: int, names: Sequence[str], peers: Sequence[str], rounds:
     runs = []
     for name in names or MODELS:
         print(name, file=sys.stderr, flush=True)
+        torch.manual_seed(0)
         model, args = MODELS[name]()
+        model = model.eval()
         source = torch.jit.script(model) if name == "YOLOv3" else model
         others = {"torch.compile": torch.compile(model)} if "torch.compile" in peers else {}
         eager = model if "eager" in peers else None

@@ -42,8 +42,8 @@ from irscope.ops.typing.strides import view_strides
 from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.cleanup.recommend_layouts import recommend_layouts
 from irscope.transforms.fusion import POLICIES
-from tests.benchmarks.fusion_models import MODELS
 from tests.benchmarks.inductor import planned
+from tests.benchmarks.models import MODELS
 
 LIBRARY = frozenset(
     "embedding gather index index_select sort topk nonzero scatter cumsum cumprod diff upsample_nearest2d".split()

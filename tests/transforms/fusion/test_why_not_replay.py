@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -108,7 +107,9 @@ def test_a_write_in_place_is_one_missed_fusion() -> None:
 def test_reasons_in_real_models_are_true(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     monkeypatch.syspath_prepend(BENCHMARKS)
-    model, arguments = sys.modules.get("fusion_models", __import__("fusion_models")).MODELS[name]()
+    from tests.benchmarks.models import MODELS
+
+    model, arguments = MODELS[name]()
     found = cases(typed(irs.load(model.eval(), *arguments)))
     assert found
     for case in random.Random(name).sample(found, min(25, len(found))):

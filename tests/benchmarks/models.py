@@ -1,13 +1,14 @@
-"""Eight models with random weights, and arguments for them: what plans of fusion are compared on.
+"""Models with random weights, and arguments for them, in the sizes that a benchmark asks for; `MODELS` are eight small ones.
 
-Small in width, so that they load in seconds; a plan does not depend on widths, except where an extent is one.
+Small in width they load in seconds; a plan of fusion does not depend on widths, except where an extent is one.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,21 +18,21 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
-__all__ = ["MODELS", "Model"]
+__all__ = ["MODELS", "FirstResult", "Model", "UNet", "bert", "gpt2", "gru", "lstm", "resnet", "unet", "vit", "yolov3"]
 
 Model = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
 
-def yolov3() -> Model:
+def yolov3(width: int = 8, classes: int = 4, size: int = 96, batch: int = 1) -> Model:
     from yolov3 import yolov3 as model
 
-    return model(width=8, classes=4), (torch.rand(1, 3, 96, 96),)
+    return model(width=width, classes=classes), (torch.rand(batch, 3, size, size),)
 
 
-def lstm() -> Model:
+def lstm(steps: int = 20, inputs: int = 16, hidden: int = 32) -> Model:
     from lstm import lstm as model
 
-    return model(inputs=16, hidden=32), (torch.randn(20, 8, 16),)
+    return model(inputs=inputs, hidden=hidden), (torch.randn(steps, 8, inputs),)
 
 
 class GRU(nn.Module):
@@ -59,11 +60,11 @@ def gru() -> Model:
     return GRU(16, 32), (torch.randn(20, 8, 16),)
 
 
-def bert() -> Model:
+def bert(layers: int = 3, hidden: int = 64, shape: tuple[int, int] = (2, 16), **options: Any) -> Model:
     from bert import bert as model
     from bert import tokens
 
-    return model(layers=3, hidden=64, attention="sdpa"), (tokens(2, 16) % 100,)
+    return model(layers=layers, hidden=hidden, **options), (tokens(*shape) % 100,)
 
 
 class FirstResult(nn.Module):
@@ -77,30 +78,34 @@ class FirstResult(nn.Module):
         return self.model(x, return_dict=False, **self.options)[0]
 
 
-def gpt2() -> Model:
+def gpt2(
+    layers: int = 3, hidden: int = 64, shape: tuple[int, int] = (2, 16), words: int = 100, positions: int = 32, **options: Any
+) -> Model:  # fmt: skip
     from transformers import GPT2Config, GPT2Model
 
-    config = GPT2Config(
-        vocab_size=100, n_positions=32, n_embd=64, n_layer=3, n_head=4
-    )  # fmt: skip
-    return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, 100, (2, 16)),)
+    config = GPT2Config(vocab_size=words, n_positions=positions, n_embd=hidden, n_layer=layers, n_head=4, **options)
+    return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, words, shape),)
 
 
-def resnet() -> Model:
+def resnet(
+    sizes: Sequence[int] = (16, 32, 64), depths: Sequence[int] = (2, 2, 2), size: int = 64, batch: int = 2, **options: Any
+) -> Model:  # fmt: skip
     from transformers import ResNetConfig, ResNetModel
 
-    config = ResNetConfig(embedding_size=16, hidden_sizes=[16, 32, 64], depths=[2, 2, 2])
-    return FirstResult(ResNetModel(config)), (torch.rand(2, 3, 64, 64),)
+    config = ResNetConfig(embedding_size=sizes[0], hidden_sizes=list(sizes), depths=list(depths), **options)
+    return FirstResult(ResNetModel(config)), (torch.rand(batch, 3, size, size),)
 
 
-def vit() -> Model:
+def vit(
+    layers: int = 3, hidden: int = 64, heads: int = 4, wide: int = 128, size: int = 32, patch: int = 8, batch: int = 2, **options: Any
+) -> Model:  # fmt: skip
     from transformers import ViTConfig, ViTModel
 
     config = ViTConfig(
-        hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128, image_size=32,
-        patch_size=8,
+        hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=wide, image_size=size,
+        patch_size=patch, **options,
     )  # fmt: skip
-    return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(2, 3, 32, 32),)
+    return FirstResult(ViTModel(config, add_pooling_layer=False)), (torch.rand(batch, 3, size, size),)
 
 
 class Block(nn.Module):
@@ -166,10 +171,11 @@ class UNet(nn.Module):
         return self.leave(functional.silu(self.norm(x)))
 
 
-def unet() -> Model:
-    return UNet(), (torch.randn(2, 3, 32, 32), torch.tensor([3, 500]))
+def unet(width: int = 16, size: int = 32) -> Model:
+    return UNet(width), (torch.randn(2, 3, size, size), torch.tensor([3, 500]))
 
 
 MODELS: Final[Mapping[str, Callable[[], Model]]] = {
-    make.__name__: make for make in (yolov3, lstm, gru, bert, gpt2, resnet, vit, unet)
+    "yolov3": yolov3, "lstm": lstm, "gru": gru, "bert": partial(bert, attention="sdpa"), "gpt2": gpt2, "resnet": resnet, "vit": vit,
+    "unet": unet,
 }  # fmt: skip

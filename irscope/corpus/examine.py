@@ -4,7 +4,7 @@ A worker examines each model in a copy of itself (`isolated`), which has limits 
 hangs or takes everything costs only its own row. The packages that a copy imported (mostly torch) are imported by the
 worker afterwards, so that later copies find them there.
 
-A group is kept with two digests. Equal digests by `alpha` are equal kernels (`irscope.transforms.dedup.canonical` says why), whatever
+A group is kept with two digests. Equal digests by `alpha` are equal kernels (`irscope.transforms.dedup.form` says why), whatever
 their models; equal digests by `dtype`, the coarsest relation, mark kernels that are worth comparing. A group that holds an object known
 only by identity equals no group of another model: its digest includes the model's key.
 """

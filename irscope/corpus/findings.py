@@ -119,8 +119,7 @@ class Survey:
 
         By `arguments` and finer relations classes are interchangeable; by coarser ones they differ in holes. Every merge is proven.
         """
-        from irscope.transforms.dedup import RELATIONS
-        from irscope.transforms.dedup.steps import GIVES_UP
+        from irscope.transforms.dedup import GIVES_UP, RELATIONS
 
         frame = self._table("ladder").groupby("relation").agg({"classes": "sum", "largest": "max", "compile_s": "sum"})
         frame = frame.reindex([relation for relation in RELATIONS if relation in frame.index])

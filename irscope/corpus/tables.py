@@ -39,9 +39,7 @@ from irscope.errors import IrscopeError, LoadError, MissingExtra
 from irscope.files import read_file, write_file
 from irscope.frontends.text import parse
 from irscope.ir import Node
-from irscope.transforms.dedup import RELATIONS, Piece, fingerprint, pieces_of
-from irscope.transforms.dedup.classes import Ladder
-from irscope.transforms.dedup.holes import told
+from irscope.transforms.dedup import RELATIONS, Ladder, Piece, fingerprint, pieces_of, told
 from irscope.transforms.dedup.rewrite import ClassHoles, class_holes
 
 __all__ = [

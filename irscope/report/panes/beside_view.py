@@ -13,8 +13,7 @@ from irscope.ir import Node, Value
 from irscope.report.boxes import BoxTree, ModuleText
 from irscope.report.view_models import BesideLine, BesideView, PlaceView, RepeatView, VaryingView, Word
 from irscope.report.words import plural, short_type
-from irscope.transforms.dedup import Match, Piece
-from irscope.transforms.dedup.holes import SlotPair, operand_name, told
+from irscope.transforms.dedup import Match, Piece, SlotPair, operand_name, told
 
 __all__ = ["beside_view", "repeat_view"]
 

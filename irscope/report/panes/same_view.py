@@ -26,9 +26,19 @@ from irscope.report.view_models import (
     SameView,
 )
 from irscope.report.words import plural, short_type
-from irscope.transforms.dedup import GIVES_UP, RANK, RELATIONS, Dedup, EquivalenceClass, Piece, Relation
-from irscope.transforms.dedup.holes import SlotPair, told
-from irscope.transforms.dedup.relations import meeting, same_payload
+from irscope.transforms.dedup import (
+    GIVES_UP,
+    RANK,
+    RELATIONS,
+    Dedup,
+    EquivalenceClass,
+    Piece,
+    Relation,
+    SlotPair,
+    meeting,
+    same_bits,
+    told,
+)
 from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of, proof
 
 __all__ = ["SameViews", "class_sentence", "class_views", "with_coarser_steps"]
@@ -242,7 +252,7 @@ class SameViews:
     def pair(self, one: Piece, other: Piece) -> BesideView:
         """Any two pieces side by side, at the finest step at which they meet; where they never do, as far as their ops are alike."""
         met = meeting(one, other)
-        pairs = [] if met is None else [slot for slot in met.slots if not same_payload(slot.left, slot.right)]
+        pairs = [] if met is None else [slot for slot in met.slots if not same_bits(slot.left, slot.right)]
         return beside_view(one, other, met, pairs, self._because(one, other))
 
     def _because(self, one: Piece, other: Piece) -> str:

@@ -1,28 +1,36 @@
-from .canonical import (
-    fingerprint,
-    has_stable_fingerprint,
+from .classes import (
+    Ladder,
 )
 from .constants import (
     find_constants,
     merge_constants,
 )
+from .form import (
+    fingerprint,
+    has_stable_fingerprint,
+)
 from .matching import (
     Match,
     match,
+    meeting,
+)
+from .pairing import (
+    same_bits,
 )
 from .piece import (
+    GIVES_UP,
+    RANK,
+    RELATIONS,
     Piece,
+    Relation,
+    SlotPair,
+    operand_name,
+    told,
 )
 from .result import (
     Dedup,
     EquivalenceClass,
     dedup,
-)
-from .steps import (
-    GIVES_UP,
-    RANK,
-    RELATIONS,
-    Relation,
 )
 from .units import (
     pieces_of,
@@ -34,14 +42,20 @@ __all__ = [
     "RELATIONS",
     "Dedup",
     "EquivalenceClass",
+    "Ladder",
     "Match",
     "Piece",
     "Relation",
+    "SlotPair",
     "dedup",
     "find_constants",
     "fingerprint",
     "has_stable_fingerprint",
     "match",
+    "meeting",
     "merge_constants",
+    "operand_name",
     "pieces_of",
+    "same_bits",
+    "told",
 ]

@@ -2,7 +2,7 @@
 
 Hash first, then prove: a piece joins a class only by a `Match` with its first member. From one step to the next only first
 members are compared, so a coarser step costs less, and a class never splits again: any two of its members are connected by a
-chain of matches. For `alpha`, equal keys (`canonical.Keys`) are the proof, which saves most pieces the form and the match;
+chain of matches. For `alpha`, equal keys (`form.Keys`) are the proof, which saves most pieces the form and the match;
 for `symbols`, pieces with a key have no names that could be exchanged.
 """
 
@@ -14,10 +14,9 @@ from functools import cached_property
 from irscope._base.concurrency.restored import without_collector
 from irscope._base.progress import counted
 from irscope.ir import Node
-from irscope.transforms.dedup.canonical import Keys, fingerprint
+from irscope.transforms.dedup.form import Keys, fingerprint
 from irscope.transforms.dedup.matching import match
-from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.steps import RANK, RELATIONS, Relation
+from irscope.transforms.dedup.piece import RANK, RELATIONS, Piece, Relation
 
 __all__ = ["Ladder", "Members"]
 

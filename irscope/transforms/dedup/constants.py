@@ -44,8 +44,7 @@ from irscope.ir.module import graphs_of
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.cleanup.cse import EscapeInfo
-from irscope.transforms.dedup.holes import Hole, first_told
-from irscope.transforms.dedup.steps import CONSTANT_STEPS, GIVES_UP, ConstantStep, known_step
+from irscope.transforms.dedup.piece import CONSTANT_STEPS, GIVES_UP, ConstantStep, Hole, first_told, known_step
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,12 +4,14 @@
 
 This walks both pieces side by side and trusts no digest. Each value of one must correspond to exactly one value of the other, in
 both directions, and everything that the relation does not forget must be equal at each step. Up to `symbols` the pieces are
-walked in listed order (`listing`), from `order` on from the results down their terms (`flow`).
+walked in listed order (`pairing.Listing`), from `order` on from the results down their terms (`terms`).
 
 *Choices* (the operands of a commutative op, the parameters from `arguments` on): digests say which choices can succeed. Choices
 that they leave open are postponed until everything else is decided; then operands that are equal to the bit are paired first,
 which keeps the list of holes short. A choice that fails is retried differently a few times; after that the result is None, which
 may leave equal pieces unmerged but is never wrong.
+
+Queries about two pieces: the bijection by a relation, their differences, and the finest relation by which they are the same.
 """
 
 from __future__ import annotations
@@ -20,23 +22,38 @@ from functools import cached_property
 from typing import Final
 
 from irscope.ir import Block, Node, Value
-from irscope.transforms.dedup.canonical import Colors, colors_of, may_permute
+from irscope.ir.text import print_node
 from irscope.transforms.dedup.encoding import Slot
-from irscope.transforms.dedup.flow import Leaf, Operand, Ref, Term
-from irscope.transforms.dedup.holes import Hole, HoleKind, Site, SlotPair, hole_of, operand_name
-from irscope.transforms.dedup.listing import Listing
+from irscope.transforms.dedup.form import Colors, colors_of, may_permute
 from irscope.transforms.dedup.pairing import (
+    Listing,
     SymbolMap,
     pair_attributes,
     pair_leaves,
     pair_types,
+    same_bits,
     same_identities,
-    same_payload,
 )
-from irscope.transforms.dedup.piece import Body, Piece, attrs_of
-from irscope.transforms.dedup.steps import RANK, Relation
+from irscope.transforms.dedup.piece import (
+    RANK,
+    RELATIONS,
+    Body,
+    Hole,
+    HoleKind,
+    Piece,
+    Relation,
+    Site,
+    SlotPair,
+    attrs_of,
+    hole_of,
+    operand_name,
+)
+from irscope.transforms.dedup.terms import Leaf, Operand, Ref, Term
 
-__all__ = ["Match", "match"]
+__all__ = [
+    "Difference", "Hole", "Match", "bijection", "differences", "excerpt", "match", "meeting", "same_bits",
+]  # fmt: skip
+
 
 _ATTEMPTS: Final = 8
 
@@ -62,7 +79,7 @@ class Match:
     def holes(self) -> tuple[Hole, ...]:
         """The slots with different values, in the left piece's order."""
         return tuple(
-            hole_of(pair, self.place(pair.site, pair.kind)) for pair in self.slots if not same_payload(pair.left, pair.right)
+            hole_of(pair, self.place(pair.site, pair.kind)) for pair in self.slots if not same_bits(pair.left, pair.right)
         )
 
     @property
@@ -393,3 +410,56 @@ class _Bodies:
 
 
 _NOWHERE: Final = Site("the state at the end", "result", 0, 0)
+
+
+# --- questions about two pieces ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All holes of two pieces with the same structure, or the first structural difference of two others."""
+
+    holes: tuple[Hole, ...]
+    alike: bool
+    """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
+    apart: tuple[Node | None, Node | None] = (None, None)
+    """The nodes at which different structures diverge."""
+
+
+def bijection(left: Piece, right: Piece, relation: Relation) -> dict[Value, Value] | None:
+    """Returns the value of the right piece for each value of the left one, or None when the relation does not hold.
+
+    From `order` on, it contains only values that the results need, and equal values are merged where that is allowed.
+    """
+    found = match(left, right, relation)
+    return None if found is None else dict(found.values)
+
+
+def differences(left: Piece, right: Piece, relation: Relation = "alpha") -> Difference:
+    """Returns the differences of two pieces, in listed order."""
+    walk = Listing(left, right, relation).run()
+    return Difference(tuple(walk.holes), walk.alike, walk.apart)
+
+
+def meeting(left: Piece, right: Piece, since: Relation = "text") -> Match | None:
+    """Returns the match by the finest relation, from `since` on, by which two pieces are the same; None if there is none."""
+    for relation in RELATIONS[RANK[since] :]:
+        found = match(left, right, relation)
+        if found is not None:
+            return found
+    return None
+
+
+def excerpt(left: Piece, right: Piece, apart: tuple[Node | None, Node | None]) -> str:
+    """Returns the two lines at which pieces diverge, as a clause; empty where there is no such line."""
+    lines = [_line(piece, node) for piece, node in zip((left, right), apart, strict=True)]
+    return f", at `{lines[0]}` and at `{lines[1]}`" if any(apart) else ""
+
+
+def _line(piece: Piece, node: Node | None) -> str:
+    if node is None:
+        return "the end"
+    bodies = [piece.body, *(body for bodies in piece.named.values() for body in bodies)]
+    names = next((body.graph.names for body in bodies if node in body.graph.position), piece.graph.names)
+    text = print_node(node, names).strip().partition("\n")[0]
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -5,21 +5,43 @@ A piece is a fusion group, a graph, a region of a graph, or a module inside anot
 is private, and matters only if something refers to it. Two executables are the same if their first roots correspond,
 their second ones, and so on. So two whose exports are exchanged are not the same, whatever they contain: a caller that
 asks for the first export would get another computation.
+
+The ladder of relations: ten relations, each of which forgets one more property than the one before.
+
+    text       the same print, names of values and entry points included
+    alpha      names of values and of entry points are forgotten
+    symbols    private functions and globals may have other names, if what the names mean corresponds
+    order      independent nodes in any order, operands of a commutative op either way
+    arguments  parameters in any order
+    constants  numbers and constant tensors that are data of an op may differ: holes
+    extents    sizes may differ, if equal ones stay equal, distinct ones distinct, and ones stay ones
+    free       sizes may differ in any way
+    layout     so may strides
+    dtype      so may element types
+
+The op's schema decides which arguments may be holes: a `Scalar` or a `float` is data, a `SymInt` is a size, `int dim` and
+`bool keepdim` are structure and never a hole.
+
+Holes: the places where two pieces differ, and the contents of each in both pieces.
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from itertools import count
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args
 from weakref import ref
 
+import numpy as np
+
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.words import plural
+from irscope.errors import ArgumentError
 from irscope.ir import (
     ANY,
     BOOL,
@@ -27,12 +49,15 @@ from irscope.ir import (
     Block,
     Graph,
     Node,
+    Opaque,
     PrimitiveType,
+    TensorData,
     TensorType,
     Type,
+    Value,
     constant_value,
     make_block,
-)  # fmt: skip
+)
 from irscope.ir.module import reference_to, symbol_name
 from irscope.ir.structural import inner_blocks
 from irscope.ops.functional import functional_source
@@ -40,9 +65,12 @@ from irscope.ops.registry import effect_of, schema_of
 from irscope.ops.schema import draws_random_numbers
 
 __all__ = [
-    "NO_BLOCK", "Body", "Piece", "apart_from_symbols", "all_nodes", "attrs_of", "kept_in", "known_arguments", "renamed_symbols",
-    "symbols_in",
+    "Body", "CONSTANT_STEPS", "ConstantStep", "GIVES_UP", "HOLED", "Hole", "HoleKind", "NO_BLOCK", "Piece", "RANK",
+    "RELATIONS", "Relation", "Site", "SlotPair", "all_nodes", "apart_from_symbols", "attrs_of", "hole_of", "kept_in",
+    "known_arguments", "known_relation", "known_step", "operand_name", "renamed_symbols", "symbols_in", "told",
+    "told_apart",
 ]  # fmt: skip
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -260,3 +288,171 @@ def renamed_symbols(text: str, renamed: Mapping[str, str]) -> str:
 def without_symbols(text: str) -> str:
     """Returns the text with the same name for every symbol."""
     return renamed_symbols(text, dict.fromkeys(symbols_in(text), "#"))
+
+
+# --- the ladder of relations ------------------------------------------------------------------------------------------
+
+
+Relation = Literal["text", "alpha", "symbols", "order", "arguments", "constants", "extents", "free", "layout", "dtype"]
+RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
+"""The relations from the finest to the coarsest."""
+ConstantStep = Literal["tied", "equal"]
+CONSTANT_STEPS: Final[tuple[ConstantStep, ...]] = get_args(ConstantStep)
+"""The relations of constants (`irscope.transforms.dedup.constants`), from the finer to the coarser."""
+RANK: Final[Mapping[str, int]] = {relation: place for place, relation in enumerate(RELATIONS)}
+"""The place of each relation in the ladder."""
+HOLED: Final = frozenset(RELATIONS[RANK["constants"] :])
+"""The relations under which equal pieces may differ in holes."""
+GIVES_UP: Final[Mapping[str, str]] = {
+    "text": "nothing",
+    "alpha": "names of values and entry points",
+    "symbols": "names of private functions and globals",
+    "order": "the order of independent nodes and of commutative operands, and computing the same thing twice",
+    "arguments": "the order of parameters: callers pass them in another",
+    "constants": "constants known to the compiler: folding, strength reduction",
+    "extents": "known sizes: unrolling, vector widths without a remainder, divisibility",
+    "free": "which sizes are equal, and which are one: broadcasting is decided at run time",
+    "layout": "known strides: contiguous loads",
+    "dtype": "the element type: one body for each type, or conversions",
+    "tied": "nothing",
+    "equal": "that one of them could be changed and not the other",
+}
+"""What a compiler no longer knows of one piece that replaces all pieces that are the same by a relation."""
+
+
+def known_relation(relation: Any) -> Relation:
+    """Returns a relation of pieces. Raises ArgumentError for anything else."""
+    if relation not in RELATIONS:
+        raise ArgumentError(f"there is no relation {relation!r}", hint=f"choose one of {', '.join(RELATIONS)}")
+    return relation  # type: ignore[no-any-return]
+
+
+def known_step(step: Any) -> ConstantStep:
+    """Returns a relation of constants. Raises ArgumentError for anything else."""
+    if step not in CONSTANT_STEPS:
+        raise ArgumentError(f"there is no relation {step!r} of constants", hint=f"choose one of {', '.join(CONSTANT_STEPS)}")
+    return step  # type: ignore[no-any-return]
+
+
+# --- holes ------------------------------------------------------------------------------------------------------------
+
+
+HoleKind = Literal[
+    "name", "symbol", "constant", "attribute", "type", "op", "operand", "count", "result", "extent", "size", "stride", "layout",
+    "dtype",
+]  # fmt: skip
+
+
+class Site(NamedTuple):
+    """A place in the left one of two pieces, the same for every piece matched with it."""
+
+    subject: Node | Value | str
+    """The node; for a part of a type, the value; for an attribute or result of the piece itself, a name."""
+    part: str
+    """`operand`, `type`, or the name of an attribute."""
+    place: int
+    """The number of the operand; 0 where there is only one part."""
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used here
+    """The place within that part: the axis of an extent, the index in a list."""
+
+
+class SlotPair(NamedTuple):
+    """A part that a relation takes out, with its values in the left and in the right piece."""
+
+    kind: HoleKind
+    site: Site
+    left: Any
+    right: Any
+
+
+@dataclass(frozen=True)
+class Hole:
+    """One place where two pieces differ."""
+
+    kind: HoleKind
+    place: str
+    """The place in words: the op and the operand."""
+    left: str
+    right: str
+    site: Site | None = field(default=None, compare=False)
+    """The place itself; None for a difference of structure."""
+    values: tuple[Any, Any] = field(default=(None, None), compare=False)
+    """The values at the place, in the left and in the right piece."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.left} against {self.right}"
+
+
+def hole_of(pair: SlotPair, words: str) -> Hole:
+    """Returns the hole for a slot with different values; `words` name its place."""
+    return Hole(pair.kind, words, *told_apart(pair.left, pair.right), pair.site, (pair.left, pair.right))
+
+
+def operand_name(node: Node, index: int) -> str:
+    """Returns an operand in words: the argument's name where the op has a schema."""
+    schema = schema_of(node)
+    if schema is not None and index < len(schema.arguments):
+        return f"{schema.arguments[index].name!r} of {node.op}"
+    return f"operand {index} of {node.op}"
+
+
+def told(payload: Any) -> str:
+    """Returns a payload as text of at most sixty characters.
+
+    >>> told(0.5), told((1, 2)), told(TensorData.of(np.full((2, 3), 0.5))), told(TensorData.of(np.arange(5)))
+    ('0.5', '(1, 2)', '0.5 in all of float64[2, 3]', '0, 1, 2, … of int64[5]')
+    """
+    if isinstance(payload, TensorData) and payload.array is not None and payload.array.size:
+        text = _format_tensor(payload, payload.array)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    text = payload.text if isinstance(payload, Opaque) else str(payload) if isinstance(payload, Type) else repr(payload)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def told_apart(left: Any, right: Any) -> tuple[str, str]:
+    """Returns two different payloads as text; for tensors that differ in some elements, the first of these.
+
+    >>> told_apart(TensorData.of(np.arange(4)), TensorData.of(np.array([0, 1, 9, 8])))
+    ('2 at [2]', '9 at [2], and 1 more element')
+    >>> told_apart(0.5, 1)
+    ('0.5', '1')
+    """
+    if isinstance(left, TensorData) and isinstance(right, TensorData) and (left.dtype, left.shape) == (right.dtype, right.shape):
+        a, b = left.array, right.array
+        if a is not None and b is not None and a.size > 1:
+            unlike = np.flatnonzero((_bytes(a) != _bytes(b)).any(1))
+            if 0 < len(unlike) < a.size:
+                at = int(unlike[0])
+                where = f"at [{', '.join(map(str, np.unravel_index(at, a.shape)))}]"
+                more = f", and {plural(len(unlike) - 1, 'more element')}" if len(unlike) > 1 else ""
+                return f"{_numbers(left.dtype, a, at)} {where}", f"{_numbers(right.dtype, b, at)} {where}{more}"
+    return told(left), told(right)
+
+
+def _format_tensor(payload: TensorData, array: np.ndarray[Any, Any]) -> str:
+    if array.size == 1:
+        return _numbers(payload.dtype, array, 0)
+    what = f"{payload.dtype}[{', '.join(map(str, payload.shape))}]"
+    elements = _bytes(array)
+    if (elements == elements[0]).all():
+        return f"{_numbers(payload.dtype, array, 0)} in all of {what}"
+    return f"{_numbers(payload.dtype, array, 0, 3)}{', …' if array.size > 3 else ''} of {what}"
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of each element, one row per element, in logical order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
+
+
+def _numbers(dtype: str, array: np.ndarray[Any, Any], first: int, count: int = 1) -> str:
+    """Some elements as text; those of a bfloat16 are stored as bits."""
+    some = array.reshape(-1)[first : first + count]
+    if dtype == "bfloat16":
+        some = (some.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return ", ".join(repr(one.item()) for one in some)
+
+
+def first_told(holes: Sequence[Hole]) -> str:
+    """Returns the first three holes in one line, and the number of further ones."""
+    more = f"; and {len(holes) - 3} more" if len(holes) > 3 else ""
+    return "; ".join(map(str, holes[:3])) + more

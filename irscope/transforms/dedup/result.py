@@ -15,6 +15,7 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Node, Value
 from irscope.ir.module import entry
+from irscope.transforms.base import PassRecord
 from irscope.transforms.dedup import regions as repeated
 from irscope.transforms.dedup import rewrite  # both packages load their names lazily
 from irscope.transforms.dedup.classes import Ladder, Members
@@ -26,19 +27,27 @@ from irscope.transforms.dedup.constants import (
     merge_constants,
     merge_constants_of_all,
 )
-from irscope.transforms.dedup.holes import first_told
-from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.relations import differences, excerpt, meeting
-from irscope.transforms.dedup.steps import GIVES_UP, RANK, RELATIONS, ConstantStep, Relation, known_relation, known_step
+from irscope.transforms.dedup.matching import differences, excerpt, meeting
+from irscope.transforms.dedup.piece import (
+    GIVES_UP,
+    RANK,
+    RELATIONS,
+    ConstantStep,
+    Piece,
+    Relation,
+    first_told,
+    known_relation,
+    known_step,
+)
 from irscope.transforms.dedup.units import KernelPieces, kernel_pieces, pieces_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from irscope.transforms.dedup.regions import RegionPieces
-    from irscope.transforms.dedup.rewrite import Applied, ClassHoles, Recommendation
+    from irscope.transforms.dedup.rewrite import Choice, ClassHoles, Recommendation
 
-__all__ = ["Dedup", "EquivalenceClass", "Unit", "dedup"]
+__all__ = ["Applied", "Dedup", "EquivalenceClass", "Unit", "dedup"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,22 @@ class EquivalenceClass:
 
     def __getitem__(self, place: int) -> Node | str:
         return self.members[place]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The program after merging classes, so that each has one body, and the remarks."""
+
+    program: Graph | Module
+    remarks: tuple[str, ...]
+    """One line for each class or piece: what was done, or why not."""
+    record: PassRecord | None
+    """The pass record, if the program is a graph."""
+
+    @property
+    def graph(self) -> Graph | Module:
+        """The program, for functions that take results in place of programs."""
+        return self.program
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +305,7 @@ class Dedup(Drawn):
             chosen = dict.fromkeys(self._ladder.classes(relation), relation)
         if self.regions is not None and isinstance(self.source, Graph):
             return _outlined(self.source, self.regions, chosen)
-        return rewrite.apply_classes(self.source, self._ladder, chosen)
+        return _merged(self.source, self._ladder, chosen)
 
     def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
@@ -294,9 +319,9 @@ class Dedup(Drawn):
     def _with_merged_constants(self, step: ConstantStep, frozen: bool) -> Applied:
         if isinstance(self.source, Module):
             program, remarks = merge_constants_of_all(self.source, frozen=frozen, step=step)
-            return rewrite.Applied(program, remarks, None)
+            return Applied(program, remarks, None)
         record = merge_constants(self.source, frozen=frozen, step=step)
-        return rewrite.Applied(record.after, tuple(map(record.told, record.remarks)), record)
+        return Applied(record.after, tuple(map(record.told, record.remarks)), record)
 
     def _refuse_constants(self, why: str) -> None:
         if self.constants is not None:
@@ -357,6 +382,18 @@ class Dedup(Drawn):
         return f"<Dedup by {self.relation!r}: {plural(len(self._pieces), 'piece')}, {classes}>"
 
 
+def _merged(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
+    """The program with classes merged, each at the step chosen for it."""
+    if isinstance(program, Module) and ladder.holds_groups:
+        return Applied(*rewrite.merge_groups_of_all(program, ladder, chosen), None)
+    if isinstance(program, Module):
+        module, remarks = rewrite.merge_modules(program, ladder, chosen)
+        return Applied(module, tuple(map(str, remarks)), None)
+    groups = {members: step for members, step in chosen.items() if not isinstance(members[0], str)}
+    record = rewrite.merge_groups(program, chosen=groups)
+    return Applied(record.after, tuple(map(record.told, record.remarks)), record)
+
+
 def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
     """The program with the regions of each class as a function, and remarks on regions that stay as they are."""
     repeats = regions.chosen(classes)
@@ -373,7 +410,7 @@ def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Rel
         f"missed {_some(members)}: {why}"
         for members in classes if len(members) > 1 and not all(covered.issuperset(regions.nodes(name)) for name in members)
     ]  # fmt: skip
-    return rewrite.Applied(module, (*remarks, *apart, *left), None)
+    return Applied(module, (*remarks, *apart, *left), None)
 
 
 def _region_of(graph: Graph, regions: RegionPieces, piece: Node | Value | str) -> str:
@@ -422,7 +459,7 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
         constants   parameters, buffers and literals, by content (`irscope.transforms.dedup.constants`)
 
     `relation` is a step of the ladder: `text`, `alpha` (the default), `symbols`, `order`, `arguments`, `constants`, `extents`,
-    `free`, `layout` or `dtype` (`irscope.transforms.dedup.steps`); for constants it is `tied` or `equal` (the default). Linear
+    `free`, `layout` or `dtype` (`irscope.transforms.dedup.piece`); for constants it is `tied` or `equal` (the default). Linear
     in the size of the program.
 
     >>> import irscope as irs

@@ -13,7 +13,7 @@ from irscope.ir.core import Block, Graph, Module, Node, Symbol
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import TENSOR, ClassType, TensorType
 from irscope.transforms.dedup import pieces_of
-from irscope.transforms.dedup.canonical import Keys
+from irscope.transforms.dedup.form import Keys
 from irscope.transforms.dedup.matching import match
 from tests.random_programs.graphs import random_program
 

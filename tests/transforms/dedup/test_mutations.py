@@ -16,7 +16,7 @@ import pytest
 
 import irscope as irs
 from irscope.transforms.dedup import RELATIONS, Match, dedup, match
-from irscope.transforms.dedup.rewrite.group_body import BodyCopy
+from irscope.transforms.dedup.rewrite.groups import BodyCopy
 from irscope.transforms.dedup.rewrite.parameters import class_holes
 
 TYPE = "Float(3, 3, strides=[3, 1])"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.transforms.dedup.canonical import Piece, fingerprint
+from irscope.transforms.dedup import Piece, fingerprint
 from irscope.transforms.dedup.rewrite import normal_form
 
 Line = tuple[str, tuple[int, ...], float | None]

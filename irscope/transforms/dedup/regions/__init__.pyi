@@ -1,21 +1,17 @@
 from .finding import (
     find_regions,
 )
-from .nesting import (
-    outline_nested,
-)
 from .outline import (
+    outline_nested,
     outline_regions,
 )
 from .pieces import (
     RegionPieces,
     region_pieces,
+    scope_pieces,
 )
 from .repeat import (
     Repeat,
-)
-from .scopes import (
-    scope_pieces,
 )
 
 __all__ = [

@@ -1,20 +1,29 @@
 """Outlines the repeated regions of a graph: a module in which each region is a function that is called from every place.
 
 *Soundness.* A call runs the nodes of a place, on the values that the place read, in an order that it allows
-(`convexity.keeps_order`). The nodes of a place can be adjacent, and all calls have an order together with the other nodes, since
-the dependences with regions contracted to points have no cycle (`convexity.waiting_regions`); dependences include memory, effects
+(`keeps_order`). The nodes of a place can be adjacent, and all calls have an order together with the other nodes, since
+the dependences with regions contracted to points have no cycle (`waiting_regions`); dependences include memory, effects
 and random numbers. So the result is a reordering of the program that keeps all dependences, with names for parts of it.
 
 *Limits.* The types in the function are those that hold in every place: an extent or a stride that differs is unknown in it. A
 region with blocks inside that differ between places is left as it is.
+
+Outlines repeated regions to any depth: the heads of a layer as well as the layers.
+
+Regions of one search do not overlap, so repetitions within a region are found only when it is a function, and repetitions around
+regions only when they are calls. Both are searched again until nothing is left. Each further region makes the module smaller, so
+this terminates; every step is an `outline`, which preserves the meaning of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Final
 
 from irscope._base.frozen import FrozenDict
+from irscope._base.words import plural
 from irscope.ir import (
     Block,
     Erased,
@@ -30,13 +39,12 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ir.module import reference_to
-from irscope.transforms.dedup.holes import first_told
+from irscope.transforms.dedup.matching import bijection, differences
+from irscope.transforms.dedup.piece import first_told
 from irscope.transforms.dedup.regions.block_index import BlockIndex, inner_piece
-from irscope.transforms.dedup.regions.body import region_body
-from irscope.transforms.dedup.regions.repeat import Repeat
-from irscope.transforms.dedup.relations import bijection, differences
+from irscope.transforms.dedup.regions.repeat import Repeat, region_body
 
-__all__ = ["module_of", "outline_regions", "outlined", "why_left"]
+__all__ = ["module_of", "outline_nested", "outline_regions", "outlined", "why_left"]
 
 
 def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
@@ -186,3 +194,56 @@ def _function(name: str, repeat: Repeat) -> Graph:
         return value if type == value.type else make_value(new_id(), type, value.name)
 
     return Graph(region_body(repeat, 0, lift=True, results=result), name, functional=repeat.graph.functional)
+
+
+# --- to any depth -----------------------------------------------------------------------------------------------------
+
+
+_ROUNDS: Final = 8
+"""The most searches of one graph; each sees a smaller one, and three levels of nesting are rare."""
+
+
+def outline_nested(
+    graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]]
+) -> tuple[Module, tuple[str, ...]]:
+    """Returns the module as `outline_regions` does, but with functions that call functions; and a line for each region, done or not.
+
+    >>> import irscope as irs
+    >>> from irscope.transforms.dedup.regions import find_regions
+    >>> part = "  %{0}a : Float(4) = aten::tanh(%{0})\\n  %{0}b : Float(4) = aten::exp(%{0}a)\\n"
+    >>> part += "  %{0}c : Float(4) = aten::add(%{0}b, %{0})\\n"
+    >>> body = "".join(map(part.format, "pqr"))
+    >>> g = irs.parse("graph(%p : Float(4), %q : Float(4), %r : Float(4)):\\n" + body + "  return (%pc, %qc, %rc)")
+    >>> module, remarks = outline_nested(g, find_regions(g), find_regions)
+    >>> remarks
+    ('passed @region0: 3 places of 3 nodes in @graph call it',)
+    """
+    names = (name for name in (f"region{number}" for number in count()) if name != graph.name)
+    graphs: dict[str, Graph] = {graph.name: graph}
+    remarks: dict[str, None] = {}
+    pending = [(graph, list(repeats), 1)]
+    while pending:
+        here, found, turn = pending.pop(0)
+        named = {next(names): repeat for repeat in _fitting(here, found, remarks)}
+        if not named:
+            continue
+        graphs[here.name], functions = outlined(here, named)
+        for name, repeat in named.items():
+            remarks[f"passed @{name}: {plural(len(repeat), 'place')} of {plural(repeat.size, 'node')} in @{here.name} call it"] = None
+        for body in (graphs[here.name], *functions.values()):
+            graphs[body.name] = body
+            again = turn + 1 if body is graphs[here.name] else 1
+            if again <= _ROUNDS:
+                pending.append((body, [repeat for repeat in find(body) if repeat.nodes_saved > 0], again))
+    return module_of(graphs), tuple(remarks)
+
+
+def _fitting(graph: Graph, repeats: Sequence[Repeat], remarks: dict[str, None]) -> Iterator[Repeat]:
+    """Yields the regions that can be functions, and adds a remark for each of the others."""
+    for repeat in repeats:
+        why = why_left(repeat)
+        if not why:
+            yield repeat
+        else:
+            label = f"{plural(repeat.size, 'node')} ×{len(repeat)} in @{graph.name}"
+            remarks[f"missed {label} ({', '.join(repeat.labels[:3])}{', …' * (len(repeat) > 3)}): {why}"] = None

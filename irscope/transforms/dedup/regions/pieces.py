@@ -1,9 +1,16 @@
-"""Builds pieces from repeated regions, to compare them by relations: each place is a block over parameters."""
+"""Builds pieces from repeated regions, to compare them by relations: each place is a block over parameters.
+
+Builds pieces from the modules of the model: the nodes of each module path that exporters record on nodes.
+
+A piece is all nodes of one block whose scope is at or below a path, so pieces nest: a layer, and its attention. They are compared
+like any others. To be outlined as a function, the places of a class must also be regions in the sense of `finding`, with the
+nodes in one order; the outermost classes for which that holds are the repeated regions.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,11 +18,12 @@ from irscope._base.progress import counted
 from irscope._base.words import each, plural
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.piece import Piece
-from irscope.transforms.dedup.regions.body import region_body
-from irscope.transforms.dedup.regions.finding import find_regions
-from irscope.transforms.dedup.regions.repeat import Repeat
+from irscope.transforms.dedup.regions.block_index import OUTSIDE, BlockIndex, same_region
+from irscope.transforms.dedup.regions.finding import convex_columns, find_regions, keeps_order, waiting_regions
+from irscope.transforms.dedup.regions.repeat import Repeat, region_body
+from irscope.transforms.grouping.outline import common_scope
 
-__all__ = ["RegionPieces", "region_pieces"]
+__all__ = ["RegionPieces", "region_pieces", "scope_pieces"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +93,95 @@ def _names(repeats: Sequence[Repeat]) -> list[str]:
         named = all(scope and scopes[scope] == 1 for scope in own)
         names += own if named else [f"region{number}.{place}" for place in range(len(repeat))]
     return names
+
+
+# --- the modules of the model -----------------------------------------------------------------------------------------
+
+
+_LEAST = 2
+"""The fewest nodes of a module; with fewer it is an op."""
+
+
+def scope_pieces(graph: Graph) -> RegionPieces:
+    """Returns each module path with its nodes, outer paths first; linear in the nodes times the depth of the paths.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4)):
+    ...   %p : Float(4) = aten::tanh(%x), scope: net.0
+    ...   %q : Float(4) = aten::relu(%p), scope: net.0
+    ...   %r : Float(4) = aten::tanh(%q), scope: net.1
+    ...   %s : Float(4) = aten::relu(%r), scope: net.1
+    ...   return (%s)''')
+    >>> scope_pieces(g).place_of.keys()
+    dict_keys(['net', 'net.0', 'net.1'])
+    """
+    place_of: dict[str, tuple[Repeat, int]] = {}
+    repeats: list[Repeat] = []
+    for block in graph.blocks():
+        index = BlockIndex(graph, block)
+        found = {
+            path: nodes for path, nodes in _by_path(index).items() if len(nodes) >= _LEAST and path not in place_of
+        }
+        place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
+        repeats += [_repeat(index, places) for places in _repeated(index, found)]
+    what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to modules inside it"
+    note = what if place_of else "no two nodes of the graph belong to one module of the model"
+    return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats, note)
+
+
+def _by_path(index: BlockIndex) -> dict[str, list[int]]:
+    """The nodes of each path; outer paths first, then in program order."""
+    found: dict[str, list[int]] = {}
+    for place, scope in enumerate(_scopes(index)):
+        parts = scope.split(".") if scope else []
+        for depth in range(1, len(parts) + 1):
+            found.setdefault(".".join(parts[:depth]), []).append(place)
+    return dict(sorted(found.items(), key=lambda entry: entry[0].count(".")))
+
+
+def _scopes(index: BlockIndex) -> list[str]:
+    """The path of each node; a node without one, such as a list of operands, gets the common path of its producers and users."""
+    scopes = [node.scope for node in index.nodes]
+    for place, scope in enumerate(scopes):
+        if not scope:
+            producers = [producer for producer, _ in index.producers[place] if producer != OUTSIDE]
+            near = [scopes[other] for other in (*producers, *(reader for _, _, reader in index.users[place])) if scopes[other]]
+            scopes[place] = common_scope(near) if near else ""
+    return scopes
+
+
+def _repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[list[list[int]]]:
+    """The places of each repeated region: outer regions first, and no further regions within them."""
+    taken: set[int] = set()
+    looks: dict[tuple[int, ...], list[list[int]]] = {}
+    for nodes in found.values():
+        looks.setdefault(tuple([index.looks[node] for node in nodes]), []).append(nodes)
+    chosen: list[list[list[int]]] = []
+    for places in looks.values():
+        held, free = set(taken), list[list[int]]()
+        for nodes in places:  # a module that contains only another has the same nodes
+            if held.isdisjoint(nodes):
+                free.append(nodes)
+                held.update(nodes)
+        same = [nodes for nodes in free if _is_place(index, free[0], nodes)]
+        if len(same) < 2:
+            continue
+        regions = [place for region in (*chosen, same) for place in region]
+        if len(convex_columns(index, _columns(same))) == len(same[0]) and not waiting_regions(index, regions):
+            chosen.append(same)
+            taken.update(node for nodes in same for node in nodes)
+    return iter(chosen)
+
+
+def _is_place(index: BlockIndex, leader: Sequence[int], nodes: Sequence[int]) -> bool:
+    return same_region(index, leader, nodes) and keeps_order(index, leader, nodes)
+
+
+def _columns(places: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [list(column) for column in zip(*places, strict=True)]
+
+
+def _repeat(index: BlockIndex, places: Sequence[Sequence[int]]) -> Repeat:
+    nodes = tuple([tuple([index.nodes[node] for node in place]) for place in places])
+    operands = tuple([tuple([index.operands[node] for node in place]) for place in places])
+    return Repeat(index.graph, index.block, nodes, operands)

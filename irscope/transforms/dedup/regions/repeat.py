@@ -1,24 +1,42 @@
-"""A repeated region: its places, their inputs and outputs, and the differences between them."""
+"""A repeated region: its places, their inputs and outputs, and the differences between them.
+
+Builds a block of its own from a place of a region: operands from outside become parameters, constants are copied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import loading
-from irscope.ir import ANY, Block, Dim, Graph, Node, TensorType, Type, Value, constant_value, erase_refinements
-from irscope.transforms.dedup.holes import told
-from irscope.transforms.dedup.matching import match
-from irscope.transforms.dedup.regions.block_index import inner_piece
-from irscope.transforms.dedup.relations import same_payload
+from irscope.ir import (
+    ANY,
+    Block,
+    Dim,
+    Graph,
+    Node,
+    TensorType,
+    Type,
+    Value,
+    constant_value,
+    erase_refinements,
+    make_block,
+    make_node,
+    make_value,
+    new_id,
+)
+from irscope.ir.module import renamed_body
+from irscope.transforms.dedup.matching import match, same_bits
+from irscope.transforms.dedup.piece import told
+from irscope.transforms.dedup.regions.block_index import free_values, inner_piece
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RegionHole", "Repeat", "Slot", "common_type"]
+__all__ = ["RegionHole", "Repeat", "Slot", "common_type", "region_body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +61,7 @@ class RegionHole:
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Equal regions of one block, whose nodes correspond column by column; each pair was matched (`matching`)."""
+    """Equal regions of one block, whose nodes correspond column by column; each pair was matched (`same_region`)."""
 
     graph: Graph
     block: Block
@@ -124,7 +142,7 @@ class Repeat:
             return False  # a list that is written is one memory for all calls
         return all(
             producer is not None and producer.op == "prim::Constant" and producer.output.type == first.output.type
-            and same_payload(constant_value(producer), constant_value(first))
+            and same_bits(constant_value(producer), constant_value(first))
             for producer in producers
         )  # fmt: skip
 
@@ -197,7 +215,7 @@ class Repeat:
         first = matches[0]
         for kind, site in rows[0]:
             values = [row.get((kind, site)) for row in rows]
-            if first is not None and not all(same_payload(value, values[0]) for value in values):
+            if first is not None and not all(same_bits(value, values[0]) for value in values):
                 where = f"{first.place(site, kind)}, in {self.places[0][column].op}#{column}"
                 yield RegionHole("constant" if kind in ("constant", "size") else "type", where, tuple(map(told, values)))
 
@@ -273,3 +291,65 @@ def _agreed_shape(shapes: Sequence[tuple[Dim, ...] | None]) -> tuple[Dim, ...] |
     if len(known) < len(shapes) or len(set(map(len, known))) > 1:
         return None
     return tuple([dims[0] if all(dim == dims[0] for dim in dims) else None for dims in zip(*known, strict=True)])
+
+
+# --- a place as a block of its own ------------------------------------------------------------------------------------
+
+
+Remake = Callable[[Value, int, int], Value]
+"""Returns the value that represents a result in the body, by column and number."""
+
+
+def region_body(repeat: Repeat, place: int, *, lift: bool = False, results: Remake | None = None) -> Block:
+    """Returns the nodes of a place over parameters. Constants that differ between places become parameters with `lift`, and are
+    otherwise in the body, as are constants that are the same everywhere."""
+    return _Body(repeat, place, lift, results or (lambda value, column, number: value)).made()
+
+
+class _Body:
+    def __init__(self, repeat: Repeat, place: int, lift: bool, results: Remake) -> None:
+        self._repeat = repeat
+        self._place = place
+        self._results = results
+        self._nodes: list[Node] = []
+        self._constants: dict[Value, Value] = {}
+        self._inside: dict[Value, Value] = {}
+        self._params: dict[int, Value] = {}
+        for number, values in enumerate(repeat.inputs):
+            if lift or not repeat.is_constant_hole(number):
+                value = values[place]
+                self._params[number] = make_value(
+                    new_id(), repeat.input_type(number) if lift else value.type, value.name
+                )
+
+    def made(self) -> Block:
+        repeat = self._repeat
+        nodes = repeat.places[self._place]
+        for column, node in enumerate(nodes):
+            self._nodes.extend(self._copied(column, node))
+        returns = [self._inside[nodes[column].outputs[number]] for column, number in repeat.outputs]
+        return make_block(new_id(), tuple(self._params.values()), tuple(self._nodes), tuple(returns))
+
+    def _copied(self, column: int, node: Node) -> Iterator[Node]:
+        operands = self._repeat.operands[self._place][column]
+        stand_ins = []
+        for number, value in enumerate(operands):
+            if value in self._inside:
+                stand_ins.append(self._inside[value])
+                continue
+            parameter = self._params.get(self._repeat.parameter_of.get(Slot(column, number), -1))
+            if parameter is None and value not in self._constants:
+                constant = self._repeat.graph.producer[value]
+                self._constants[value] = copy = make_value(new_id(), value.type, value.name)
+                yield make_node(
+                    new_id(), constant.op, (), (copy,), constant.attrs, (), constant.location, constant.scope
+                )
+            stand_ins.append(parameter or self._constants[value])
+        outputs = tuple([self._results(value, column, number) for number, value in enumerate(node.outputs)])
+        self._inside.update(zip(node.outputs, outputs, strict=True))
+        blocks = node.blocks
+        if blocks:
+            outer = dict(zip(free_values(node), stand_ins[len(node.inputs) :], strict=True))
+            blocks = tuple([renamed_body(block, outer) for block in blocks])
+        inputs = tuple(stand_ins[: len(node.inputs)])
+        yield make_node(node.id, node.op, inputs, outputs, node.attrs, blocks, node.location, node.scope)

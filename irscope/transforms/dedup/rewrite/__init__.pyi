@@ -1,18 +1,10 @@
-from .applied import (
-    Applied,
-    apply_classes,
-)
-from .cost import (
-    Cost,
-    compile_seconds,
-    cost_of,
-    measured_seconds,
-    text_bytes,
-)
 from .groups import (
+    Choice,
     merge_groups,
+    merge_groups_of_all,
 )
 from .modules import (
+    merge_modules,
     obstacles,
 )
 from .normal_form import (
@@ -25,24 +17,30 @@ from .parameters import (
     proof,
 )
 from .recommend import (
+    Cost,
     Price,
     Recommendation,
+    compile_seconds,
+    cost_of,
+    measured_seconds,
     recommended,
+    text_bytes,
 )
 
 __all__ = [
-    "Applied",
+    "Choice",
     "ClassHoles",
     "Cost",
     "HoleRow",
     "Price",
     "Recommendation",
-    "apply_classes",
     "class_holes",
     "compile_seconds",
     "cost_of",
     "measured_seconds",
     "merge_groups",
+    "merge_groups_of_all",
+    "merge_modules",
     "normal_form",
     "obstacles",
     "proof",

@@ -1,6 +1,6 @@
 """Normal form of a graph: the same text for the same program, whatever its order and names.
 
-* Nodes are in the topological order that their terms' digests define (`canonical`): of the nodes whose operands are defined, the
+* Nodes are in the topological order that their terms' digests define (`form`): of the nodes whose operands are defined, the
   one with the smallest digest is next. Ordered nodes (those that write, draw random numbers or are unknown) keep their order.
 * The operands of a commutative op are in the order of their digests.
 * A constant is directly in front of its first user, once per block.
@@ -40,10 +40,10 @@ from irscope.ir import (
 )
 from irscope.ir.structural import inner_blocks
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.dedup.canonical import Colors
 from irscope.transforms.dedup.encoding import digest
-from irscope.transforms.dedup.flow import Leaf, Ref, flow_of
+from irscope.transforms.dedup.form import Colors
 from irscope.transforms.dedup.piece import Body
+from irscope.transforms.dedup.terms import Leaf, Ref, flow_of
 
 __all__ = ["normal_form"]
 

@@ -1,7 +1,7 @@
 """The canonical form of a piece of program: a byte string that two pieces share when a relation holds between them.
 
-*The form.* `irscope.transforms.dedup.steps` lists the relations and what each forgets. For the first three a piece is a
-list: parameters, nodes in order, results. For the others it is a set of terms (`irscope.transforms.dedup.flow`).
+*The form.* `irscope.transforms.dedup.piece` lists the relations and what each forgets. For the first three a piece is a
+list: parameters, nodes in order, results. For the others it is a set of terms (`irscope.transforms.dedup.terms`).
 
 *Equal forms mean equal pieces* up to `symbols`. Numbering values by their definition is injective, every field is written
 with its length or an end mark, and floats by their bits: the form can be read back, so equal forms are the same piece up
@@ -37,10 +37,12 @@ from irscope.transforms.dedup.encoding import (
     spell_type,
     type_slots,
 )
-from irscope.transforms.dedup.flow import Flow, Leaf, Operand, Term, flow_of, head_of, types_of
 from irscope.transforms.dedup.piece import (
+    HOLED,
+    RANK,
     Body,
     Piece,
+    Relation,
     apart_from_symbols,
     attrs_of,
     kept_in,
@@ -48,9 +50,12 @@ from irscope.transforms.dedup.piece import (
     symbols_in,
     without_symbols,
 )
-from irscope.transforms.dedup.steps import HOLED, RANK, Relation
+from irscope.transforms.dedup.terms import Flow, Leaf, Operand, Term, flow_of, head_of, types_of
 
-__all__ = ["Colors", "Keys", "canonical_form", "colors_of", "fingerprint", "has_stable_fingerprint", "may_permute"]
+__all__ = [
+    "Colors", "Keys", "canonical_form", "colors_of", "fingerprint", "has_stable_fingerprint", "may_permute",
+]  # fmt: skip
+
 
 Symbols = Callable[[str], str] | None
 """Spells the text of an attribute that names symbols; None leaves it as it is."""

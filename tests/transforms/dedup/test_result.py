@@ -19,9 +19,9 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Block, Graph, Module, Node, Value, new_id
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import BOOL, ClassType, TensorType
-from irscope.transforms.dedup import RELATIONS, dedup
-from irscope.transforms.dedup.canonical import Piece, canonical_form, fingerprint
-from irscope.transforms.dedup.relations import bijection
+from irscope.transforms.dedup import RELATIONS, Piece, dedup, fingerprint
+from irscope.transforms.dedup.form import canonical_form
+from irscope.transforms.dedup.matching import bijection
 
 Line = tuple[str, int, int]
 """An op, and its operands counted over parameters, constants and earlier lines."""

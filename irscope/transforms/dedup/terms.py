@@ -44,7 +44,7 @@ from irscope.ir import (
     Type,
     Value,
     constant_value,
-)  # fmt: skip
+)
 from irscope.ir.structural import inner_blocks
 from irscope.ops.functional import functional_source, has_value_tensors
 from irscope.ops.registry import effect_of, schema_of
@@ -55,6 +55,7 @@ from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell
 from irscope.transforms.dedup.piece import Body, all_nodes, kept_in, known_arguments
 
 __all__ = ["Flow", "Leaf", "Operand", "Ref", "Region", "Term", "flow_of"]
+
 
 STATE: Final = -1
 """The output number of an ordered term for the state after it."""
@@ -268,7 +269,7 @@ class _Builder:
 
 
 def _role_at(node: Node, place: int, payload: Any) -> Role:
-    """Returns the role of a constant for an op, by the op's schema; see `irscope.transforms.dedup.steps`."""
+    """Returns the role of a constant for an op, by the op's schema; see `irscope.transforms.dedup.piece`."""
     schema = schema_of(node)
     if schema is None:
         is_data = isinstance(payload, TensorData) or (has_value_tensors(node.op) and isinstance(payload, int | float))

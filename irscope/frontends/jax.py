@@ -270,7 +270,7 @@ def _failed(node: Node, error: Exception) -> RunError:
 
 # Kept ops of StableHLO and CHLO are written as MLIR again: a module whose one function is the op, in generic form.
 #
-# Readable attributes are written in their original form: `read/attributes.py` says how each is kept. Only ops of
+# Readable attributes are written in their original form: `AttributeReader` of `mlir/types.py` says how each is kept. Only ops of
 # StableHLO and CHLO are written, whose lists of integers are all `array<i64: …>`; ops in their regions are written the
 # same way.
 

@@ -45,7 +45,7 @@ def test_a_missing_file_names_its_near_misses(tmp_path: Path):
     assert "yolo.ir" in caught.value.hint
 
 
-def test_a_missing_folder_is_told_apart(tmp_path: Path):
+def test_a_missing_folder_is_reported_as_such(tmp_path: Path):
     with pytest.raises(LoadError) as caught:
         load(str(tmp_path / "absent" / "net.ir"))
     assert "no folder" in caught.value.hint
@@ -99,7 +99,7 @@ def test_a_function_without_arguments_asks_for_them():
         load(double)
 
 
-def test_a_function_with_arguments_of_no_framework_is_told():
+def test_arguments_of_no_framework_are_an_error():
     with pytest.raises(LoadError, match=r"'len' called with builtins\.list"):
         load(len, [1, 2])
 
@@ -150,7 +150,7 @@ def test_a_function_without_parameters_goes_by_what_it_returns():
         assert torch.equal(torch.as_tensor(result), wanted)
 
 
-def test_what_a_function_without_parameters_may_not_do():
+def test_wrong_functions_without_parameters():
     with pytest.raises(CaptureError, match=r"ZeroDivisionError when it is called, without arguments: division by zero"):
         load(lambda: 1 / 0)
     with pytest.raises(LoadError, match="a function without parameters, returns no array"):
@@ -160,7 +160,7 @@ def test_what_a_function_without_parameters_may_not_do():
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".pt", ".pt2", ".mlir", ".ir", ".tflite"])
-def test_a_note_of_git_lfs_in_the_place_of_a_file(tmp_path: Path, suffix: str):
+def test_a_git_lfs_pointer_in_place_of_a_file(tmp_path: Path, suffix: str):
     path = tmp_path / f"net{suffix}"
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n")
     with pytest.raises(LoadError, match="not the file itself but Git LFS's note") as caught:
@@ -172,7 +172,7 @@ def test_a_note_of_git_lfs_in_the_place_of_a_file(tmp_path: Path, suffix: str):
     ("net.caffe", b"\x0a\0\0\0CAFFE", "convert it"), ("net.safetensors", b"\x08\0\0\0\0\0\0\0{}", "holds weights and no program"),
     ("net.dump", b"a text of another kind", "give the file that suffix, or pass the text"),
 ])  # fmt: skip
-def test_a_new_name_is_the_way_for_texts_alone(tmp_path: Path, name: str, content: bytes, hint: str):
+def test_renaming_is_suggested_for_texts_only(tmp_path: Path, name: str, content: bytes, hint: str):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(LoadError, match="no frontend reads") as caught:
@@ -235,7 +235,7 @@ def test_the_content_of_a_file_decides_and_not_its_name(kind: str, suffix: str, 
     (b"\x1c\0\0\0TFL3", "TensorFlow Lite", "ONNX"),
     (b"\x1f\x8b\x08\0", "compressed", "unpack"),
 ], ids=["lfs", "hlo", "gguf", "safetensors", "tflite", "gzip"])  # fmt: skip
-def test_a_file_of_another_kind_is_told_by_its_content(content: bytes, what: str, hint: str, suffix: str, tmp_path: Path):
+def test_a_foreign_file_is_recognised_by_its_content(content: bytes, what: str, hint: str, suffix: str, tmp_path: Path):
     path = tmp_path / f"file{suffix}"
     path.write_bytes(content)
     with pytest.raises(LoadError, match=what) as caught:
@@ -245,7 +245,7 @@ def test_a_file_of_another_kind_is_told_by_its_content(content: bytes, what: str
 
 @pytest.mark.parametrize("content", [b"", b"\x08", b"\x08\x08", b"\x3a\x05abc", b":\n", b"PK\x03\x04",
     b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"])  # fmt: skip
-def test_what_begins_like_a_program_and_is_none_is_refused(content: bytes, tmp_path: Path):
+def test_files_that_only_begin_like_programs_are_refused(content: bytes, tmp_path: Path):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(LoadError, match="could be anything"):
         load(tmp_path / "file")
@@ -295,7 +295,7 @@ def test_other_texts_are_not_mlir(text: str) -> None:
     assert not is_mlir_text(text)
 
 
-def test_a_text_that_opens_with_a_banner_is_told_in_linear_time(tmp_path: Path) -> None:
+def test_long_comments_before_a_text_take_linear_time(tmp_path: Path) -> None:
     """A hundred signs of a comment ended never; a graph in a comment is none."""
     for text in ("#" * 100 + "\nnothing\n", "\n" * 1000 + "nothing\n", "# graph(%x : Tensor): of a comment\nnothing\n"):
         (tmp_path / "notes.md").write_text(text)

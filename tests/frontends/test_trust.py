@@ -250,7 +250,7 @@ def test_programs_of_many_kinds_are_data() -> None:
         assert reason_to_distrust({name: reader.get_record(name) for name in reader.get_all_records()}) == ""
 
 
-def test_torchscript_that_acts_when_it_is_loaded(tmp_path: Path) -> None:
+def test_torchscript_that_runs_code_on_loading_is_refused(tmp_path: Path) -> None:
     class Stateful(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -288,7 +288,7 @@ def test_a_default_of_torchscript_is_not_evaluated(tmp_path: Path, default: str)
 
 @needs_posix
 @pytest.mark.parametrize("suffix", [".pt", ".pt2", ".ir", ".txt"])
-def test_a_pipe_or_a_device_is_no_program(tmp_path: Path, suffix: str) -> None:
+def test_a_pipe_or_a_device_is_not_a_program(tmp_path: Path, suffix: str) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     endless = tmp_path / f"endless{suffix}"
@@ -300,7 +300,7 @@ def test_a_pipe_or_a_device_is_no_program(tmp_path: Path, suffix: str) -> None:
             irs.load(path, trust=True)
 
 
-def test_a_user_that_is_not_there() -> None:
+def test_a_missing_user_in_a_path() -> None:
     with pytest.raises(LoadError, match="no user"):
         irs.load("~nobody-here/x.ir")
     assert cli.main(["show", "~nobody-here/x.ir"]) == 2

@@ -1,1 +1,1 @@
-"""How is an MLIR program read? The registry of frontends enters through `sources`."""
+"""How is an MLIR program read? The registry of frontends enters through `source`."""

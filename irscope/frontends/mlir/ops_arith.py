@@ -1,6 +1,6 @@
 """Rules of `arith`, `math` and `complex` on tensors and plain numbers.
 
-MLIR's integers have no sign, its ops do (`unsigned.py` has those that read integers as unsigned). Vectors, fast-math
+MLIR's integers have no sign, its ops do. Vectors, fast-math
 flags, and `math.fma`, which rounds once, are kept. An `index` becomes an `int`; numbers of a fixed width become tensors
 of rank 0.
 """
@@ -163,11 +163,7 @@ _TORCH: Final[Mapping[str, Rule]] = {"torch.*": _torchs}
 """The rule of every op of the dialect."""
 
 
-# Rules of `arith`, `math` and `complex` on tensors and plain numbers.
-#
-# MLIR's integers have no sign, its ops do (`unsigned.py` has those that read integers as unsigned). Vectors, fast-math
-# flags, and `math.fma`, which rounds once, are kept. An `index` becomes an `int`; numbers of a fixed width become tensors
-# of rank 0.
+# Rules of ops on numbers with a sign and on floats, and the conversions between them.
 
 
 _TO_EVEN: Final = ("0 :", "to_nearest_even", "#arith.roundingmode<to_nearest_even>")

@@ -1,6 +1,6 @@
 """Imports `linalg` on tensors, a loop nest whose body computes one element, as ops on whole tensors.
 
-Each operand is brought into the iteration space (`reach.py`). Then the body's ops become ops on whole tensors that
+Each operand is brought into the iteration space (`in_loops`). Then the body's ops become ops on whole tensors that
 broadcast; the index of a loop (`linalg.index`) is a tensor that counts along it. If loops reduce and the body combines
 one value with the result so far (a sum, a product, an extreme), that value is reduced; a summed product of two operands
 is a `convolution` or an `einsum`. Any other reduction is a loop over the reduced iterations, each of which computes the

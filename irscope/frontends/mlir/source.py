@@ -135,7 +135,7 @@ def _read(source: Path | str | bytes) -> bytes:
     return read_file(source).getvalue()
 
 
-# The bindings.
+# The bindings that are installed, and what each of them needs before it reads.
 
 
 BYTECODE: Final = b"ML\xefR"

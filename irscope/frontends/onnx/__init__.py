@@ -1,1 +1,1 @@
-"""How is an ONNX model read? The registry of frontends enters through `frontend`."""
+"""How is an ONNX model read? The registry of frontends enters through `source`."""

@@ -87,7 +87,7 @@ def test_inputs_of_a_functional_program_are_distinct() -> None:
     assert "StableHLO" in db.may_alias("x", "y").because or db.may_alias("x", "y").because
 
 
-def test_arguments_that_are_not_read_are_given_all_the_same() -> None:
+def test_unused_arguments_are_still_passed() -> None:
     """`lower` leaves them out of the program, and the caller has them."""
 
     def partly(unread: jax.Array, parts: dict[str, jax.Array], x: jax.Array) -> jax.Array:
@@ -103,7 +103,7 @@ def test_arguments_that_are_not_read_are_given_all_the_same() -> None:
     np.testing.assert_allclose(irs.compile(graph)(given[0], given[2]), 3 * given[2])
 
 
-def test_what_jax_cannot_lower_is_an_error_with_its_reason() -> None:
+def test_a_function_that_jax_cannot_lower_is_an_error_with_its_reason() -> None:
     with pytest.raises(CaptureError, match="cannot lower branchy") as error:
         irs.load(_branchy, X)
     assert "hint" in str(error.value)

@@ -92,7 +92,7 @@ def test_regions_of_kept_ops_stay_as_they_are_written() -> None:
     assert [node.op for node in reduce.blocks[0].nodes] == ["stablehlo::add", "stablehlo::multiply"]
 
 
-def test_a_custom_call_of_another_process_is_not_run() -> None:
+def test_a_custom_call_registered_by_another_process_is_not_run() -> None:
     def calls_back(x: Any) -> Any:
         return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
 
@@ -101,7 +101,7 @@ def test_a_custom_call_of_another_process_is_not_run() -> None:
         run(np.asarray(V))
 
 
-def test_an_op_that_would_wait_for_other_devices_is_not_run() -> None:
+def test_collective_ops_are_not_run() -> None:
     text = """
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       %y = "stablehlo.all_reduce"(%x) ({

@@ -37,7 +37,7 @@ def _unsigned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
-def test_bits_as_numbers_without_sign(element: str) -> None:
+def test_arith_ops_on_unsigned_integers(element: str) -> None:
     a, b = _pairs(element)
     kind, wide = f"tensor<{len(a)}x{element}>", f"tensor<{len(a)}xi1>"
     for word, compared in WORDS.items():
@@ -55,7 +55,7 @@ def test_bits_as_numbers_without_sign(element: str) -> None:
 
 
 @pytest.mark.parametrize("element", ["i8", "i16", "i32"])
-def test_numbers_without_sign_are_widened_divided_and_converted(element: str) -> None:
+def test_unsigned_integers_are_widened_divided_and_converted(element: str) -> None:
     a, b = _pairs(element)
     kind = f"tensor<{len(a)}x{element}>"
     widened = _compiled(f"%r = arith.extui %a : {kind} to tensor<{len(a)}xi64>", [kind], f"tensor<{len(a)}xi64>")
@@ -86,7 +86,7 @@ def test_every_comparison_of_floats() -> None:
         np.testing.assert_array_equal(run(a, b), wanted, err_msg=word)
 
 
-def test_bits_of_floats_and_the_lowest_bit() -> None:
+def test_bitcasts_and_truncation_to_one_bit() -> None:
     a = np.array([0.0, -0.0, 1.5, np.nan, -np.inf], np.float32)
     run = _compiled("%r = arith.bitcast %a : tensor<5xf32> to tensor<5xi32>", ["tensor<5xf32>"], "tensor<5xi32>")
     np.testing.assert_array_equal(run(a), a.view(np.int32))
@@ -94,7 +94,7 @@ def test_bits_of_floats_and_the_lowest_bit() -> None:
     np.testing.assert_array_equal(run(np.array([0, 1, 2, -1], np.int32)), [False, True, False, True])
 
 
-def test_parts_are_read_and_put_in_at_known_and_computed_places() -> None:
+def test_slices_are_extracted_and_inserted_at_known_and_computed_offsets() -> None:
     x = np.arange(24, dtype=np.float32).reshape(4, 6)
     cut = "%r = tensor.extract_slice %a[1, 0] [2, 3] [1, 2] : tensor<4x6xf32> to tensor<2x3xf32>"
     np.testing.assert_array_equal(_compiled(cut, ["tensor<4x6xf32>"], "tensor<2x3xf32>")(x), x[1:3, 0:6:2])

@@ -131,7 +131,7 @@ def test_complex_numbers_are_compared_by_real_and_then_imaginary_parts() -> None
         np.testing.assert_array_equal(found, want)
 
 
-def test_what_compares_complex_numbers_is_not_run_by_xla() -> None:
+def test_comparisons_of_complex_numbers_are_not_run_by_xla() -> None:
     text = """func.func @main(%x: tensor<4xcomplex<f32>>, %z: tensor<complex<f32>>) -> tensor<complex<f32>> {
   %0 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [0]
     : (tensor<4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>

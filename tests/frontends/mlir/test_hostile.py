@@ -79,13 +79,13 @@ def _check(content: bytes, tmp: Path) -> bool:
     return False
 
 
-def test_some_garbled_files_are_errors_of_ours(tmp_path: Path) -> None:
+def test_some_garbled_files_raise_an_irscope_error(tmp_path: Path) -> None:
     assert sum(_check(content, tmp_path) for content in _mutations(0, 5)) >= 3
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1, 26))
-def test_garbled_files_are_errors_of_ours(seed: int, tmp_path: Path) -> None:
+def test_garbled_files_raise_an_irscope_error(seed: int, tmp_path: Path) -> None:
     refused = 0
     for content in _mutations(seed, 100):
         started = time.process_time()
@@ -103,11 +103,11 @@ def _loaded_with(limit: str, amount: int) -> str:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such limits")
 @pytest.mark.parametrize(("limit", "amount"), [("RLIMIT_AS", 2_900_000_000), ("RLIMIT_CPU", 9)])
-def test_a_file_is_read_under_a_hard_limit_that_suffices(limit: str, amount: int) -> None:
+def test_a_file_is_read_under_sufficient_resource_limits(limit: str, amount: int) -> None:
     assert _loaded_with(limit, amount).startswith(("graph(", "module "))
 
 
-def test_a_parser_that_cannot_be_started_is_not_blamed_on_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parser_that_cannot_start_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str = "") -> None:
         raise ImportError(f"no {name}")
 
@@ -116,7 +116,7 @@ def test_a_parser_that_cannot_be_started_is_not_blamed_on_the_file(monkeypatch: 
         irs.load(SAMPLES[0])
 
 
-def test_a_file_that_crashes_the_parser_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_of_the_parser_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "new_context", lambda bindings: os.abort())
     with pytest.raises(LoadError, match=r"parser fail: it crashes with signal 6"):
         irs.load(SAMPLES[0])

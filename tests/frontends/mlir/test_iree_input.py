@@ -55,7 +55,7 @@ def _ending(name: str, path: Path) -> str:
 
 @pytest.mark.long
 @pytest.mark.skipif(COMPILER is None, reason="iree-base-compiler is not installed")
-def test_what_iree_makes_of_functions_equals_jit(tmp_path: Path) -> None:
+def test_functions_lowered_by_iree_equal_jit(tmp_path: Path) -> None:
     endings = {name: _ending(name, tmp_path / f"{name}.mlir") for name in FUNCTIONS}
     counts = Counter(endings.values())
     print(counts)

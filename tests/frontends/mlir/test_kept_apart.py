@@ -24,7 +24,7 @@ PROPERTIES = """"my.top"() <{kind = 1 : i32}> ({
 }) : () -> ()"""
 
 
-def test_properties_of_ops_that_the_bindings_do_not_know() -> None:
+def test_properties_of_unregistered_ops_are_read() -> None:
     graph = load(PROPERTIES)
     top, op, inner, plain, end = (graph.node(f"my::{name}") for name in ("top", "op", "inner", "plain", "return"))
     assert dict(top.attrs) == {"kind": "1 : i32"}
@@ -48,7 +48,7 @@ OP = 'func.func @f(%x: i32) -> i32 {\n  %0 = "my.if"(%x) <{p = 3}> ({ "my.yield"
 @pytest.mark.parametrize(("change", "classes"), [
     (("%x", "%other"), 1), (("p = 3", "p = 4"), 2), (("my.yield", "my.return"), 2), (('"my.if"', '"my.other"'), 2),
 ])  # fmt: skip
-def test_functions_that_differ_in_one_thing(change: tuple[str, str], classes: int) -> None:
+def test_functions_with_one_difference_are_not_equal(change: tuple[str, str], classes: int) -> None:
     assert _classes(OP, OP.replace(*change)) == classes
 
 
@@ -84,7 +84,7 @@ def test_a_conversion_that_rounds_otherwise_is_kept() -> None:
         assert graph.producer[graph.outputs[0]].op == ("arith::truncf" if is_kept else "prims::convert_element_type")
 
 
-def test_sums_are_of_the_results_element_type() -> None:
+def test_sums_are_computed_in_the_element_type_of_the_result() -> None:
     graph = load("""func.func @f(%x: tensor<2x300xi8>) -> (tensor<2xi32>, tensor<2x300xi32>) {
   %z = stablehlo.constant dense<0> : tensor<i32>
   %0 = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 1>}> ({

@@ -88,7 +88,7 @@ def test_a_sum_of_products_is_a_product_of_matrices() -> None:
         (["ij", "i"], "pr", '%s = "my.op"(%e1, %e0) : (f32, f32) -> f32\n "linalg.yield"(%s) : (f32) -> ()'),
     ],
 )
-def test_what_has_no_counterpart_stays_a_loop_nest(maps: list[str], kinds: str, body: str) -> None:
+def test_a_loop_nest_without_a_counterpart_is_kept(maps: list[str], kinds: str, body: str) -> None:
     first = "tensor<5xf32>" if maps[0] == "i2" else T
     try:
         graph = _load(_generic(maps, kinds, [first, R], R, body))
@@ -100,7 +100,7 @@ def test_what_has_no_counterpart_stays_a_loop_nest(maps: list[str], kinds: str, 
     assert all(graph.owner.get(graph.block_of[node]) is not None for node in nodes)
 
 
-def test_a_loop_that_no_result_has_is_not_taken_for_a_reduction() -> None:
+def test_a_parallel_loop_missing_from_the_result_is_not_a_reduction() -> None:
     text = _generic(["ij", "i"], "pp", [T, R], R, '"linalg.yield"(%e0) : (f32) -> ()')
     try:
         graph = _load(text)
@@ -140,7 +140,7 @@ def _yield(value: str) -> str:
 WIDE = np.random.default_rng(7).normal(size=(3, 9)).astype(np.float32)
 
 
-def test_windows_fixed_places_and_diagonals_are_reached() -> None:
+def test_windows_constant_indices_and_diagonals_are_indexed() -> None:
     run = _nest(["d0, d1 * 2 + d2", "d0, d1, d2"], "ppp", ["tensor<3x9xf32>", "tensor<3x4x3xf32>"], ["tensor<3x4x3xf32>"], _yield("%e0"))
     windows = np.stack([WIDE[:, 2 * i : 2 * i + 3] for i in range(4)], 1)
     np.testing.assert_array_equal(run(WIDE, np.zeros((3, 4, 3), np.float32)), windows)
@@ -150,7 +150,7 @@ def test_windows_fixed_places_and_diagonals_are_reached() -> None:
     np.testing.assert_array_equal(run(WIDE, np.zeros(3, np.float32)), [WIDE[i, 3 * i + 1] for i in range(3)])
 
 
-def test_the_number_of_a_loop_and_elements_of_another_tensor() -> None:
+def test_the_index_of_a_loop_and_elements_of_another_tensor() -> None:
     body = """%i = "linalg.index"() <{dim = 0 : i64}> : () -> index
     %j = "linalg.index"() <{dim = 1 : i64}> : () -> index
     %s = "arith.addi"(%i, %j) <{overflowFlags = #arith.overflow<none>}> : (index, index) -> index
@@ -164,7 +164,7 @@ def test_the_number_of_a_loop_and_elements_of_another_tensor() -> None:
     np.testing.assert_allclose(run(WIDE, np.zeros((3, 3), np.float32)), wanted, rtol=1e-6)
 
 
-def test_any_other_reduction_is_a_loop() -> None:
+def test_other_reductions_become_loops() -> None:
     body = '%s = "arith.subf"(%e1, %e0) <{fastmath = #arith.fastmath<none>}> : (f32, f32) -> f32\n' + _yield("%s")
     run = _nest(["d0, d1, d2", "d1"], "rpr", ["tensor<2x3x4xf32>", "tensor<3xf32>"], ["tensor<3xf32>"], body)
     x = np.random.default_rng(1).normal(size=(2, 3, 4)).astype(np.float32)

@@ -34,7 +34,7 @@ def parsed(text: str) -> Any:
         raise ParseError(str(error), line=1, column=1) from None
 
 
-def test_one_function_is_a_graph_with_places() -> None:
+def test_one_function_is_a_graph_with_locations() -> None:
     graph = load("""func.func @f(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %0 = stablehlo.add %a, %b : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
@@ -126,7 +126,7 @@ def test_constants_keep_every_bit(spelled: str, bits: list[int] | None) -> None:
     assert array.view(f"u{array.itemsize}").tolist() == bits
 
 
-def test_one_element_that_stands_for_many_takes_no_memory() -> None:
+def test_a_large_splat_constant_takes_no_memory() -> None:
     graph = load("""func.func @f() -> (tensor<99999x99999xf32>, tensor<300x300xbf16>, tensor<70000x!my.type>) {
   %0 = stablehlo.constant dense<0xFF800000> : tensor<99999x99999xf32>
   %1 = stablehlo.constant dense<0x7FC1> : tensor<300x300xbf16>
@@ -141,7 +141,7 @@ def test_one_element_that_stands_for_many_takes_no_memory() -> None:
     assert graph.node("my::op").attrs["v"] == "dense<2> : tensor<99999x99999xi64>"
 
 
-def test_blobs_at_the_end_of_the_file() -> None:
+def test_dialect_resources_are_read() -> None:
     graph = load("""func.func @f() -> (tensor<2xf32>, tensor<3xf32>) {
   %0 = stablehlo.constant dense_resource<weights> : tensor<2xf32>
   %1 = "my.op"() {v = dense_resource<missing> : tensor<3xf32>} : () -> tensor<3xf32>
@@ -310,18 +310,18 @@ def test_errors_name_file_line_and_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [r'loc("a\FFb")', r'loc("f\FFg":1:2)', r'loc(callsite("x"("f\C3":1:2) at "y"))'])
-def test_a_place_whose_name_is_no_text_is_an_error(where: str) -> None:
+def test_a_location_that_is_not_utf8_is_an_error(where: str) -> None:
     """Asked for such a name, MLIR's bindings end the process."""
     with pytest.raises(LoadError, match="not UTF-8"):
         load(f"func.func @f(%a: f32) -> f32 {{\n  %0 = arith.negf %a : f32 {where}\n  return %0 : f32\n}}")
 
 
-def test_an_entry_whose_name_is_no_text_is_an_error() -> None:
+def test_an_attribute_name_that_is_not_utf8_is_an_error() -> None:
     with pytest.raises(LoadError, match="not UTF-8"):
         load(r'"my.op"() {a = {"b\FFc" = 1 : i32}} : () -> ()')
 
 
-def test_places_may_have_any_letters() -> None:
+def test_locations_may_have_any_unicode_letters() -> None:
     graph = load(r"""func.func @f(%a: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.tanh %a : tensor<f32> loc("größe\\FF"("\C3\BC.py":1:2))
   return %0 : tensor<f32>
@@ -331,7 +331,7 @@ def test_places_may_have_any_letters() -> None:
     assert node.location.file == "ü.py"
 
 
-def test_a_file_that_crashes_the_parser_is_an_error() -> None:
+def test_nesting_too_deep_for_the_parser_is_an_error() -> None:
     with pytest.raises((LoadError, ParseError)):
         irs.load("func.func @g()\nfunc.func @f() { %0 = arith.constant " + "[" * 200_000)
 

@@ -55,7 +55,7 @@ def test_samples_equal_xla(name: str, tolerance: float) -> None:
         assert np.abs(found.astype(float) - want).max() <= tolerance * np.abs(want.astype(float)).max()
 
 
-def test_extents_that_are_computed_and_known() -> None:
+def test_computed_extents_that_are_constant() -> None:
     graph = irs.load(BROADCASTS)
     assert not any(node.op.startswith(("chlo", "stablehlo")) for node in graph.nodes())
     x, y = np.ones((2, 1), np.float32), np.arange(3, dtype=np.float32)
@@ -80,7 +80,7 @@ def test_logical_shifts_of_signed_numbers_by_any_known_distance() -> None:
         np.testing.assert_array_equal(found, want)
 
 
-def test_what_speaks_with_the_outside_is_not_functional() -> None:
+def test_a_custom_call_with_side_effects_is_not_functional() -> None:
     graph = irs.load("""func.func @f(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
   %0 = stablehlo.custom_call @print(%x) {has_side_effect = true} : (tensor<2xf32>) -> tensor<2xf32>
   %1 = stablehlo.add %x, %y : tensor<2xf32>

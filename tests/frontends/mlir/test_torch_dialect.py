@@ -44,7 +44,7 @@ def _one_line(text: str) -> str:
 
 
 @pytest.mark.parametrize("text", [_one_line(PRETTY), generic_form(_one_line(PRETTY))], ids=["pretty", "generic"])
-def test_ops_are_torchs(text: str) -> None:
+def test_ops_of_the_torch_dialect_become_aten_ops(text: str) -> None:
     graph = irs.load(text)
     assert {node.op.partition("::")[0] for node in graph.nodes()} == {"aten", "prim"}
     assert [str(value.type) for value in graph.inputs] == ["Float(4, 8)", "Float(8, 3)", "Long(4)"]
@@ -58,7 +58,7 @@ def test_ops_are_torchs(text: str) -> None:
 
 
 @pytest.mark.skipif("iree" in installed(), reason="this package reads every form")
-def test_a_form_that_is_not_read_names_the_package_that_reads_it() -> None:
+def test_an_unread_form_names_the_package_that_reads_it() -> None:
     with pytest.raises(ParseError) as error:
         irs.load('func.func @f() {\n  torch.prim.Loop %a, %b, init() {\n  } : (!torch.int, !torch.bool) -> ()\n  return\n}')
     assert "iree-base-compiler reads the pretty form" in str(error.value)

@@ -30,7 +30,7 @@ def without_its_weights(folder: Path) -> Path:
     return path
 
 
-def test_a_model_without_its_weights_is_read_as_the_hint_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_without_its_weights_loads_with_missing_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from irscope.cli import main
 
     path = without_its_weights(tmp_path)
@@ -47,7 +47,7 @@ def test_a_model_without_its_weights_is_read_as_the_hint_says(tmp_path: Path, ca
     assert [value.name for value in loaded.free_inputs] == ["x", "w", "to"]
 
 
-def test_weights_that_are_there_are_read_and_other_programs_have_none(tmp_path: Path) -> None:
+def test_existing_weights_are_read_and_other_formats_refuse_the_option(tmp_path: Path) -> None:
     path = without_its_weights(tmp_path)
     (tmp_path / "w.bin").write_bytes(bytes(100_000))
     assert [value.name for value in irs.load(path, missing_weights="inputs").free_inputs] == ["x"]
@@ -57,7 +57,7 @@ def test_weights_that_are_there_are_read_and_other_programs_have_none(tmp_path: 
         irs.load(path, missing_weights="zeros")  # type: ignore[arg-type]
 
 
-def test_weights_of_which_git_lfs_left_a_note(tmp_path: Path) -> None:
+def test_a_git_lfs_pointer_in_place_of_weights(tmp_path: Path) -> None:
     path = without_its_weights(tmp_path)
     (tmp_path / "w.bin").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
     with pytest.raises(LoadError, match=r"w.bin' is not the file itself but Git LFS's note") as error:
@@ -65,7 +65,7 @@ def test_weights_of_which_git_lfs_left_a_note(tmp_path: Path) -> None:
     assert "git lfs pull" in error.value.hint
 
 
-def test_weights_larger_than_the_memory_are_an_error_that_names_them(tmp_path: Path) -> None:
+def test_weights_larger_than_memory_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     huge = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[1 << 21, 1 << 20], data_location=onnx.TensorProto.EXTERNAL)
     huge.external_data.add(key="location", value="w.bin")
@@ -80,7 +80,7 @@ def test_weights_larger_than_the_memory_are_an_error_that_names_them(tmp_path: P
     assert len(irs.load(path, missing_weights="inputs").free_inputs) == 2
 
 
-def test_a_node_of_very_many_results_takes_time_in_proportion() -> None:
+def test_a_node_with_many_results_takes_linear_time() -> None:
     names = [f"y{index}" for index in range(30_000)]
     split = helper.make_node("Split", ["x"], names, axis=0, num_outputs=len(names))
     infos = [onnx.ValueInfoProto(name=name) for name in names]
@@ -89,7 +89,7 @@ def test_a_node_of_very_many_results_takes_time_in_proportion() -> None:
     assert len(loaded.outputs) == 30_000  # half a second; a minute where each name is told with all others
 
 
-def test_what_reads_the_coverage_may_stop_reading(tmp_path: Path) -> None:
+def test_the_coverage_may_be_piped_to_head(tmp_path: Path) -> None:
     python = f"{sys.executable} -m irscope"
     command = f"{python}.frontends.onnx.coverage | head -1; {python}.cli show {tmp_path}/a.ir | head -1"
     ops = "".join(f"  %a{index} : Tensor = aten::relu(%x)\n" for index in range(3000))

@@ -58,7 +58,7 @@ def test_many_changed_files(tmp_path: Path) -> None:
         assert time.process_time() - start < 2
 
 
-def test_functions_that_unfold_to_more_nodes_than_anyone_has() -> None:
+def test_functions_that_expand_to_too_many_nodes() -> None:
     bomb = [function("f0"), *(function(f"f{i}", *[f"f{i - 1}"] * 2) for i in range(1, 60))]
     refused(model([helper.make_node("f59", ["x"], ["y"], domain="mine")], functions=bomb), "expand to")
 
@@ -67,7 +67,7 @@ def test_a_function_that_calls_itself() -> None:
     refused(model([helper.make_node("f", ["x"], ["y"], domain="mine")], functions=[function("f", "f")]), "calls itself")
 
 
-def test_weights_that_claim_more_than_there_is() -> None:
+def test_weights_that_claim_more_elements_than_the_file_has() -> None:
     huge = onnx.TensorProto(name="w", data_type=T.FLOAT, dims=[1 << 40], raw_data=b"1234")
     refused(model([helper.make_node("Add", ["x", "w"], ["y"])], [huge]), "'w'", "has fewer", "Add")
     negative = onnx.TensorProto(name="w", data_type=T.FLOAT, dims=[-1], raw_data=b"1234")
@@ -86,7 +86,7 @@ def test_a_sparse_weight_that_is_huge_or_has_elements_outside() -> None:
 
 
 @pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../secret.bin", "link.bin", "", "c:\\x", "\0"])
-def test_weights_are_read_only_from_below_the_model(location: str, tmp_path: Path) -> None:
+def test_weights_are_read_only_from_the_folder_of_the_model(location: str, tmp_path: Path) -> None:
     (tmp_path / "secret.bin").write_bytes(bytes(24))
     home = tmp_path / "model"
     home.mkdir()
@@ -116,7 +116,7 @@ def test_weights_are_read_only_from_below_the_model(location: str, tmp_path: Pat
         ("SpaceToDepth", {"blocksize": 0}, (1, 2, 2, 2)),
     ],
 )
-def test_an_op_that_asks_for_the_impossible_stays_as_it_is_or_is_refused(op: str, attributes: Any, shape: Any) -> None:
+def test_an_op_with_impossible_attributes_is_kept_or_refused(op: str, attributes: Any, shape: Any) -> None:
     made = model([helper.make_node(op, ["x"], ["y"], **attributes)], shape=shape)
     made.opset_import[0].version = 9
     start = time.process_time()
@@ -137,7 +137,7 @@ def test_an_op_that_asks_for_the_impossible_stays_as_it_is_or_is_refused(op: str
         ("Expand", {}, [(T.STRING, (2,)), (T.INT64, (1 << 40,))], 1),
     ],
 )
-def test_a_node_that_brings_down_the_inference_of_onnx_itself(op: str, attributes: Any, inputs: Any, outputs: int) -> None:
+def test_a_node_that_crashes_the_shape_inference_of_onnx(op: str, attributes: Any, inputs: Any, outputs: int) -> None:
     infos = [value(f"x{index}", kind, shape) for index, (kind, shape) in enumerate(inputs)]
     made = helper.make_node(op, [info.name for info in infos], [f"y{index}" for index in range(outputs)], **attributes)
     graph = helper.make_graph([made], "g", infos, [value("y0", T.FLOAT, None)])
@@ -156,7 +156,7 @@ def test_errors_name_file_node_and_op(tmp_path: Path) -> None:
     assert "m.onnx" in told and "adder" in told and "Add" in told
 
 
-def test_files_that_are_no_models(tmp_path: Path) -> None:
+def test_files_that_are_not_models(tmp_path: Path) -> None:
     for name, content in ("empty", b""), ("text", b"a model"), ("zeros", bytes(1000)):
         path = tmp_path / f"{name}.onnx"
         path.write_bytes(content)
@@ -164,7 +164,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
             irs.load(path)
 
 
-def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     node = helper.make_node("MyOp", ["x"], ["y"], domain="mine", name="some_node", some_attribute=3)
     data = model([node]).SerializeToString()
     for name in (b"some_attribute", b"MyOp", b"mine"):

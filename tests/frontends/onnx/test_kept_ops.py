@@ -59,7 +59,7 @@ def lstm(n: Any = None, **attributes: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_that_onnxs_reference_ignores_runs_in_onnxruntime_and_is_refused_without(
+def test_attributes_that_the_onnx_reference_ignores_need_onnxruntime(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, x = lstm(**FORMS[form]), array(5, 2, 4)
@@ -86,7 +86,7 @@ def test_distinct_elements_in_their_order(monkeypatch: pytest.MonkeyPatch) -> No
     assert run(model("Unique", {"x": x}, opset=11), x)[0].tolist() == [1, 2, 3]
 
 
-def test_an_op_that_meant_something_else_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_op_whose_meaning_changed_with_an_opset(monkeypatch: pytest.MonkeyPatch) -> None:
     x = array(1, 1, 6, 6)
     inputs = {"x": x, "rois": np.array([[0, 0, 4, 4]], np.float32), "batch": np.array([0])}
     older, newer = (model("RoiAlign", inputs, opset=opset, output_height=2, output_width=2) for opset in (10, 16))
@@ -98,7 +98,7 @@ def test_an_op_that_meant_something_else_before(monkeypatch: pytest.MonkeyPatch)
     assert run(newer, x)[0].shape == (1, 1, 2, 2)
 
 
-def test_what_only_one_of_the_two_has_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_op_that_only_one_library_has_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
     x = array(1, 1, 3, 4)
     upsample = model("Upsample", {"x": x, "s": np.array([1, 1, 2, 2], np.float32)}, opset=9, mode="linear")
     same_as_runtime(upsample, x)
@@ -106,7 +106,7 @@ def test_what_only_one_of_the_two_has_runs_there(monkeypatch: pytest.MonkeyPatch
     assert run(model("StringNormalizer", {"x": words}), words)[0].tolist() == ["b", "a"]
 
 
-def test_which_of_the_two_ran_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_that_ran_an_op_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = pytest.importorskip("onnxruntime")
     x = array(4)
     made = irs.load(model("Unique", {"x": x}, opset=11))
@@ -117,7 +117,7 @@ def test_which_of_the_two_ran_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> No
     assert "onnx::Unique runs in ONNX's reference implementation" in str(remark)
 
 
-def test_a_comparison_with_float64_gives_kept_ops_the_types_that_they_declare() -> None:
+def test_a_run_in_float64_gives_kept_ops_their_declared_types() -> None:
     x = array(2, 3)
     made = model("Unique", {"x": x}, opset=11)
     comparison = irs.compare(irs.load(made), x, repeats=1)

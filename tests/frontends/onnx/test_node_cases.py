@@ -56,7 +56,7 @@ def test_a_slice_with_known_operands_on_the_reference() -> None:
 
 
 @pytest.mark.parametrize("ending", ["", "_expanded"])
-def test_where_a_half_is_not_within_its_tolerance_ours_is_nearer_to_the_truth(ending: str) -> None:
+def test_float16_results_outside_the_tolerance_are_nearer_to_float64(ending: str) -> None:
     pytest.importorskip("torch")
     (case,) = (case for case in cases() if case.name == f"test_{ROUNDED}{ending}")
     (((queries, keys, values, *mask), (wanted,)),) = case.data

@@ -72,7 +72,7 @@ def test_weights_are_bound_under_their_names_and_unused_ones_left_out() -> None:
     assert str(graph.value("y").type) == "Float(n, 4)"
 
 
-def test_a_program_in_onnx_has_distinct_inputs_and_new_results() -> None:
+def test_inputs_are_distinct_and_results_are_new_memory() -> None:
     made = model([node("Odd", ["x"], ["t"], domain="mine"), node("Add", ["t", "z"], ["y"])],
                  {"x": (T.FLOAT, [2, 4]), "z": (T.FLOAT, [2, 4])})  # fmt: skip
     db = irs.AliasDb(irs.load(made))
@@ -90,7 +90,7 @@ def test_functions_bodies_and_shapes_of_one_model() -> None:
     assert graph.node("b").scope == "Double"
 
 
-def test_a_loop_that_runs_no_round_gives_an_empty_tensor() -> None:
+def test_a_loop_without_iterations_returns_an_empty_tensor() -> None:
     body = helper.make_graph(
         [node("Identity", ["c"], ["d"]), node("Neg", ["s"], ["t"]), node("Relu", ["s"], ["r"])], "b",
         [value("i", T.INT64, []), value("c", T.BOOL, []), value("s", T.FLOAT, [2, 4])],
@@ -171,13 +171,13 @@ def test_an_opaque_op_keeps_its_attributes_and_runs() -> None:
     assert graph.node("y").op == "onnx::Unique" and dict(graph.node("y").attrs) == {"axis": 0, "opset": 11}
 
 
-def test_an_op_that_nobody_has_says_so_when_it_runs() -> None:
+def test_an_unknown_op_raises_when_it_runs() -> None:
     run = irs.compile(irs.load(model([node("Odd", ["x"], ["y"], domain="mine", depth=3)], {"x": (T.FLOAT, [2, 4])})))
     with pytest.raises(RunError, match=r"mine\.Odd"):
         run(X)
 
 
-def test_what_a_file_claims_of_an_op_that_nobody_defines_is_checked() -> None:
+def test_declared_types_of_an_unknown_op_are_checked_at_run_time() -> None:
     made = model([node("StringNormalizer", ["x"], ["y"])], {"x": (T.STRING, [2])})
     words = np.array(["b", "a"], object)
     assert irs.compile(irs.load(made))(words).tolist() == ["b", "a"]
@@ -185,7 +185,7 @@ def test_what_a_file_claims_of_an_op_that_nobody_defines_is_checked() -> None:
         irs.compile(irs.load(made))(X)
 
 
-def test_bits_of_numbers_that_are_none_are_kept() -> None:
+def test_nan_payloads_are_kept() -> None:
     bits = np.array([0x7FC00001, 0xFF800000, 0x80000000, 0x7F800001], np.uint32)
     constant = numpy_helper.from_array(bits.view(np.float32), "c")
     made = model([node("Constant", [], ["c"], value=constant), node("Where", ["m", "c", "x"], ["y"])],
@@ -208,7 +208,7 @@ def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
         irs.load(path)
 
 
-def test_a_stack_trace_of_the_exporter_is_the_place_and_its_notes_the_module() -> None:
+def test_stack_traces_and_scopes_of_the_exporter_are_read() -> None:
     relu = node("Relu", ["x"], ["y"], name="/encoder/layer.0/Relu")
     relu.metadata_props.add(key="pkg.torch.onnx.stack_trace", value='File "/home/me/net.py", line 12, in forward\n  return relu(x)')
     made = irs.load(model([relu], {"x": (T.FLOAT, [2, 4])})).node("y")
@@ -239,7 +239,7 @@ def test_branches_of_different_rank_keep_their_element_type_and_run() -> None:
     assert [op for op in ops(graph) if op.startswith("onnx::")] == ["onnx::ReduceSum"]
 
 
-def test_a_condition_that_the_shapes_decide_is_no_branch() -> None:
+def test_a_condition_on_known_shapes_is_folded() -> None:
     x = np.ones((2, 1, 6), np.float32)
     assert ops(irs.load(branches_of_different_rank(1, 1))).count("prim::If") == 1
     made = branches_of_different_rank(2, 4)
@@ -262,7 +262,7 @@ def test_the_sign_of_nan_is_nan() -> None:
 
 
 @pytest.mark.parametrize("bounds", [{}, {"low": np.array(-1, np.float32)}, {"high": np.array(1, np.float32)}])
-def test_a_bound_of_clip_that_is_left_out_is_the_largest_number(bounds: dict[str, Any]) -> None:
+def test_an_omitted_bound_of_clip_is_the_largest_finite_number(bounds: dict[str, Any]) -> None:
     x = np.array([np.inf, -np.inf, np.nan, 2], np.float32)
     names = [name if name in bounds else "" for name in ("low", "high")]
     for given in (bounds, {}):  # as weights, and at run time

@@ -28,7 +28,7 @@ def counted(x):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("shared", [True, False], ids=["one model", "a model each"])
-def test_threads_that_load_leave_the_models_as_they_are(shared: bool) -> None:
+def test_loading_in_threads_does_not_change_the_models(shared: bool) -> None:
     first, x = model(), torch.randn(4, 8)
     models = [first if shared else copy.deepcopy(first) for _ in range(4)]
     wanted, weights = first(x), [each[0].weight for each in models]

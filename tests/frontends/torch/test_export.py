@@ -42,7 +42,7 @@ def only(graph: Graph, op: str) -> Node:
     return node
 
 
-def test_a_module_is_exported_on_the_way_in():
+def test_a_module_is_exported_when_it_is_loaded():
     net = Net()
     graph = load(net, torch.rand(2, 3))
     verify(graph)
@@ -226,7 +226,7 @@ def test_autocast_in_a_file_is_decomposed_if_the_file_is_trusted(tmp_path: Path)
     assert only(graph, "aten::matmul").output.type.dtype == "bfloat16"
 
 
-def test_in_place_ops_under_autocast_are_told_of():
+def test_in_place_ops_under_autocast_raise_a_warning():
     with pytest.warns(UserWarning, match="Mixed runs under autocast: its casts are ops of the program, and its in-place ops"):
         graph = load(Mixed(writes=True), torch.randn(4, 8))
     assert not any(node.op == "aten::add_" for node in graph.nodes())
@@ -242,7 +242,7 @@ def test_a_saved_program_is_the_same(tmp_path: Path):
         assert same_structure(graph, load(program))
 
 
-def test_a_damaged_file_is_told(tmp_path: Path):
+def test_a_damaged_file_is_an_error(tmp_path: Path):
     (tmp_path / "bad.pt2").write_bytes(b"nonsense")
     with pytest.raises(LoadError, match="damaged"):
         load(tmp_path / "bad.pt2")
@@ -254,7 +254,7 @@ def test_a_module_without_arguments_asks_for_them():
     assert caught.value.hint == "irs.load(model, <x>)"
 
 
-def test_a_class_is_no_model():
+def test_a_class_instead_of_an_instance_is_an_error():
     with pytest.raises(ArgumentError, match="Net is the class of a model") as caught:
         load(Net, torch.rand(2, 3))
     assert caught.value.hint.startswith("irs.load(Net(), x)")
@@ -303,7 +303,7 @@ class _Scaled(nn.Module):
 
 
 @pytest.mark.parametrize("model", [_branching, _halved, _Scaled()])
-def test_what_goes_on_with_a_number_of_a_tensor_is_scripted_and_says_so(model: Callable[..., Any]):
+def test_data_dependent_control_flow_is_scripted_with_a_warning(model: Callable[..., Any]):
     with pytest.warns(UserWarning, match=r"test_export\.py:\d+.*torch\.jit\.script captured it") as told:
         graph = load(model, torch.rand(3))
     assert told.pop(UserWarning).filename == __file__
@@ -322,7 +322,7 @@ def test_a_number_that_the_script_would_take_for_a_tensor_is_refused():
 
 
 @pytest.mark.parametrize("count", [abs, round, lambda n: n << 2, lambda n: n >> 1], ids=["abs", "round", "<<", ">>"])
-def test_numbers_of_tensors_are_counted_with(count: Callable[[float], float]):
+def test_numbers_read_from_tensors_are_computed_with(count: Callable[[float], float]):
     def scaled(x):
         return x * count(x.sum().item())
 
@@ -336,7 +336,7 @@ def test_numbers_of_tensors_are_counted_with(count: Callable[[float], float]):
         assert torch.equal(result(each), program(each))
 
 
-def test_what_cannot_be_captured_says_why(capfd: pytest.CaptureFixture[str]):
+def test_a_failed_capture_says_why(capfd: pytest.CaptureFixture[str]):
     def choose(x):
         return {True: x + 1, False: lambda: x}[bool(x.sum() > 0)]
 
@@ -348,7 +348,7 @@ def test_what_cannot_be_captured_says_why(capfd: pytest.CaptureFixture[str]):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_that_fails_says_its_own_error(capfd: pytest.CaptureFixture[str]):
+def test_an_error_raised_by_the_model_is_shown(capfd: pytest.CaptureFixture[str]):
     with pytest.raises(CaptureError) as caught:
         load(nn.Linear(3, 4), torch.rand(2, 5))
     assert capfd.readouterr() == ("", ""), "torch's own log stays quiet"
@@ -426,17 +426,17 @@ class _Helped(nn.Module):
 
 
 @pytest.mark.parametrize("program", [_rows, _Helped()], ids=["function", "helper of a model"])
-def test_a_node_is_told_the_innermost_line_of_the_users_code(program: Any) -> None:
+def test_a_node_has_the_innermost_line_of_user_code(program: Any) -> None:
     relu = load(program, torch.ones(3)).node("aten::relu")
     first = _rows.__code__.co_firstlineno
     assert relu.location is not None and (relu.location.file, relu.location.line) == (__file__, first + 1)
 
 
-def test_a_function_of_torchs_own_has_no_line_of_the_users() -> None:
+def test_a_function_of_torch_has_no_user_line() -> None:
     assert load(torch.relu, torch.ones(3)).node("aten::relu").location is None
 
 
-def test_what_may_be_none_in_a_model_that_branches_has_to_say_so() -> None:
+def test_an_optional_argument_of_a_scripted_model_needs_an_annotation() -> None:
     """Torch's interpreter takes a default of None without a type for a tensor; the refusal says what to write, and that is taken."""
 
     class Untold(torch.nn.Module):
@@ -461,7 +461,7 @@ def test_what_may_be_none_in_a_model_that_branches_has_to_say_so() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use stays there")
 @pytest.mark.parametrize("backward", [False, True])
-def test_a_working_directory_that_is_gone_is_not_the_models_fault(backward: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_deleted_working_directory_is_not_blamed_on_the_model(backward: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     (tmp_path / "here").rmdir()

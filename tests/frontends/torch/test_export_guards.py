@@ -13,7 +13,7 @@ from irscope.frontends import load  # noqa: E402
 pytestmark = pytest.mark.torch
 
 
-def test_an_argument_that_begins_elsewhere_in_its_storage_is_refused_where_the_program_counts_from_there():
+def test_another_storage_offset_is_refused_if_the_program_uses_as_strided():
     def corner(x, y):
         part = x.t()[1:]
         return part.as_strided((2, 2), (1, 4), part.storage_offset()) + y.as_strided((2, 2), (1, 2))
@@ -26,7 +26,7 @@ def test_an_argument_that_begins_elsewhere_in_its_storage_is_refused_where_the_p
         run(long[5:21].view(4, 4), y)
 
 
-def test_a_result_of_the_program_itself_may_be_counted_from():
+def test_as_strided_of_an_intermediate_result_needs_no_guard():
     graph = load(lambda x: torch.as_strided(x + 1, (2,), (1,), 3), torch.zeros(9)[2:6])
     assert not any(node.op == "aten::storage_offset" for node in graph.nodes())
 
@@ -39,7 +39,7 @@ def test_a_tensor_that_is_reshaped_in_place_must_be_no_other_argument():
         run(one, one)
 
 
-def test_what_is_reshaped_in_place_has_no_known_shape_under_other_names_of_the_caller():
+def test_aliases_of_a_tensor_reshaped_in_place_have_no_known_shape():
     scripted = torch.jit.script(rows_of)
     run = irs.compile(load(scripted, torch.ones(3, 5), torch.ones(3, 5)))
     one = torch.ones(3, 5)

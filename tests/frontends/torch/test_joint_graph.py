@@ -152,7 +152,7 @@ def test_functions(function: Any):
     assert_gradients(function, leaf(3, 4), leaf(3, 4))
 
 
-def test_a_derivative_that_looks_at_values_is_the_one_that_holds_for_all():
+def test_derivatives_do_not_specialise_on_values():
     """Of a product torch divides by the elements where none is zero; the graph holds what is right with zeros too."""
     x = torch.tensor([[2.0, 3.0], [0.0, 5.0]], requires_grad=True)
     graph = irs.load(lambda x: x.prod(1).sum(), torch.ones(2, 2, requires_grad=True), backward=True)
@@ -180,7 +180,7 @@ def test_a_number_is_its_own_loss_and_other_results_have_cotangents():
     assert torch.equal(gradient, 10 * x) and torch.equal(product, x * x)
 
 
-def test_what_has_no_gradient_has_none():
+def test_parameters_without_a_gradient_have_none():
     class Half(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -195,7 +195,7 @@ def test_what_has_no_gradient_has_none():
     assert irs.compile(graph)(torch.rand(2))[2] is None
 
 
-def test_what_autograd_is_told_otherwise_is_kept():
+def test_custom_functions_hooks_and_no_grad_are_kept():
     class Through(torch.autograd.Function):
         @staticmethod
         def forward(context: Any, x: Any) -> Any:
@@ -336,7 +336,7 @@ def test_the_reference_agrees():
         (lambda: irs.load(lambda x: x.nonsense(), leaf(3), backward=True), CaptureError, "nonsense"),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], told: str):
+def test_wrong_uses_are_errors(call: Any, error: type[Exception], told: str):
     with pytest.raises(error, match=told):
         call()
 
@@ -350,7 +350,7 @@ def overwritten(x: Any) -> Any:
     return y.sum()
 
 
-def test_results_want_no_gradient_of_their_own():
+def test_results_do_not_require_gradients():
     model, x = nn.Linear(3, 2), torch.rand(4, 3)
     run = irs.compile(model_graph := irs.load(model, x, backward=True, loss=torch.sum))
     assert model_graph.gradients and not any(result.requires_grad for result in run(x))

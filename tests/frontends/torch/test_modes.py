@@ -31,7 +31,7 @@ def told(run: Callable[..., Any], x: Any) -> list[str]:
 
 @pytest.mark.parametrize("made", [lambda model: model, torch.jit.script], ids=["exported", "scripted"])
 @pytest.mark.parametrize("training", [True, False])
-def test_a_model_that_is_switched_is_said_once_each_time(training: bool, made: Callable[[Any], Any]) -> None:
+def test_switching_a_model_warns_once_per_switch(training: bool, made: Callable[[Any], Any]) -> None:
     model, x = made(net().train(training)), torch.rand(64, 4)
     run = irs.compile(model, x)
     assert [told(run, x) for _ in range(4)] == [[]] * 4
@@ -47,7 +47,7 @@ def test_a_model_that_is_switched_is_said_once_each_time(training: bool, made: C
     assert len(told(run, x)) == 1
 
 
-def test_modes_on_which_nothing_depends_are_not_watched() -> None:
+def test_modes_without_effect_are_not_watched() -> None:
     model, x = nn.Sequential(nn.Linear(4, 4), nn.GELU()), torch.rand(2, 4)
     graph = irs.load(model, x)
     assert graph.modes is None
@@ -78,7 +78,7 @@ def test_own_code_that_reads_its_mode_is_watched() -> None:
     assert torch.equal(run(x), x * 2)
 
 
-def test_a_model_is_not_kept_for_its_modes() -> None:
+def test_watching_modes_keeps_no_model_alive() -> None:
     model, x = net(), torch.rand(2, 4)
     run = irs.compile(model, x)
     gone = weakref.ref(model)

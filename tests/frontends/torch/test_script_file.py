@@ -73,7 +73,7 @@ def test_a_tensor_that_is_longer_than_its_record(tmp_path: Path, good: dict[str,
         (b"X\x01\x00\x00\x000", b"K\x00"),
     ],
 )  # fmt: skip
-def test_storages_told_in_other_ways(tmp_path: Path, good: dict[str, bytes], change: tuple[bytes, bytes]) -> None:
+def test_storages_in_other_pickle_forms(tmp_path: Path, good: dict[str, bytes], change: tuple[bytes, bytes]) -> None:
     data = good["archive/data.pkl"]
     assert change[0] in data
     with pytest.raises(LoadError):
@@ -100,19 +100,19 @@ def test_odd_tensors_are_loaded(tmp_path: Path) -> None:
     [b"\x80\x02" + b"(" * 600_000 + b"t" * 600_000 + b".", b"\x80\x02)" + b"\x85" * 600_000 + b"."],
     ids=["marks", "tuples"],
 )  # fmt: skip
-def test_what_torch_s_reader_dies_of(tmp_path: Path, good: dict[str, bytes], pickled: bytes) -> None:
+def test_files_that_crash_the_reader_of_torch_are_refused(tmp_path: Path, good: dict[str, bytes], pickled: bytes) -> None:
     with pytest.raises(LoadError, match=r"(?s)torch's reader crashes with signal.*trust=True"):
         load(tmp_path / "m.pt", {**good, "archive/constants.pkl": pickled})
 
 
 @pytest.mark.parametrize("found", [(), ((),), 1, ((1, 2, 3),), ("FORMAT_WITH_STRING_TABLE", ("a",), ((0, (([1], 0, 0), 0, 0)),))])
-def test_source_places_that_are_none(tmp_path: Path, good: dict[str, bytes], found: Any) -> None:
+def test_invalid_source_locations_are_refused(tmp_path: Path, good: dict[str, bytes], found: Any) -> None:
     name = next(name for name in good if name.endswith(".debug_pkl"))
     with pytest.raises(LoadError, match="source texts that are not in it"):
         load(tmp_path / "m.pt", {**good, name: pickle.dumps(found, protocol=2)})
 
 
-def test_source_places_in_both_forms() -> None:
+def test_source_locations_in_both_formats() -> None:
     table = ("FORMAT_WITH_STRING_TABLE", ("", "a.py", "x = 1"), ((0, (([2], 1, 3), 0, 5), 7),))
     old = ((0, (("x = 1", None, 3), 0, 5), 7), (1, (("x = 1", "a.py", 3), 0, 5)))
     assert is_source_table(pickle.dumps(table, protocol=2))

@@ -293,13 +293,13 @@ def test_a_saved_file_is_the_same_program(tmp_path: Path):
     assert [node.location for node in graph.nodes()] == [node.location for node in load(scripted).nodes()]
 
 
-def test_a_checkpoint_is_no_program(tmp_path: Path):
+def test_a_checkpoint_is_not_a_program(tmp_path: Path):
     torch.save(Tree().state_dict(), tmp_path / "weights.pt")
     with pytest.raises(LoadError, match="not a program"):
         load(tmp_path / "weights.pt")
 
 
-def test_a_damaged_file_is_told(tmp_path: Path):
+def test_a_damaged_file_is_an_error(tmp_path: Path):
     torch.jit.script(Tree()).save(str(tmp_path / "tree.pt"))
     data = (tmp_path / "tree.pt").read_bytes()
     for damaged in (data[: len(data) // 2], b"", b"nonsense"):
@@ -402,7 +402,7 @@ def test_a_traced_autograd_function_is_its_forward() -> None:
     torch.testing.assert_close(irs.compile(irs.fuse(graph))(x), torch.tanh(x * 2) * x * 6 + 1)
 
 
-def test_what_a_trace_records_twice_stays_a_call() -> None:
+def test_a_function_that_a_trace_records_twice_stays_a_call() -> None:
     graph = irs.load(torch.jit.trace(lambda x: Writing.apply(x * 2) + 1, (torch.ones(3),), check_trace=False))
     assert "prim::PythonOp" in {node.op for node in graph.nodes()}
     with pytest.raises(RunError, match="PythonOp"):
@@ -489,7 +489,7 @@ def test_a_trace_in_another_element_type_than_it_was_made_with() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_operands_of_any_type_are_what_they_are(device: str):
+def test_operands_of_type_any_keep_their_type(device: str):
     text = "graph(%a : Any, %b : Any):\n  %r : Any = aten::{}(%a, %b)\n  return (%r)"
     for op, python in (("lt", "__lt__"), ("ge", "__ge__"), ("eq", "__eq__"), ("add", "__add__"), ("mul", "__mul__")):
         run = irs.compile(parse(text.format(op)), device=device)

@@ -233,7 +233,7 @@ def test_every_node_knows_its_line_and_its_function() -> None:
     assert graph.names[exp.output] == "middle" or graph.names[exp.output] == "y"
 
 
-def test_the_last_variables_of_the_function_name_their_arrays_too() -> None:
+def test_results_are_named_after_the_last_variables() -> None:
     def both(x: Any) -> Any:
         middle = np.exp(x)
         left, right = middle * 2, middle - 1
@@ -243,14 +243,14 @@ def test_the_last_variables_of_the_function_name_their_arrays_too() -> None:
     assert [graph.names[value] for value in graph.outputs] == ["left", "right"]
 
 
-def test_arrays_at_hand_are_bound_inputs() -> None:
+def test_captured_arrays_are_bound_inputs() -> None:
     weights = np.arange(6.0).reshape(2, 3)
     graph = trace(lambda x: x @ weights + weights[0] + x @ weights, "float64[4,2]")
     assert [value.name for value in graph.free_inputs] == ["x"]
     assert [held.tolist() for held in graph.bound.values() if held.ndim == 2] == [weights.tolist()]
 
 
-def test_an_array_that_the_function_changes_as_it_runs_is_several_constants() -> None:
+def test_a_captured_array_changed_during_the_trace_is_several_constants() -> None:
     def stepping(x):  # type: ignore[no-untyped-def]
         step = np.zeros(2)
         for number in range(3):
@@ -261,7 +261,7 @@ def test_an_array_that_the_function_changes_as_it_runs_is_several_constants() ->
     assert run_reference(trace(stepping, "float64[2]"), np.ones(2))[0].tolist() == stepping(np.ones(2)).tolist()
 
 
-def test_constants_that_are_no_numbers_read_back() -> None:
+def test_nan_and_infinity_constants_read_back() -> None:
     graph = trace(lambda x: np.where(x > 0, np.nan, x) + np.full_like(x, np.inf) + np.minimum(x, -np.inf), (2,))
     assert same_structure(irs.parse(str(graph)), graph)
 
@@ -319,7 +319,7 @@ def test_complex_numbers_are_numpys(function: Callable[..., Any]) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_what_numpy_does_unlike_torch(function: Callable[..., Any], given: Any) -> None:
+def test_results_where_numpy_differs_from_torch(function: Callable[..., Any], given: Any) -> None:
     found, wanted = np.asarray(ran(function, given)), np.asarray(function(given))
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     np.testing.assert_array_equal(found, wanted)
@@ -412,7 +412,7 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
 
 
 @pytest.mark.parametrize(("function", "what"), REFUSED, ids=[what for _, what in REFUSED])
-def test_what_needs_the_elements_is_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
+def test_functions_that_need_the_elements_are_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
     with pytest.raises(CaptureError, match=what) as caught:
         trace(function, (2, 3))
     if "returns an object" not in what:
@@ -421,7 +421,7 @@ def test_what_needs_the_elements_is_refused_with_the_line(function: Callable[...
 
 
 @pytest.mark.parametrize(("function", "what"), WRONG, ids=[what for _, what in WRONG])
-def test_what_numpy_refuses_is_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
+def test_calls_that_numpy_refuses_are_refused_with_the_line(function: Callable[..., Any], what: str) -> None:
     with pytest.raises(ArgumentError, match=what) as caught:
         trace(function, (2, 3))
     assert f"{__file__}:{function.__code__.co_firstlineno}" in caught.value.where
@@ -454,7 +454,7 @@ def test_arrays_do_not_outlive_their_trace() -> None:
 
 
 @pytest.mark.torch
-def test_a_function_that_calls_torch_is_told_how_to_be_loaded() -> None:
+def test_a_function_that_calls_torch_says_how_to_load_it() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(CaptureError, match="torch's tanh") as caught:
         irs.trace(lambda x: torch.tanh(x), (3,))

@@ -25,7 +25,7 @@ DEBIAN = f"""python{PYTHON}-minimal libpython{PYTHON}-minimal libpython{PYTHON}-
 WHEELS = ("numpy", "llvmlite", "pandas", "lazy-loader", "ml_dtypes", "pytest", "hypothesis")
 TESTS = (
     "tests/codegen/simd/test_math_functions.py", "tests/codegen/llvm", "tests/codegen/kernel", "tests/runtime/cpu/test_emit_object.py",
-    "tests/codegen/numerics/test_random_kernels.py", "tests/codegen/numerics/test_random_reductions.py",
+    "tests/codegen/numerics/test_random.py",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from irscope.runtime.cpu import CpuDevice  # noqa: E402
 from irscope.runtime.device.kernel_cache import ObjectStore  # noqa: E402
 from irscope.runtime.device.protocol import Device  # noqa: E402
 from tests.codegen.cuda_emulator import AVAILABLE, emulated_device  # noqa: E402
-from tests.codegen.groups import call, group  # noqa: E402
+from tests.codegen.kernels import call, group  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -38,7 +38,6 @@ def call(b: GraphBuilder, op: str, *args: Any) -> Value:
     return b.op(f"aten::{op}", *(arg if isinstance(arg, Value) else b.constant(arg) for arg in args))
 
 
-
 REDUCED: dict[str, tuple[Body, Callable[[Any], Any], list[Shape]]] = {
     "sum rows": (
         lambda b, x: call(b, "sum", x, [1], False, None), lambda x: x.sum(1),

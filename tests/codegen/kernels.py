@@ -1,8 +1,8 @@
-"""Kernels from expressions, and operands in every layout: what the tests of the kernel texts share."""
+"""Kernels from expressions and groups from a few lines of Python, operands in every layout, and ways to run their plans."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,82 @@ import numpy as np
 from irscope.codegen.kernel.loops import collapse_loops
 from irscope.codegen.kernel.spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
 from irscope.codegen.lowering.index_propagation import InstructionList
-from irscope.ir.types import TensorType
+from irscope.ir.builder import GraphBuilder
+from irscope.ir.core import Node, Value
+from irscope.ir.types import BOOL, FLOAT, INT, TENSOR, TensorType, Type
 from irscope.ops.expr.expression import Expr
 from irscope.ops.expr.numpy_eval import evaluate, round_to
 from irscope.ops.typing.strides import contiguous_strides
 
 Array = np.ndarray[Any, Any]
+
+CANARY = 0xA5
+
+
+def group(body: Callable[..., Any], inputs: Sequence[Type]) -> Node:
+    """The group whose block `body(builder, *params)` writes; it gives the block's result or results."""
+    builder = GraphBuilder()
+    outer = [builder.input(f"x{i}", type) for i, type in enumerate(inputs)]
+    with builder.block([(f"p{i}", type) for i, type in enumerate(inputs)]) as block:
+        results = body(builder, *block.params)
+        results = [results] if isinstance(results, Value) else list(results)
+        block.returns(results)
+    outputs = builder.structured(
+        "prim::FusionGroup", outer, [TENSOR] * len(results), [block], attrs={"kind": "pointwise"}
+    )
+    return next(node for node in builder.finish(outputs).nodes() if node.op == "prim::FusionGroup")
+
+
+def call(builder: GraphBuilder, op: str, *args: Any) -> Value:
+    """One node; plain Python arguments become constants."""
+    values = [arg if isinstance(arg, Value) else builder.constant(arg) for arg in args]
+    return builder.op(op if "::" in op else f"aten::{op}", *values)
+
+
+def type_of(array: Any, dtype: str | None = None) -> Type:
+    """The type of an array or number."""
+    if isinstance(array, bool):
+        return BOOL
+    if isinstance(array, int):
+        return INT
+    if isinstance(array, float):
+        return FLOAT
+    strides = tuple(step // array.itemsize for step in array.strides)
+    return TensorType(dtype or str(array.dtype), array.shape, strides)
+
+
+def run(prepared: Any, plan: LaunchPlan, inputs: Sequence[Any]) -> list[Array]:
+    """Run a prepared plan into fresh arrays, and check that nothing around them was written."""
+    pairs = [guarded(type) for type in plan.outputs]
+    prepared(
+        [array.ctypes.data for _, array in pairs], [x.ctypes.data if isinstance(x, np.ndarray) else x for x in inputs]
+    )
+    for memory, array in pairs:
+        check_guard(memory, array)
+    return [array for _, array in pairs]
+
+
+def guarded(type: TensorType, *, guard: int = 256) -> tuple[Array, Array]:
+    """An array of this type, not aligned to more than its elements, in the middle of memory filled with canaries."""
+    name = "uint16" if type.dtype == "bfloat16" else str(type.dtype)
+    item = np.dtype(name).itemsize
+    assert type.shape is not None
+    assert type.strides is not None
+    assert type.numel is not None
+    memory = np.full(type.numel * item + 2 * guard + item, CANARY, np.uint8)
+    steps = tuple(stride * item for stride in type.strides)
+    start = guard + item - memory.ctypes.data % item
+    return memory, np.ndarray(tuple(type.shape), name, memory, start, steps)  # type: ignore[arg-type]
+
+
+def check_guard(memory: Array, array: Array) -> None:
+    """The bytes around an array are as they were."""
+    start, stop = (place - memory.ctypes.data for place in getattr(np.lib, "array_utils", np).byte_bounds(array))
+    assert (memory[:start] == CANARY).all(), "written before the array"
+    assert (memory[stop:] == CANARY).all(), "written behind the array"
+
+
+KernelsArray = np.ndarray[Any, Any]
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -24,7 +94,7 @@ LAYOUTS = ("dense", "sliced", "transposed", "row", "column", "point")
 
 
 def plan_of(
-    exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
+    exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]
 ) -> LaunchPlan:
     """One kernel for expressions of one shape, from operands already broadcast to it; results are row-major."""
     out = contiguous_strides(shape)
@@ -49,7 +119,7 @@ def plan_of(
     return LaunchPlan((launch,), tuple(TensorType(expr.dtype, shape, out) for expr in exprs), len(operands))
 
 
-def laid_out(values: Array, layout: str, shape: tuple[int, ...]) -> Array:
+def laid_out(values: KernelsArray, layout: str, shape: tuple[int, ...]) -> KernelsArray:
     """The values in some layout, broadcast to `shape`, and not aligned to more than an element."""
     item = values.dtype.itemsize
     rows, columns = shape
@@ -68,7 +138,7 @@ def laid_out(values: Array, layout: str, shape: tuple[int, ...]) -> Array:
     return view
 
 
-def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> KernelsArray:
     """Numbers of a type, bfloat16 as its words."""
     if dtype == "bool":
         return rng.random(shape) < 0.5
@@ -84,19 +154,19 @@ def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Arra
     return to_words(round_to(values, dtype), dtype)
 
 
-def to_words(array: Array, dtype: str) -> Array:
+def to_words(array: KernelsArray, dtype: str) -> KernelsArray:
     """bfloat16 numbers, held as float32, as the words that lie in memory."""
     return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else array
 
 
-def from_words(array: Array, dtype: str) -> Array:
+def from_words(array: KernelsArray, dtype: str) -> KernelsArray:
     """The numbers that words in memory stand for."""
     return (np.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
 def expected(
-    exprs: Sequence[Expr], operands: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
-) -> list[Array]:
+    exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]
+) -> list[KernelsArray]:
     """What NumPy makes of the expressions."""
     values = [from_words(array, dtype) for array, dtype in zip(operands, dtypes, strict=True)]
     return [np.broadcast_to(evaluate(expr, values), shape) for expr in exprs]

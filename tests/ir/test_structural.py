@@ -1,4 +1,4 @@
-"""Sameness but for names: what is overlooked, and each difference that is not."""
+"""Sameness but for names: what is ignored, and each difference that is not; which type may stand where another is wanted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from irscope._base.frozen import FrozenDict
 from irscope.ir.payload import TensorData
 from irscope.ir.structural import same_payload, same_structure
 from irscope.ir.text.parser import parse
+from irscope.ir.text.type_text import parse_type
+from irscope.ir.types import is_subtype
 from tests.random_programs.graphs import programs
 
 BASE = """graph(%x : Float(2), %y : Float(2), %c : bool):
@@ -113,3 +115,43 @@ def test_deep_nesting():
     text = "graph(%c : bool):\n" + "  prim::If(%c)\n    block0():\n" * 10_000
     text += "    -> ()\n    block1():\n      -> ()\n" * 10_000 + "  return (%c)"
     assert same_structure(parse(text), parse(text))
+
+
+@pytest.mark.parametrize(
+    ("have", "want", "answer"),
+    [
+        ("Float(2)", "Tensor", True),
+        ("Tensor", "Float(2)", True),
+        ("Tensor", "int", False),
+        ("int", "Tensor", False),
+        ("int", "float", False),
+        ("int", "Scalar", True),
+        ("str", "Scalar", False),
+        ("Tensor", "Scalar", False),
+        ("NoneType", "int?", True),
+        ("int?", "int?", True),
+        ("int", "int?", True),
+        ("str", "int?", False),
+        ("int?", "int", False),
+        ("int", "Union(int, str)", True),
+        ("float", "Union(int, str)", False),
+        ("Union(int, str)", "Union(str, int, float)", True),
+        ("int?", "Union(int, NoneType)", True),
+        ("int[]", "int[]", True),
+        ("int[]", "float[]", False),
+        ("int[]", "int", False),
+        ("(int, str)", "(int, str)", True),
+        ("(int, str)", "(int)", False),
+        ("Dict(str, int)", "Dict(str, str)", False),
+        ("Future[int]", "Future[str]", False),
+        ("__torch__.M", "int", True),
+        ("Tensor", "InterfaceType<I>", True),
+        ("Any", "int", True),
+        ("int", "Any", True),
+        ("t", "int", True),
+        ("int", "t[]", False),
+        ("Generator", "Generator", True),
+    ],
+)
+def test_fits(have, want, answer):
+    assert is_subtype(parse_type(have), parse_type(want)) is answer

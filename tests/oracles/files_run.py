@@ -2,7 +2,7 @@
 
     .venv/bin/python -m tests.oracles.files_run onnx --count 10000 --json onnx.json
 
-Files are read as in `tests/oracles/test_mutated_files.py`. Only MLIR's own parser, for which irscope starts a Python every time,
+Files are read as in `tests/oracles/test_damage.py`. Only MLIR's own parser, for which irscope starts a Python every time,
 runs in a fork of this one, which has loaded the parser: with the same code and limits, in a tenth of the time.
 """
 

@@ -1,9 +1,4 @@
-"""Damaged IR texts: a program of the tests, changed a little, as a hand or a broken exporter would change it.
-
-A text is taken apart into words (values, types, ops, numbers, strings, punctuation) and lines; a mutation replaces, drops,
-doubles or exchanges some of them, or takes a line of another program over with its operands renamed to what is there. Most
-results still read as programs: names stay defined more often than chance would have it, and what breaks is what an op is given.
-"""
+"""Damaged IR texts, and programs of one op with any arguments that its schema names."""
 
 from __future__ import annotations
 
@@ -14,10 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from irscope.ir import OpSchema
+from irscope.ops.registry import known_names, overloads
 from tests.conftest import read_sections
 from tests.random_programs.graphs import FEATURES, MORE_FEATURES, random_program
 
-__all__ = ["mutated", "seeds"]
+__all__ = ["mutated", "seeds", "schema_program"]
+
 
 _WORD: Final = re.compile(r'%[\w.]+|"(?:\\.|[^"\\\n])*"|[A-Za-z_][\w.]*(?:::\w+)+|-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|\w+|\s+|.')
 _NUMBERS: Final = (
@@ -56,7 +54,8 @@ Mutation = Callable[[list[str], random.Random], None]
 def seeds() -> tuple[str, ...]:
     """Programs to damage: the inputs of the case files, and random programs with every feature."""
     folder = Path(__file__).parents[1] / "cases"
-    texts = [read_sections(path.read_text(encoding="utf-8")).get("input", "") for path in sorted(folder.rglob("*.ir"))]
+    paths = [path for path in sorted(folder.rglob("*.ir")) if path.parent.name not in ("refused", "damaged")]
+    texts = [read_sections(path.read_text(encoding="utf-8")).get("input", "") for path in paths]
     texts += [random_program(seed, features=FEATURES | MORE_FEATURES).with_types().text for seed in range(40)]
     return tuple(text for text in texts if text.startswith("graph(") and "LINE" not in text and len(text) < 6000)
 
@@ -186,3 +185,89 @@ _MUTATIONS: Final[tuple[Mutation, ...]] = (
     _operand_more, _operand_less, _operand_less, _results_more, _results_less, _line_less, _line_twice, _lines_exchanged,
     _foreign_line, _foreign_line, _called, _called, _noise,
 )  # fmt: skip
+
+
+_DTYPES: Final = "Float Float Float Double Half Long Int Bool Byte ComplexFloat BFloat16".split()
+_SHAPES: Final = "|1|0|3|2, 3|3, 3|0, 3|3, 0|2, 3, 4|1, 3, 4|2, 0, 4|2, 4, 3, 3|0, 4, 3, 3|5, 1".split("|")
+_INTS: Final = (0, 0, 1, 1, 1, 2, 3, -1, -1, -2, 4, 5, 7, 100, -100, 2**31, 2**63 - 1, -(2**63), 10**9, 10**12)
+_FLOATS: Final = "0.0 0.5 1.0 -1.0 -0.0 1e-05 1e300 -1e300 inf nan 3.0".split()
+_TEXTS: Final = "none|mean|constant|reflect|circular|floor||tanh|{}|{0.__class__}|%d|a->a".split("|")
+_READERS: Final = ("neg", "abs", "relu", "sigmoid", "isnan", "square", "t")
+
+
+class _NoValue(Exception):
+    """An argument is of a type that no text has a value of."""
+
+
+class _Program:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.inputs: list[str] = []
+        self.lines: list[str] = []
+        self.shape = rng.choice(_SHAPES)
+
+    def named(self) -> str:
+        return f"%v{len(self.lines) + len(self.inputs)}"
+
+    def constant(self, type: str, value: str) -> str:
+        name = self.named()
+        self.lines.append(f"  {name} : {type} = prim::Constant{f'[value={value}]' if value else ''}()")
+        return name
+
+    def number(self, type: str) -> str:
+        if type == "bool":
+            return self.rng.choice("01")
+        return str(self.rng.choice(_INTS)) if type == "int" else self.rng.choice(_FLOATS)
+
+    def operand(self, type: str) -> str:
+        rng = self.rng
+        if type.endswith("?"):
+            return self.constant("NoneType", "") if rng.random() < 0.5 else self.operand(type[:-1])
+        if type == "Tensor":
+            shape = self.shape if rng.random() < 0.6 else rng.choice(_SHAPES)
+            self.inputs.append(f"%x{len(self.inputs)} : {rng.choice(_DTYPES)}({shape})")
+            return self.inputs[-1].partition(" ")[0]
+        if type.endswith("[]"):
+            return self.several(type[:-2], rng.randrange(5))
+        if type in ("Scalar", "number"):
+            type = rng.choice(("int", "float"))
+        if type in ("int", "float", "bool"):
+            return self.constant(type, self.number(type))
+        if type in ("str", "Device"):
+            return self.constant(type, '"cpu"' if type == "Device" else f'"{rng.choice(_TEXTS)}"')
+        raise _NoValue(type)
+
+    def several(self, element: str, count: int) -> str:
+        if element in ("int", "float", "bool"):
+            return self.constant(f"{element}[]", f"[{', '.join(self.number(element) for _ in range(count))}]")
+        operands = [self.operand(element) for _ in range(count)]
+        name = self.named()
+        self.lines.append(f"  {name} : {element}[] = prim::ListConstruct({', '.join(operands)})")
+        return name
+
+    def text(self, schema: OpSchema) -> str:
+        operands = [self.operand(str(argument.type)) for argument in schema.arguments]
+        results = [(f"%r{index}", str(result.type)) for index, result in enumerate(schema.returns)]
+        told = ", ".join(f"{name} : {type}" for name, type in results)
+        self.lines.append(f"  {told}{' = ' * bool(told)}{schema.name}({', '.join(operands)})")
+        for name, type in results:
+            if type == "Tensor":
+                self.lines.append(f"  {name}n : Tensor = aten::{self.rng.choice(_READERS)}({name})")
+        given = _returned(results)
+        return f"graph({', '.join(self.inputs)}):\n" + "\n".join(self.lines) + f"\n  return ({given})\n"
+
+
+def _returned(results: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}n" if type == "Tensor" else name for name, type in results)
+
+
+def schema_program(seed: int) -> str:
+    """The program of this number."""
+    rng = random.Random(seed)
+    names = [name for name in known_names() if name.startswith("aten::")]
+    while True:
+        schemas = overloads(rng.choice(names))
+        try:
+            return _Program(rng).text(rng.choice(schemas))
+        except (_NoValue, IndexError):
+            continue

@@ -3,7 +3,7 @@
 Torch's registry declares the results of most of these as new tensors. In fact they may return the argument itself or
 a view of it, and a pass that believes the schema reorders a write past a read. Writes that happen only under a flag (to the
 statistics of a batch normalisation) are in `irscope.ops.schema.effects`. Each line was found by execution:
-`tests/ops/schema/test_corrections.py` runs every overload that it can create inputs for, compares storages, and fails for one
+`tests/ops/schema/test_schemas.py` runs every overload that it can create inputs for, compares storages, and fails for one
 whose schema is wrong and not corrected here.
 
 Only the annotations of a line are used, by argument name and result position, so that they also apply to a torch version with

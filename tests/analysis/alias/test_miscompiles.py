@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from tests.analysis.alias.test_against_torch import ours, theirs  # noqa: E402
+from tests.analysis.alias.test_execution import ours, theirs  # noqa: E402
 from tests.case_answers import ask, questions  # noqa: E402
 from tests.conftest import Sections, read_sections  # noqa: E402
 

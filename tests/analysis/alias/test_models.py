@@ -28,7 +28,7 @@ from irscope.ir.core import Value  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
 from irscope.ir.types import ClassType  # noqa: E402
 from tests.analysis.alias.real_models import MODELS  # noqa: E402
-from tests.analysis.alias.test_against_torch import ours, theirs  # noqa: E402
+from tests.analysis.alias.test_execution import ours, theirs  # noqa: E402
 from tests.analysis.alias.torch_holes import as_torch_reads  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -13,7 +13,7 @@ import pytest
 
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.text.parser import parse
-from tests.analysis.alias.test_against_torch import ours, theirs, torch
+from tests.analysis.alias.test_execution import ours, theirs, torch
 
 pytestmark = pytest.mark.torch
 

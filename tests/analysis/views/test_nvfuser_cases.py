@@ -1,9 +1,10 @@
-"""Chains of views from nvFuser's tests of its alias analysis, and boundary cases of the same rules; what is true of each was made by
-eager torch. Where nvFuser is more conservative than the truth (`gap`), we are not."""
+"""Chains of views from nvFuser's tests of its alias analysis, boundary cases of the same, and what only buffers tell apart."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 
 import irscope as irs
 from irscope.analysis.views import Demand
+from irscope.analysis.views.facts import is_tensor
+from irscope.ir import TENSOR, DictType, Graph, GraphBuilder, ListType, OpSchema, OptionalType, PrimitiveType, Type
+from irscope.ir.types import AwaitType, FutureType, RRefType
+from irscope.ops.registry import known_names, overloads
 
 CASES = json.loads(Path(__file__).with_name("nvfuser_cases.json").read_text(encoding="utf-8").replace('"in"', '"source"'))
 
@@ -150,3 +155,60 @@ def test_what_is_computed_from_a_demanded_layout_follows_it() -> None:
     va = irs.ViewAliases(graph, demands={"a": "rows"})
     assert [va.layout(name).strides for name in "abc"] == [(6, 1)] * 3  # type: ignore[union-attr]
     assert (va.kind("d"), va.root("d")) == ("view", va.graph.value("c"))
+
+
+_ANYTHING = frozenset({"t", "Any"})
+_COPIES = frozenset({"aten::tensor", "aten::as_tensor.list"})
+"""Torch copies what is in the list; the alias db does not know."""
+
+
+def program(schema: OpSchema) -> Graph | None:
+    """One node of the op on inputs of its arguments' types; None for an op that gives no tensor."""
+    arguments = [chosen(argument.type) for argument in schema.arguments] or [TENSOR]
+    results = [chosen(result.type) for result in schema.returns] or [TENSOR, TENSOR]
+    if not any(map(is_tensor, results)):
+        return None
+    build = GraphBuilder("one")
+    inputs = [build.input(f"x{place}", type) for place, type in enumerate(arguments)]
+    return build.finish(build.node(schema.name, inputs, results))
+
+
+def chosen(type: Type) -> Type:
+    """The type with tensors where anything may stand."""
+    match type:
+        case PrimitiveType(name) if name in _ANYTHING:
+            return TENSOR
+        case ListType(inner) | OptionalType(inner) | FutureType(inner) | AwaitType(inner) | RRefType(inner):
+            return replace(type, element=chosen(inner))
+        case DictType(_, value):
+            return replace(type, value=chosen(value))
+    return type
+
+
+def programs() -> Iterator[tuple[OpSchema, Graph]]:
+    for name in known_names():
+        for schema in overloads(name):
+            graph = program(schema)
+            if graph is not None:
+                yield schema, graph
+
+
+def test_what_views_take_for_new_is_new_to_the_alias_db() -> None:
+    compared = new = 0
+    wrong = []
+    for schema, graph in programs():
+        views, db = irs.ViewAliases(graph), irs.AliasDb(graph)
+        for result in filter(lambda value: is_tensor(value.type), graph.outputs):
+            others = [*graph.inputs, *(value for value in graph.outputs if value is not result)]
+            apart = views.kind(result) == "copy" and views.is_decided(result)
+            for other in others:
+                compared += 1
+                if not apart or (is_tensor(other.type) and views.overlaps(result, other)):
+                    continue
+                new += 1
+                shared = db.may_contain_alias(result, other)
+                if shared and schema.full_name not in _COPIES:
+                    wrong.append(f"{schema.full_name}: {shared}")
+    assert not wrong, "\n".join(wrong)
+    assert compared > 5_000
+    assert new > 3_000

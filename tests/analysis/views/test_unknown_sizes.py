@@ -1,12 +1,20 @@
-"""Programs of which sizes are known only at run time: what is a view for all of them is found to be one."""
+"""Views of programs whose sizes are known only at run time or have names, of arguments that lie otherwise, and in linear time."""
 
 from __future__ import annotations
 
+import random
+import sys
+from math import log10
+from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
 
 import irscope as irs
+from irscope.analysis.per_graph import with_layouts
+from irscope.errors import ArgumentError
+from irscope.ir import Graph, TensorType
 
 
 def kinds(va: irs.ViewAliases, *names: str) -> list[str]:
@@ -112,3 +120,203 @@ def test_languages_without_memory_lie_row_by_row() -> None:
     va = irs.ViewAliases(graph)
     assert va.layout(graph.inputs[0]).strides == (8, 1)  # type: ignore[union-attr]
     assert kinds(va, graph.names[graph.outputs[0]]) == ["view"]
+
+
+def kinds_of_module(va: irs.ViewAliases, *names: str) -> list[str]:
+    return [va.kind(name) if va.is_decided(name) else "open" for name in names]
+
+
+def onnx_model(onnx: Any) -> Any:
+    helper, types = onnx.helper, onnx.TensorProto
+
+    def numbers(name: str, *values: int) -> Any:
+        return helper.make_node("Constant", [], [name], value=helper.make_tensor(name, types.INT64, [len(values)], values))
+
+    nodes = [
+        numbers("heads_shape", 0, -1, 4, 2), numbers("row", 0, 0, 8), numbers("image", 0, -1),
+        numbers("0", 0), numbers("3", 3), numbers("8", 8), numbers("2", 2),
+        helper.make_node("Reshape", ["x", "heads_shape"], ["heads"]),
+        helper.make_node("Transpose", ["heads"], ["turned"], perm=[0, 2, 1, 3]),
+        helper.make_node("Transpose", ["turned"], ["back"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["back", "row"], ["flat"]),
+        helper.make_node("Reshape", ["turned", "image"], ["copied"]),
+        helper.make_node("Slice", ["x", "0", "3", "2"], ["left"]),
+        helper.make_node("Slice", ["x", "3", "8", "2"], ["right"]),
+        helper.make_node("Split", ["x"], ["p", "q"], axis=2, num_outputs=2),
+    ]  # fmt: skip
+    results = [helper.make_tensor_value_info(name, types.FLOAT, None) for name in ("flat", "copied", "left", "right", "p", "q")]
+    given = helper.make_tensor_value_info("x", types.FLOAT, ["b", "n", 8])
+    return helper.make_model(helper.make_graph(nodes, "g", [given], results), opset_imports=[helper.make_opsetid("", 18)])
+
+
+def test_symbolic_extents_of_onnx() -> None:
+    onnx = pytest.importorskip("onnx")
+    va = irs.ViewAliases(irs.load(onnx_model(onnx)))
+    assert kinds_of_module(va, "heads", "turned", "back", "flat", "left", "right", "p", "q") == ["view"] * 8
+    assert kinds_of_module(va, "copied") == ["open"], "a view where n is 1"
+    assert va.root("flat") is va.graph.value("x")
+    assert str(va.layout("turned")) == "b×4×n×2, strides (8*n, 2, 8, 1), axes in memory order 0 2 1 3"
+    assert str(va.bytes("right")) == "20 bytes every 32, b*n times, from byte 12"
+    assert not va.overlaps("left", "right")
+    assert not va.overlaps("p", "q")
+    assert va.overlaps("left", "p")
+
+
+def test_unknown_extents_of_stablehlo() -> None:
+    pytest.importorskip("jaxlib")
+    va = irs.ViewAliases(irs.load("""
+        module {
+          func.func @main(%x: tensor<?x6x8xf32>) -> (tensor<?x8x6xf32>, tensor<?x6x8xf32>, tensor<?x6x8xf32>) {
+            %turned = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<?x6x8xf32>) -> tensor<?x8x6xf32>
+            %back = stablehlo.transpose %turned, dims = [0, 2, 1] : (tensor<?x8x6xf32>) -> tensor<?x6x8xf32>
+            %made = stablehlo.exponential %x : tensor<?x6x8xf32>
+            return %turned, %back, %made : tensor<?x8x6xf32>, tensor<?x6x8xf32>, tensor<?x6x8xf32>
+          }
+        }"""))
+    turned, back, made = (va.graph.names[value] for value in va.graph.outputs)
+    assert kinds_of_module(va, turned, back, made) == ["view", "view", "copy"]
+    assert va.root(back) is va.graph.inputs[0]
+    assert va.layout(turned).strides == (48, 1, 8)
+    assert va.layout(back).strides == (48, 8, 1)
+
+
+def test_parts_and_regroupings_of_unknown_extents_of_stablehlo() -> None:
+    pytest.importorskip("jaxlib")
+    np = pytest.importorskip("numpy")
+    graph = irs.load("""
+        module {
+          func.func @main(%x: tensor<?x6x8xf32>) -> (tensor<2x6x4xf32>, tensor<2x6x4xf32>, tensor<?x8xf32>, tensor<i32>) {
+            %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x6x8xf32>) -> tensor<i32>
+            %rows = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+            %8 = stablehlo.constant dense<8> : tensor<1xi32>
+            %shape = stablehlo.concatenate %rows, %8, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+            %flat = stablehlo.dynamic_reshape %x, %shape : (tensor<?x6x8xf32>, tensor<2xi32>) -> tensor<?x8xf32>
+            %left = stablehlo.slice %x [0:2, 0:6, 0:4] : (tensor<?x6x8xf32>) -> tensor<2x6x4xf32>
+            %right = stablehlo.slice %x [0:2, 0:6, 4:8] : (tensor<?x6x8xf32>) -> tensor<2x6x4xf32>
+            return %left, %right, %flat, %n : tensor<2x6x4xf32>, tensor<2x6x4xf32>, tensor<?x8xf32>, tensor<i32>
+          }
+        }""")
+    va = irs.ViewAliases(graph)
+    left, right, flat, _ = (graph.names[value] for value in graph.outputs)
+    assert kinds_of_module(va, left, right, flat) == ["view"] * 3
+    assert all(va.root(name) is graph.inputs[0] for name in (left, right, flat))
+    assert not va.overlaps(left, right)
+    assert va.overlaps(left, flat)
+    x = np.arange(3 * 48, dtype=np.float32).reshape(3, 6, 8)
+    for device in ("reference", "cpu"):
+        run = irs.compile(irs.fuse(graph), device=device)
+        found = [np.asarray(each) for each in run(x)]
+        for one, other in zip(found, (x[:2, :, :4], x[:2, :, 4:], x.reshape(-1, 8), 3), strict=True):
+            assert np.array_equal(one, other)
+        with pytest.raises(irs.errors.RunError, match="narrow"):  # there are no two of them
+            run(x[:1])
+
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_as_if_its_input_were_channels_last() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = torch.nn.Conv2d(3, 8, 3)
+            self.norm = torch.nn.BatchNorm2d(8)
+            self.pool = torch.nn.MaxPool2d(2)
+
+        def forward(self, x: Any, y: Any) -> Any:
+            z = self.pool(torch.relu(self.norm(self.a(x))))
+            left, right = z.chunk(2, 1)
+            parts = [left * 2, right + 1]
+            return z.permute(0, 2, 3, 1).reshape(-1, 8), z.flatten(1), torch.cat(parts, 1), y.t().reshape(-1)
+
+    x, y = torch.rand(2, 3, 16, 16), torch.rand(4, 5)
+    last = x.to(memory_format=torch.channels_last)
+    model = Net().eval()
+    given, laid_out = irs.load(model, x, y), irs.load(model, last, y)
+    now, then, real = irs.ViewAliases(given), irs.ViewAliases(given, layouts={"x": "channels_last"}), irs.ViewAliases(laid_out)
+    assert [now.kind(value) for value in given.outputs] == ["copy", "view", "copy", "copy"]
+    assert [then.kind(value) for value in given.outputs] == ["view", "copy", "copy", "copy"]
+    assert [real.kind(value) for value in laid_out.outputs] == ["view", "copy", "copy", "copy"]
+    assert [then.layout(value) for value in given.outputs] == [real.layout(value) for value in laid_out.outputs]
+    assert all(then.layout(value).strides is not None for value in then.tensors())  # type: ignore[union-attr]
+    for name in ("conv2d", "batch_norm", "relu", "max_pool2d", "mul", "add", "cat"):
+        assert then.layout(name) == real.layout(name) != now.layout(name), name
+    assert str(with_layouts(given, {"x": "rows"})) == str(given)
+
+
+def test_what_went_through_a_list_tells_no_strides() -> None:
+    g = irs.parse("""
+        graph(%x : Float(2, 3, strides=[3, 1]), %y : Float(2, 3, strides=[3, 1]), %i : int):
+          %l : Tensor[] = prim::ListConstruct(%y)
+          %z : Float(2, 3, strides=[3, 1]) = aten::exp(%x)
+          %w : Tensor[] = aten::append(%l, %z)
+          %a : Float(2, 3, strides=[3, 1]) = aten::neg(%y)
+          %b : Float(2, 3, strides=[3, 1]) = aten::__getitem__(%l, %i)
+          return (%a, %b)""")
+    after = with_layouts(g, {"x": (1, 0)})
+    strides = {name: type.strides for name in "xyzab" if isinstance(type := after.value(name).type, TensorType)}
+    assert (strides["x"], strides["y"], strides["z"], strides["b"]) == ((1, 2), (3, 1), (1, 2), None)
+
+
+def test_values_of_the_program_stand_for_those_of_the_assumption() -> None:
+    g = irs.parse("""
+        graph(%x : Float(*, 3, *, *)):
+          %d : int[] = prim::Constant[value=[0, 2, 3, 1]]()
+          %p : Tensor = aten::permute(%x, %d)
+          %f : int = prim::Constant[value=0]()
+          %c : Tensor = aten::contiguous(%p, %f)
+          return (%c)""")
+    assert not irs.ViewAliases(g).is_decided("c")
+    va = irs.ViewAliases(g, layouts={g.value("x"): "channels_last"})
+    assert va.kind(g.value("c")) == "view"
+    assert va.is_decided("c")
+    assert va.static_kind("c") == "view"
+
+
+def test_what_cannot_be_assumed_is_refused() -> None:
+    g = irs.parse("graph(%x : Float(2, 3), %n : int, %t : Tensor):\n  %y : Tensor = aten::exp(%x)\n  return (%y)")
+    for layouts, words in (
+        ({"y": (1, 0)}, "not an input"), ({"n": (0,)}, "rank is not known"), ({"t": "rows"}, "rank is not known"),
+        ({"x": (0, 0)}, "each of 2 axes"), ({"x": "channels_last"}, "not a layout of a tensor of 2 axes"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=words):
+            irs.ViewAliases(g, layouts=layouts)
+
+
+def program(views: int) -> Graph:
+    rng = random.Random(views)
+    lines = [f"  %c{n} : int = prim::Constant[value={n}]()" for n in range(9)]
+    shapes = [[4, 48], [4, 6, 8], [24, 8], [192], [2, 2, 48]]
+    lines += [f"  %s{n} : int[] = prim::Constant[value={shape}]()" for n, shape in enumerate(shapes)]
+    here = "x"
+    for index in range(views):
+        if index % 3 == 0:
+            lines.append(f"  %v{index} : Tensor = aten::reshape(%{here}, %s{rng.randrange(5)})")
+            here = f"v{index}"
+        elif index % 3 == 1:
+            lines.append(f"  %v{index} : Tensor = aten::slice(%x, %c1, %c{rng.randrange(3)}, %c{rng.randrange(3, 7)}, %c1)")
+        else:
+            lines.append(f"  %v{index} : Tensor = aten::transpose(%v{index - 1}, %c0, %c{rng.randrange(3)})")
+    return irs.parse("\n".join(["graph(%x : Float(4, 6, 8, strides=[48, 8, 1])):", *lines, f"  return (%{here})"]))
+
+
+def seconds(views: int) -> float:
+    best = float("inf")
+    for _ in range(3):
+        graph = program(views)
+        start = process_time()
+        irs.ViewAliases(graph)
+        best = min(best, process_time() - start)
+    return best
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_views() -> None:
+    small, large = seconds(10_000), seconds(100_000)
+    exponent = log10(large / small)
+    print(f"{small:.2f} s, {large:.2f} s, exponent {exponent:.2f}")
+    assert exponent < 1.15

@@ -20,8 +20,7 @@ from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.cuda.launch import laid_out as step_of
 from irscope.runtime.device.kernel_cache import ObjectStore
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan, emulated_device
-from tests.codegen.groups import run
-from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
+from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, run, sample
 from tests.codegen.llvm.test_emit import bool_exprs, float_exprs, integer_exprs, same
 
 needs_compiler = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")

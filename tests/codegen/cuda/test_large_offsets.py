@@ -19,8 +19,7 @@ from irscope.ops.expr.expression import input_element
 from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.cuda.launch import laid_out
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
-from tests.codegen.groups import Array, call, group
-from tests.codegen.kernels import plan_of
+from tests.codegen.kernels import Array, call, group, plan_of
 
 FAR = (1 << 31) + 4096
 

@@ -15,11 +15,12 @@ from irscope.codegen.cuda.schedule import parts_of, schedule_of
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cuda.device import CudaDevice
-from tests.codegen import groups
+from tests.codegen import kernels as groups
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedGpu, emulated_device
-from tests.codegen.groups import Array, call, group
+from tests.codegen.kernels import Array, call, group
 from tests.codegen.lowering import test_views as test_views_in_groups
-from tests.codegen.numerics import test_random_reductions, test_reductions
+from tests.codegen.numerics import test_reductions
+from tests.codegen.numerics.test_random import check_reductions
 from tests.codegen.numerics.test_reductions import LAYOUTS, NORMALISATIONS, OPS, PAIRS, both, check, dims, normal
 
 pytestmark = [
@@ -239,14 +240,14 @@ def test_joins(device: CudaDevice) -> None:
 
 @pytest.mark.parametrize("start", [0, 12])
 def test_random_groups(device: CudaDevice, start: int) -> None:
-    assert sum(test_random_reductions.check(device, seed) for seed in range(start, start + 12)) >= 8
+    assert sum(check_reductions(device, seed) for seed in range(start, start + 12)) >= 8
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("start", range(400, 1000, 50))
 def test_many_random_groups(device: CudaDevice, start: int) -> None:
     for seed in range(start, start + 50):
-        test_random_reductions.check(device, seed)
+        check_reductions(device, seed)
 
 
 # -- what the schedule promises ---------------------------------------------------------------------------------------

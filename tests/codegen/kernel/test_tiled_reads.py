@@ -15,9 +15,8 @@ from irscope.codegen.llvm.emit import emit_llvm, least_rows, vector_width
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR
 from irscope.runtime.cpu.launch import split_kept, stores_should_stream
-from tests.codegen.groups import call, group, run, type_of
-from tests.codegen.kernels import from_words, sample
-from tests.codegen.llvm.test_rows_side_by_side import TARGETS, device_for
+from tests.codegen.kernels import call, from_words, group, run, sample, type_of
+from tests.codegen.llvm.test_reductions import TARGETS, device_for
 
 pytest.importorskip("llvmlite")
 

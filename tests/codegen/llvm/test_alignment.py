@@ -18,11 +18,10 @@ from irscope.codegen.llvm import Target, emit_llvm
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.types import TENSOR
-from tests.codegen.groups import call, group, type_of
-from tests.codegen.kernels import plan_of
-from tests.codegen.numerics.test_random_kernels import Draw as RandomKernel
-from tests.codegen.numerics.test_random_reductions import Draw as RandomReduction
-from tests.codegen.numerics.test_random_reductions import Nodes
+from tests.codegen.kernels import call, group, plan_of, type_of
+from tests.codegen.numerics.test_random import Draw as RandomKernel
+from tests.codegen.numerics.test_random import Nodes
+from tests.codegen.numerics.test_random import ReductionDraw as RandomReduction
 from tests.codegen.suite_kernels import NAMES, suite_spec
 
 TARGETS = {

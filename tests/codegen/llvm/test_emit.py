@@ -17,8 +17,7 @@ from irscope.runtime.cpu.compiler import Host
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
-from tests.codegen.groups import run
-from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, sample
+from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, run, sample
 
 pytest.importorskip("llvmlite")
 

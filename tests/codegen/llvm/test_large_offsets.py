@@ -19,8 +19,7 @@ from irscope.runtime.cpu.launch import LaunchCall, split_kept
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.cuda.test_large_offsets import FAR, reserved, sparse
-from tests.codegen.groups import Array, call, group
-from tests.codegen.kernels import plan_of
+from tests.codegen.kernels import Array, call, group, plan_of
 
 pytest.importorskip("llvmlite")
 pytestmark = sparse

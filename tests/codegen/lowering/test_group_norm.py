@@ -13,7 +13,7 @@ from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import TENSOR
 from irscope.runtime.device.numpy_device import NumpyDevice
 from irscope.runtime.device.protocol import Device
-from tests.codegen.groups import call, group, run, type_of
+from tests.codegen.kernels import call, group, run, type_of
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

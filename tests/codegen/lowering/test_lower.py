@@ -14,7 +14,7 @@ from irscope.errors import CodegenError
 from irscope.ir.core import Value
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
-from tests.codegen.groups import call, group, run, type_of
+from tests.codegen.kernels import call, group, run, type_of
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

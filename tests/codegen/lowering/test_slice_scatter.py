@@ -11,7 +11,7 @@ import pytest
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.runtime.device.protocol import Device
-from tests.codegen.groups import call, group, type_of
+from tests.codegen.kernels import call, group, type_of
 from tests.codegen.numerics.test_reductions import check, device, normal
 
 __all__ = ["device"]

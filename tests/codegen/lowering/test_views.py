@@ -14,7 +14,7 @@ from irscope.errors import CodegenError
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, ListType, TensorType
 from irscope.runtime.device.protocol import Device
-from tests.codegen.groups import call, group
+from tests.codegen.kernels import call, group
 from tests.codegen.numerics.test_reductions import check, device, normal
 
 __all__ = ["device"]

@@ -10,8 +10,7 @@ import pytest
 
 from irscope.ops.expr.expression import cast, input_element
 from tests.codegen.edges import edges, torch
-from tests.codegen.groups import run
-from tests.codegen.kernels import from_words, plan_of
+from tests.codegen.kernels import from_words, plan_of, run
 from tests.codegen.numerics.test_edges import FLOATS, WHOLES, device_of, words
 
 pytestmark = pytest.mark.torch

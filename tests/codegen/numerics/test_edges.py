@@ -21,8 +21,7 @@ from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
 from tests.codegen.cuda_emulator import AVAILABLE, emulated_device
 from tests.codegen.edges import HALVES, Case, cases, eager, grid, single
-from tests.codegen.groups import run
-from tests.codegen.kernels import from_words, plan_of
+from tests.codegen.kernels import from_words, plan_of, run
 from tests.ops.running_error import unit, with_error
 
 pytestmark = pytest.mark.torch

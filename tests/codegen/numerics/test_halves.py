@@ -11,7 +11,7 @@ import pytest
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.types import FLOAT, TENSOR, TensorType
 from tests.codegen.edges import Case, cases, eager, torch
-from tests.codegen.groups import call, group, run
+from tests.codegen.kernels import call, group, run
 from tests.codegen.numerics.test_edges import complaints, computed, device_of, words
 
 pytestmark = pytest.mark.torch

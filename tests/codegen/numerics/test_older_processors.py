@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), r
 
 ROOT = Path(__file__).parents[3]
 SLICE = (
-    *(f"tests/codegen/llvm/test_column_reduction.py::test_every_element_type[{dtype}-256 bits]" for dtype in ("int8", "float16")),
-    "tests/codegen/numerics/test_random_kernels.py::test_random_kernels_equal_numpy[0-exact]",
+    *(f"tests/codegen/llvm/test_reductions.py::test_every_element_type[{dtype}-256 bits]" for dtype in ("int8", "float16")),
+    "tests/codegen/numerics/test_random.py::test_random_kernels_equal_numpy[0-exact]",
     *(f"tests/codegen/simd/test_math_functions.py::test_error_stays_within_the_stated_bound[log2-{x}]" for x in ("float32", "float64")),
 )
 

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.edges import Case, cases, eager, edges, torch
-from tests.codegen.groups import run
-from tests.codegen.kernels import LAYOUTS, laid_out, plan_of
+from tests.codegen.kernels import LAYOUTS, laid_out, plan_of, run
 from tests.codegen.numerics.test_edges import FLOATS, WHOLES, complaints, device_of, words
 
 pytestmark = pytest.mark.torch

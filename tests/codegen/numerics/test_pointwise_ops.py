@@ -11,7 +11,7 @@ from irscope.errors import CodegenError
 from irscope.ir.schema import REQUIRED, OpSchema
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
-from tests.codegen.groups import call, group
+from tests.codegen.kernels import call, group
 from tests.ops.pointwise_ops import OPS
 
 pytestmark = pytest.mark.torch

@@ -19,8 +19,7 @@ from irscope.codegen.lowering.lower import spec_of_group
 from irscope.errors import CodegenError
 from irscope.ir.types import TENSOR, TensorType
 from tests.codegen.edges import HALVES, edges, torch
-from tests.codegen.groups import call, group, run
-from tests.codegen.kernels import from_words
+from tests.codegen.kernels import call, from_words, group, run
 from tests.codegen.numerics.test_edges import device_of, numbers, same_class, words
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:std\\(\\)|var\\(\\)")]

@@ -18,8 +18,7 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.device.numpy_device import NumpyDevice
 from irscope.runtime.device.protocol import Device
-from tests.codegen.groups import call, group, run, type_of
-from tests.codegen.kernels import from_words
+from tests.codegen.kernels import call, from_words, group, run, type_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:var\\(\\)")]
 torch = pytest.importorskip("torch")

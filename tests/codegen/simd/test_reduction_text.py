@@ -18,8 +18,8 @@ from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
-from tests.codegen.groups import call, group, run
-from tests.codegen.llvm.test_rows_side_by_side import TARGETS, device_for
+from tests.codegen.kernels import call, group, run
+from tests.codegen.llvm.test_reductions import TARGETS, device_for
 from tests.codegen.numerics.test_reductions import NORMALISATIONS, OPS, PAIRS, F, check, normal
 
 pytestmark = pytest.mark.torch

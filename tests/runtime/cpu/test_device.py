@@ -17,8 +17,7 @@ from irscope.errors import DeviceUnavailable
 from irscope.ops.expr.expression import call, input_element
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
-from tests.codegen.groups import run
-from tests.codegen.kernels import expected, laid_out, plan_of
+from tests.codegen.kernels import expected, laid_out, plan_of, run
 
 pytest.importorskip("llvmlite")
 
@@ -116,7 +115,7 @@ import numpy as np
 from irscope.ops.expr.expression import call, input_element
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.cpu import CpuDevice
-from tests.codegen.groups import run
+from tests.codegen.kernels import run
 from tests.codegen.kernels import plan_of
 device = CpuDevice(store=ObjectStore(Path(sys.argv[1])), threads=1)
 x = input_element(0, "float32")

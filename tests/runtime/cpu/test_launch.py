@@ -18,7 +18,7 @@ from irscope.ir.types import TENSOR, TensorType
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.cpu.launch import LaunchCall, stores_should_stream
 from irscope.runtime.device.kernel_cache import ObjectStore
-from tests.codegen.groups import call, group
+from tests.codegen.kernels import call, group
 
 pytest.importorskip("llvmlite")
 

@@ -33,8 +33,7 @@ from irscope.runtime.program.executable import Executable, compile_graph
 from irscope.session import load
 from irscope.transforms.fusion import fuse
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedCompiler
-from tests.codegen.groups import call, group
-from tests.codegen.kernels import plan_of
+from tests.codegen.kernels import call, group, plan_of
 from tests.runtime.cuda.fake_cupy import FakeArray, FakeCupy, FakeStream
 
 Array = np.ndarray[Any, Any]

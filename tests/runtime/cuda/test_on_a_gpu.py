@@ -21,7 +21,7 @@ from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.program.executable import compile_graph
 from tests.benchmarks.kernel_cases import CASES, Case
-from tests.codegen.numerics.test_random_kernels import Draw, check
+from tests.codegen.numerics.test_random import Draw, check_kernel
 
 pytestmark = pytest.mark.cuda
 torch = pytest.importorskip("torch")
@@ -59,7 +59,7 @@ def checked_on_gpu(cuda: CudaDevice, draw: Draw, what: str) -> None:
 
         return call
 
-    check(draw, prepare, what)
+    check_kernel(draw, prepare, what)
 
 
 def address_of(operands: Sequence[Array], place: Any, kept: list[Any]) -> Any:

@@ -13,8 +13,7 @@ from irscope.ops.expr.expression import call, input_element
 from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.protocol import device, devices
-from tests.codegen.groups import run
-from tests.codegen.kernels import plan_of
+from tests.codegen.kernels import plan_of, run
 
 
 def test_every_device_says_whether_it_is_there() -> None:

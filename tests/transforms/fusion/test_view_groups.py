@@ -24,7 +24,7 @@ from irscope.transforms.cleanup.dce import remove_dead_nodes
 from irscope.transforms.functionalize.functionalize_pass import functionalize
 from irscope.transforms.fusion import Fusion, fuse
 from tests.random_programs.graphs import random_program
-from tests.transforms.fusion.following import differences
+from tests.transforms.fusion.judges import differences
 from tests.transforms.fusion.test_fuse_pass import as_torch, assert_same
 from tests.transforms.fusion.test_semantics import eager
 

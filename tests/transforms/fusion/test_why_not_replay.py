@@ -15,7 +15,7 @@ from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.policies import POLICIES
 from irscope.transforms.grouping import Refusal
 from tests.random_programs.graphs import random_program
-from tests.transforms.fusion.replay import confirm, neighbours, typed
+from tests.transforms.fusion.judges import confirm, neighbours, typed
 
 BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
 

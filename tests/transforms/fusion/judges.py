@@ -1,15 +1,78 @@
-"""Whether a reason for which two nodes stayed apart is true: take away what it names, and see them fuse."""
+"""What fusion is judged by: an alias db built again after each merge, reasons replayed, and what PyTorch's legacy fuser groups."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
+from typing import Final
 
+import irscope as irs
+from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.analysis.shapes.inference import infer, refine
-from irscope.ir.core import Block, Graph, Node, Value, new_id
-from irscope.ir.types import TENSOR, TensorType
+from irscope.ir import Edit, Erased, Merged, TensorType, Value
+from irscope.ir.core import Block, Graph, Node, new_id
+from irscope.ir.types import TENSOR
+from irscope.transforms.base import PassRecord
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.grouping import Refusal
+from irscope.transforms.grouping.outline import MAKES_NUMBERS
+from irscope.transforms.history import History
+
+_FEW: Final = 64
+"""Values of which every pair is compared."""
+
+
+def check_following(history: History, db: AliasDb | None = None) -> None:
+    """Follow the merges of the last pass one by one, and compare the answers with a db built anew after each.
+
+    `db` is the one of the graph before the pass.
+    """
+    db = AliasDb(history.records[-1].before) if db is None else db
+    steps = len(history.steps)
+    merges = sum(isinstance(edit, Merged) for edit in history.records[-1].edits)
+    for step in range(steps - merges, steps):
+        record = _one_merge(history, step)
+        db = db.follow(record)
+        difference = next(differences(db, AliasDb(record.after)), None)
+        assert difference is None, f"after step {step + 1} the followed alias db and a new one disagree: {difference}"
+
+
+def _one_merge(history: History, step: int) -> PassRecord:
+    """The record of one merge: what went into the group that is new, and the constants that it has copied."""
+    before, after = history.graph_after(step), history.graph_after(step + 1)
+    kept = set(after.nodes())
+    ids = {node.id for node in kept}
+    known = set(before.nodes())
+    (group,) = [node for node in kept - known if node.op == "prim::FusionGroup"]
+    inside = {node.id for node in group.blocks[0].nodes}
+    edits: list[Edit] = []
+    for block in before.blocks():
+        owner = before.owner.get(block)
+        if owner is not None and owner.op == "prim::FusionGroup":
+            continue
+        if block.id == after.block_of[group].id:
+            grown = [n for n in block.nodes if n.id in inside or (n.op == "prim::FusionGroup" and n not in kept)]
+            edits.append(Merged(tuple(grown), group, "merged"))
+        edits += [Erased(node, "copied") for node in block.nodes if node.op in MAKES_NUMBERS and node.id not in ids]
+    return PassRecord("merge", before, after, tuple(edits))
+
+
+def differences(followed: AliasDb, built: AliasDb) -> Iterator[str]:
+    """What two dbs of one graph answer differently."""
+    graph = built.graph
+    values = [value for value in graph.values() if isinstance(value.type, TensorType)]
+    for value in values:
+        if followed.is_written(value) != built.is_written(value):
+            yield f"whether %{graph.names[value]} is written"
+        if followed.writers(value) != built.writers(value):
+            yield f"who writes %{graph.names[value]}"
+    some: list[Value] = values[:: max(1, len(values) // _FEW)]
+    for a in some:
+        for b in some:
+            if bool(followed.may_alias(a, b)) != bool(built.may_alias(a, b)):
+                yield f"whether %{graph.names[a]} may alias %{graph.names[b]}"
+
 
 PATHS = {"cycle", "blocked-by-write", "side-effect-between", "random-order"}
 LIMITS = {"argument-limit", "size-limit"}
@@ -145,3 +208,52 @@ def _leads_back(fusion: Fusion, a: Node, union: set[Node]) -> bool:
 
 def _is_read_outside(graph: Graph, union: set[Node], makers: list[Node]) -> bool:
     return any(use.user not in union for node in makers for value in node.outputs for use in graph.users.get(value, ()))
+
+
+TORCH_PLAN_TENSOR = "Float(4, 4, strides=[4, 1], requires_grad=0, device=cpu)"
+
+Groups = list[list[int]]
+
+
+def program(seed: int, size: int) -> str:
+    """Sums with a factor of their own each, and products of matrices, which do not fuse."""
+    choices = random.Random(seed)
+    values = ["x", "y"]
+    lines = [f"graph(%x : {TORCH_PLAN_TENSOR}, %y : {TORCH_PLAN_TENSOR}):"]
+    for i in range(size):
+        a, b = choices.choice(values[-8:]), choices.choice(values[-8:])
+        if choices.random() < 0.25:
+            lines.append(f"  %v{i} : {TORCH_PLAN_TENSOR} = aten::matmul(%{a}, %{b})")
+        else:
+            lines.append(f"  %k{i} : int = prim::Constant[value={i + 100}]()")
+            lines.append(f"  %v{i} : {TORCH_PLAN_TENSOR} = aten::{choices.choice(['add', 'sub'])}(%{a}, %{b}, %k{i})")
+        values.append(f"v{i}")
+    kept = choices.sample(values[2:], min(size, 2))
+    return "\n".join([*lines, f"  return ({', '.join(f'%{value}' for value in kept)})"])
+
+
+def torch_groups(text: str) -> Groups:
+    """By group, the constants of its ops."""
+    import torch
+
+    before = torch._C._jit_can_fuse_on_cpu_legacy()
+    torch._C._jit_override_can_fuse_on_cpu_legacy(True)
+    try:
+        graph = torch._C.parse_ir(text)
+        torch._C._jit_pass_dce(graph)
+        torch._C._jit_pass_fuse(graph, False)
+    finally:
+        torch._C._jit_override_can_fuse_on_cpu_legacy(before)
+    bodies = [node.g("Subgraph") for node in graph.nodes() if node.kind() == "prim::FusionGroup"]
+    return sorted(
+        sorted(node.output().toIValue() for node in body.nodes() if node.kind() == "prim::Constant") for body in bodies
+    )
+
+
+def our_groups(text: str) -> Groups:
+    """The same of ours."""
+    fusion = fuse(irs.parse(text), policy="torch-legacy")
+    return sorted(
+        sorted(node.attrs["value"] for node in group.blocks[0].nodes if node.op == "prim::Constant")
+        for group in fusion.groups
+    )

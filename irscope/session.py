@@ -48,29 +48,23 @@ def load(
 
     `source` is IR text, a path (`.ir`, `.pt`, `.pt2`, `.onnx`, `.mlir`), MLIR's text, bytecode or module, a TorchScript function or
     module, an exported program, or an `nn.Module` or Python function with example arguments: torch's tensors, JAX's arrays
-    (or `jax.jit(f).lower(...)`), or NumPy's arrays (`irs.trace`). Example
-    arguments (one per input that is not a parameter) refine the types: element types, shapes, strides; the compiled
-    program then takes arguments of just these types.
+    (or `jax.jit(f).lower(...)`), or NumPy's arrays (`irs.trace`). Example arguments, one per input that is not a parameter, fix
+    element types, shapes and strides: the compiled program takes just these.
 
     Returns a `Graph`. A file of several functions or executables is a `Module` of graphs; with example arguments, and
     for the other verbs, it becomes its one public function with the calls inlined, or the one named by `graph`.
 
-    `distinct_inputs` is your promise that no two inputs share memory. For parameters and buffers this is known: two of
-    them share memory if they are tied, and no argument shares memory with them (`graph.storages`); a compiled program
-    for whose writes this matters checks the addresses when it is called. `trust` lets a file run code of its author,
-    which pickles, compiled libraries and some TorchScript do when they are loaded; without it such files are refused.
-    With `missing_weights="inputs"` an ONNX model whose weights are in files that are not there is read without them: they are inputs
-    of the types that the model declares.
+    `distinct_inputs` is your promise that no two inputs share memory. (Parameters share memory if they are tied, and with no argument:
+    `graph.storages`; a compiled program for whose writes this matters checks the addresses at each call.) `trust` lets a file run code
+    of its author when it is loaded, as pickles, compiled libraries and some TorchScript do; without it such files are refused. With
+    `missing_weights="inputs"` the weights of an ONNX model whose files are not there are inputs of the types that it declares.
 
-    With `backward` the result is the joint graph: what a torch model or function computes, and its gradients, as
-    autograd computes them. Its results are the outputs, or the `loss` of the outputs and `targets` (which become inputs
-    after the arguments), followed by a gradient for each parameter and argument that `requires_grad`: result
-    `graph.gradients["fc.weight"]` is called `%grad_fc.weight`, and is None where autograd's is. As with
-    `Tensor.backward`, a model that returns one number is its own loss; without a loss the gradients of the outputs are
-    the last inputs (`%grad_output`).
+    With `backward` the result is the joint graph of a torch model or function and its gradients as autograd computes them. Its results
+    are the outputs, or the `loss` of the outputs and `targets` (inputs after the arguments), then a gradient for each parameter and
+    argument that `requires_grad`: `graph.gradients["fc.weight"]` is called `%grad_fc.weight`, and is None where autograd's is. A model
+    that returns one number is its own loss; without a loss the gradients of the outputs are the last inputs (`%grad_output`).
 
-    Threads may load at the same time; torch's models are captured one after the other. While torch captures one, it holds no real
-    tensors: no other thread may run that model meanwhile.
+    Threads may load at the same time. While torch captures a model, that holds no real tensors: no other thread may run it meanwhile.
 
     Raises LoadError, ParseError, CaptureError, ArgumentError or MissingExtra, each with a hint.
 
@@ -180,16 +174,14 @@ def compile(
     `device` is `"cpu"`, `"cuda"` or `"reference"` (the NumPy interpreter). With `share_kernels`, groups with the same
     kernel are compiled once. `x(*args)` runs it, `x.kernels` and `x.source(i)` show what was generated.
 
-    Precision: each step of an op is as exact as `irs.error_bound` says, and a kernel rounds between ops no more often
-    than op-by-op execution does. Inside a group, halves compute in float32 and are rounded where they leave it; a
-    product and a sum are rounded once (FMA) where the machine can; denormal numbers are kept. So `x - y * 2.0` may be
-    finite where the product alone overflows, and a difference that cancels op by op may leave the rounding of a
-    product. `exact="torch"` returns the bits of torch's CPU ops instead, except for NaN payloads: kernels round every
-    op to its element type, contract nothing, and leave to torch what it computes differently (exponentials, float sums,
-    ...), each with a remark. It takes torch's tensors, and is slower.
+    Precision: each step of an op is as exact as `irs.error_bound` says, and a kernel rounds between ops no more often than op-by-op
+    execution does. Inside a group, halves compute in float32 and are rounded where they leave it; a product and a sum are rounded once
+    (FMA) where the machine can; denormal numbers are kept. So `x - y * 2.0` may be finite where the product alone overflows.
+    `exact="torch"` returns the bits of torch's CPU ops instead, except for NaN payloads: kernels round every op to its element type,
+    contract nothing, and leave to torch what it computes differently, each with a remark. It takes torch's tensors, and is slower.
 
-    A program computes no gradients. Outside of `torch.no_grad()`, results that the model's would be recorded for require one and raise
-    an error when it is asked for; torch prints such a result with `grad_fn=<Error>`, its own word for that: the numbers are right.
+    A program computes no gradients. Outside of `torch.no_grad()`, results for which the model would record one raise an error when it
+    is asked for, and torch prints them with `grad_fn=<Error>`: the numbers are right.
 
     With `memory="planned"` kernels write their outputs where `irs.memory_plan` places them, in an arena that each run
     allocates, except for results: `x.memory_plan.peak` is the planned peak, `x.peak_bytes(*args)` the measured one.
@@ -232,17 +224,16 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Run a program op by op, fused, and fused with shared kernels, and compare the times and errors.
 
-    Takes a Graph, a Fusion, or anything that `load` takes with these arguments; the model or function that it was read
-    from is timed as well, and the others are told against it (`eager`, `NumPy`, or `jax.jit`). All runs alternate in one
-    process with the same allocator, `repeats` times and for 50 ms each; the error is against a float64 run. There is no
-    ratio of times whose middle halves overlap, or that vary too much. `threads` is by default as many as torch has, and
-    one where other programs keep the processors busy. `eager` is a model to be timed too. `peers` are other functions of
-    the same arguments, such as `{"jax": lambda *_: jitted(a, b)}`; `peers=["torch", "torch.compile"]` builds torch's own
-    from the graph. With `keep_memory=False` all pay the page faults of memory that is returned to the system; with
-    `rotate=True` no operand is found in a cache. `exact` is that of `compile`. `steps=True`, or some steps of dedup's
-    ladder, adds a row for each: kernels, compile and run time with one body per class. `ways` names the ways to measure,
-    some of `["op by op", "fused", "fused + dedup"]`; the default is all.
-    `.table()` is a DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
+    Takes a Graph, a Fusion, or anything that `load` takes with these arguments; the model or function that it was read from is timed
+    as well, and the others against it. All runs alternate in one process with the same allocator, `repeats` times and for 50 ms each;
+    the error is against a float64 run. There is no ratio of times whose middle halves overlap, or that vary too much. `.table()` is a
+    DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
+
+    `eager` is a model to be timed too, `peers` are other functions of the same arguments: `{"jax": lambda *_: jitted(a, b)}`, or
+    `["torch", "torch.compile"]`, built from the graph. `ways` are some of `["op by op", "fused", "fused + dedup"]`, all by default;
+    `steps=True`, or some steps of dedup's ladder, adds a row for each. `threads` is by default torch's number, and one where other
+    programs keep the processors busy. With `keep_memory=False` all pay the page faults of memory that is returned to the system, with
+    `rotate=True` no operand is found in a cache. `exact` is that of `compile`.
     """
     from irscope.runtime.arrays import are_torchs
     from irscope.runtime.measure import compare as run
@@ -251,19 +242,9 @@ def compare(
     if eager is None and made is not program and callable(program) and are_torchs(args):
         eager = program
     return run(
-        made,
-        *args,
-        devices=devices,
-        eager=eager,
-        peers=peers,
-        repeats=repeats,
-        keep_memory=keep_memory,
-        rotate=rotate,
-        exact=exact,
-        steps=steps,
-        ways=ways,
-        threads=threads,
-    )
+        made, *args, devices=devices, eager=eager, peers=peers, repeats=repeats, keep_memory=keep_memory, rotate=rotate, exact=exact,
+        steps=steps, ways=ways, threads=threads,
+    )  # fmt: skip
 
 
 def cache(device: Literal["cpu", "cuda"] = "cpu") -> MissLog:
@@ -338,15 +319,12 @@ def explore(
 ) -> Explorer:  # fmt: skip
     """Show a program in linked views, in one notebook cell.
 
-    Takes anything that `load` takes, a Graph, a Fusion, the result of a Pipeline (`timeline` shows its passes), or a
-    Profile: colours may then mean time, bytes, memory or the share of the roof, and there is a Time table;
-    `e.profile = p` adds one later. A Dedup opens the Classes table: the ladder, the classes of each step, their holes
-    and costs. With example arguments the Timing table offers to compile and measure it, which takes seconds (`threads`
-    as for `compare`); `measure=True` does so at once. The result's `selection` reads and sets the selection in all views. Source code is
-    shown where Python knows it in this process; for a program from a file or a text, only if it is in the folder
-    `sources`.
-
-    A Survey of many models shows the classes, and the explorer of any model that has the chosen class.
+    Takes anything that `load` takes, a Graph, a Fusion, the result of a Pipeline (`timeline` shows its passes), a Profile, whose colours
+    mean time, bytes, memory or the share of the roof (`e.profile = p` adds one later), a Dedup, which opens the Classes table, or a
+    Survey of many models, which shows the classes and the explorer of any model that has the chosen one. With example arguments the
+    Timing table offers to compile and measure the program, which takes seconds (`threads` as for `compare`); `measure=True` does so at
+    once. The result's `selection` reads and sets the selection in all views. Source code is shown where Python knows it in this process;
+    for a program from a file or a text, only if it is in the folder `sources`.
     """
     from irscope.widgets.explorer import Explorer
 
@@ -381,22 +359,14 @@ def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]
 
 
 def write_report(
-    source: Any,
-    *example_args: Any,
-    output: str | Path = "report.html",
-    measure: bool | None = None,
-    sources: str | Path | None = None,
-    answers: bool | None = None,
-    **load_options: Any,
-) -> Path:
+    source: Any, *example_args: Any, output: str | Path = "report.html", measure: bool | None = None,
+    sources: str | Path | None = None, answers: bool | None = None, **load_options: Any,
+) -> Path:  # fmt: skip
     """Write the same views as one HTML file that needs no server, no network and no kernel; returns its path.
 
-    A History writes the views of `timeline`, a Profile its explorer.
-
-    The page includes precomputed answers about each value and node: with up to 50,000 nodes, or always with
-    `answers=True` (20,000 nodes make a file of 5 MB). Without them it has text, graph, tables and steps, and says so (2
-    MB then). The page of a History always has them. It includes lines of source files as `explore` shows them: for a
-    program from a file or a text, only those in the folder `sources`.
+    A History writes the views of `timeline`, a Profile its explorer. The page has answers about each value and node for up to 50,000
+    nodes, or with `answers=True` (20,000 nodes make a file of 5 MB); without them it has text, graph, tables and steps, and says so
+    (2 MB then). Source lines are those that `explore` shows, with the same `sources`.
     """
     from irscope.display.html import history_html, standalone_html
     from irscope.transforms.history import History

@@ -20,8 +20,7 @@ from irscope.display.svg import embedded_svg, graph_svg
 from irscope.display.text import overview
 from irscope.errors import LoadError
 from irscope.report.pages import Exploration
-from irscope.report.pages.history_view import history_view
-from irscope.report.pages.parts import explorer_view
+from irscope.report.pages.parts import explorer_view, history_view
 from irscope.report.view_models import ExplorerView
 from irscope.transforms.history import History
 

@@ -25,7 +25,7 @@ def _history(history: Any) -> None:
     except MissingExtra:
         from irscope.display.html import static_html
         from irscope.display.text import overview
-        from irscope.report.pages.history_view import history_view
+        from irscope.report.pages.parts import history_view
 
         view = history_view(history)
         display({"text/html": static_html(view), "text/plain": overview(view)}, raw=True)

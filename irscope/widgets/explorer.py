@@ -190,6 +190,7 @@ except ImportError as error:  # pragma: no cover - the hub raises first
 _LONG = 20_000
 """The size of an answer, in characters, from which it is sent as a JSON buffer beside its message, which is parsed once."""
 
+
 class Explorer(Forking):
     """Linked views of one program. `selection` holds the selected ids; setting it selects in every view."""
 
@@ -215,7 +216,7 @@ class Explorer(Forking):
     """Whether a new profile is checked and shown."""
 
     def __init__(self, shown: Exploration | Page) -> None:
-        self._page = page = ProgramPage(shown) if isinstance(shown, Exploration) else shown
+        self._page = page = without_collector(ProgramPage, shown) if isinstance(shown, Exploration) else shown
         step, profile = page.last_step or 0, page.exploration.profile if page.exploration is not None else None
         super().__init__(view=in_script(page.view).encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
         self._is_open = True
@@ -242,7 +243,7 @@ class Explorer(Forking):
 
     def _show(self, exploration: Exploration) -> None:
         """Replace the program shown; the selection is kept, by id or by name."""
-        page, before, chosen = ProgramPage(exploration), self._page.exploration, list(self.selection)
+        page, before, chosen = without_collector(ProgramPage, exploration), self._page.exploration, list(self.selection)
         self._page = page
         if before is not None:
             self.selection = [id for one in chosen if (id := exploration.known_as(one, before)) is not None]

@@ -15,14 +15,15 @@ from irscope.ops.view_steps import Num, byte_words
 from irscope.report.boxes import writes_memory
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
-from irscope.report.view_models import Count
-from irscope.report.words import amount, duration, plural
+from irscope.report.view_models import Count, TimelineView
+from irscope.report.words import amount, byte_count, duration, plural
 from irscope.runtime.timer import time_words
+from irscope.transforms.history import History
 
 if TYPE_CHECKING:
     from irscope.runtime.profile import Profile
 
-__all__ = ["headline", "in_place_writes", "quick_headline"]
+__all__ = ["headline", "history_headline", "in_place_writes", "quick_headline"]
 
 
 def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
@@ -64,6 +65,32 @@ def quick_headline(exploration: Exploration) -> list[Count]:
     """The numbers that are available at once; the others need a look at every group."""
     profile = exploration.profile
     return _sizes(exploration) if profile is None else [*_sizes(exploration), _call(profile)]
+
+
+def history_headline(history: History, timeline: TimelineView | None) -> list[Count]:
+    """The numbers of a history: its steps, and what they made and saved."""
+    before, after = len(history.initial.position), len(history.final.position)
+    passes = timeline["passes"] if timeline is not None else []
+    steps = timeline["steps"] if timeline is not None else []
+    groups = [group["id"] for group in timeline["groups"]] if timeline is not None else []
+    saved = sum(step["saved"] for step in steps)
+    nodes = amount(before) if before == after else f"{amount(before)} → {amount(after)}"
+    counts = [
+        Count(label="node" if nodes == "1" else "nodes", value=nodes, selects=[], hint="as loaded, and after the passes"),
+        _count(len(steps), "step", [], "what the passes did, one by one"),
+        *(
+            Count(label=f"by {stretch['name']}", value=amount(stretch["steps"]), selects=[], hint="steps of the pass")
+            for stretch in passes
+            if stretch["steps"]
+        ),
+    ]
+    if groups:
+        counts.append(_count(len(groups), "fusion group", groups, "groups that the steps made"))
+    if saved:
+        counts.append(
+            Count(label="saved", value=byte_count(saved), selects=[], hint="memory traffic that the steps avoid")
+        )
+    return counts
 
 
 def _sizes(exploration: Exploration) -> list[Count]:

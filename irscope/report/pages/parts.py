@@ -18,12 +18,12 @@ from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope._base.progress import counted
 from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
-from irscope.ir import Graph, Node
+from irscope.ir import Graph, Node, Value
 from irscope.report.history import program_stops
 from irscope.report.history.timeline import timeline_view
-from irscope.report.pages.details import Inspection, stored_details
+from irscope.report.pages.details import HistoryInspection, Inspection, stored_details
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.headline import headline, quick_headline
+from irscope.report.pages.headline import headline, history_headline, quick_headline
 from irscope.report.pages.program_index import ProgramIndex
 from irscope.report.panes import (
     Heat,
@@ -49,9 +49,11 @@ from irscope.report.view_models import (
     TextView,
     TimelineView,
 )
+from irscope.report.words import names_in
 from irscope.runtime.profile import Profile
+from irscope.transforms.history import History
 
-__all__ = ["PARTS", "Cost", "Page", "ProgramPage", "explorer_view", "is_sent_whole"]
+__all__ = ["PARTS", "Cost", "Page", "ProgramPage", "explorer_view", "history_page", "history_view", "is_sent_whole"]
 
 Fields = Mapping[str, Any]
 """Fields of an `ExplorerView`, or of a message."""
@@ -321,6 +323,56 @@ def explorer_view(
     if answers is None:
         answers = len(exploration.graph.position) <= _MOST_ANSWERED
     return ProgramPage(exploration, Cost.EVERY_ANSWER if answers else Cost.STORED).view
+
+
+def history_page(history: History) -> Page:
+    """The page of `irs.timeline`."""
+
+    def resolve(record: Any) -> int:
+        if isinstance(record, int):
+            return record
+        if isinstance(record, Value | Node):
+            return record.id
+        graph = history.final
+        return graph.node(record).id if "::" in record else graph.value(record).id
+
+    return Page(history_view(history), HistoryInspection(history), resolve)
+
+
+def history_view(history: History, *, details: bool = False) -> ExplorerView:
+    """The view of a history. `details` precomputes the answers about single records, for a page without a kernel.
+
+    >>> import irscope as irs
+    >>> f = irs.fuse(irs.parse('''graph(%x : Float(8)):
+    ...   %a : Float(8) = aten::relu(%x)
+    ...   %b : Float(8) = aten::tanh(%a)
+    ...   return (%b)'''))
+    >>> [f"{count['value']} {count['label']}" for count in history_view(f.history)["headline"]][:2]
+    ['2 → 3 nodes', '1 step']
+    """
+    graph = history.final
+    text = text_view(graph)
+    timeline = timeline_view(history, text)
+    inspection = HistoryInspection(history)
+    view = ExplorerView(
+        version=VIEW_VERSION,
+        title=shortened(graph.name, 200),
+        headline=history_headline(history, timeline),
+        text=text,
+        graph=graph_view(graph),
+        remarks=remarks_table(history, names_in(history)),
+        classes=[],
+        timing=None,
+        only_history=True,
+        details={},
+    )
+    if timeline is not None:
+        view["timeline"] = timeline
+        view["programs"] = program_stops(history)
+    if details:
+        stored = stored_details(text, timeline, map(inspection.detail, inspection.records), history)
+        view["details"], view["alias_sets"] = stored
+    return view
 
 
 _MOST_ANSWERED = 50_000

@@ -47,7 +47,7 @@ def fuse(
 
     A `Module` is fused as its one public graph, with its calls inlined. Groups are formed within each block, of `min_size` to
     `max_nodes` nodes, with at most `max_arguments` inputs and outputs. The meaning of the program is preserved: see
-    `irscope.transforms.grouping.partition` for the argument. `policy`:
+    `irscope.transforms.grouping` for the argument. `policy`:
 
     * `"greedy"`: consumers from the last to the first, and for each its producers, the latest first; then siblings.
     * `"min-bytes"`: always the merge that saves most memory traffic; then siblings.

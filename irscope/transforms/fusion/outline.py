@@ -1,6 +1,6 @@
 """Builds the next graph from plans: each group becomes one node with a block, at a place that its dependences allow.
 
-`irscope.transforms.grouping.outline` describes groups; known numbers are the constants that are copied into them.
+`irscope.transforms.grouping` describes groups; known numbers are the constants that are copied into them.
 
 A plan can be carried out after any number of its merges. Parts that are the same at two steps are the same objects in
 both graphs: a group is identified by its last node, keeps its id while it grows, and is built once for each size.
@@ -159,7 +159,7 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
 #
 # A group here has no kernel. Its nodes never copy, so its results share the memory of its inputs, as before. View groups are
 # formed after all kernels, from the remaining nodes, and so never keep a node out of a kernel. A group is legal when the
-# contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping.partition`.
+# contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping`.
 
 def group_views(graph: Graph) -> PassRecord:
     """Group each maximal tree of views in the blocks of a graph, including those of ifs and loops, into one node.

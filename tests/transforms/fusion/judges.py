@@ -15,8 +15,7 @@ from irscope.ir.core import Block, Graph, Node, new_id
 from irscope.ir.types import TENSOR
 from irscope.transforms.base import PassRecord
 from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.grouping import Refusal
-from irscope.transforms.grouping.outline import MAKES_NUMBERS
+from irscope.transforms.grouping import MAKES_NUMBERS, Refusal
 from irscope.transforms.history import History
 
 _FEW: Final = 64

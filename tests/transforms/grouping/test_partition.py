@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.transforms.grouping.partition import OrderedList, Partition
+from irscope.transforms.grouping import OrderedList, Partition
 
 EDGES = st.integers(2, 12).flatmap(
     lambda n: st.tuples(

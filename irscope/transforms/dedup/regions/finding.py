@@ -50,7 +50,7 @@ convex for good, but may break another; the walk is repeated until all places pa
 
 *All regions together.* Convex regions may still wait for each other (A's second half for B's first, B's second for A's first). The
 dependences with each region contracted to a point have an order exactly when there is no cycle, as for fusion groups
-(`irscope.transforms.grouping.partition`). One topological sort finds the regions on cycles.
+(`irscope.transforms.grouping`). One topological sort finds the regions on cycles.
 
 *Order inside.* Places have the same data edges, but a place may have more memory edges. Nodes are listed in the order of the
 first place, so each place must allow that order (`keeps_order`).

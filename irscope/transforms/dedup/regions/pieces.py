@@ -21,7 +21,7 @@ from irscope.transforms.dedup.piece import Piece
 from irscope.transforms.dedup.regions.block_index import OUTSIDE, BlockIndex, same_region
 from irscope.transforms.dedup.regions.finding import convex_columns, find_regions, keeps_order, waiting_regions
 from irscope.transforms.dedup.regions.repeat import Repeat, region_body
-from irscope.transforms.grouping.outline import common_scope
+from irscope.transforms.grouping import common_scope
 
 __all__ = ["RegionPieces", "region_pieces", "scope_pieces"]
 

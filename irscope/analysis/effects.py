@@ -29,8 +29,7 @@ from irscope.ir import (
     parts,
 )
 from irscope.ir.module import symbol_name
-from irscope.ops.functional import functional_source
-from irscope.ops.registry import effect_of, overloads, schema_of
+from irscope.ops.registry import effect_of, functional_source, overloads, schema_of
 from irscope.ops.schema import counts_with_results, has_side_effects
 from irscope.ops.traits import (
     CHANGES_RANDOM_STATE,

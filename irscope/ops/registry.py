@@ -1,15 +1,4 @@
-"""Maps a node's name and operand types to its op: one table over all op files, the bundled schemas, and torch's registry where it
-is installed.
-
-Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
-ops without rules), and torch's own registry (`irscope.ops.schema.torch_registry`). Every schema passes through
-`irscope.ops.schema.corrections`, which corrects wrong ones. An op in none of them is unknown: legal, and assumed to do
-anything.
-
-One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the
-node's operand types select, and `schema_of(node)` its overload. Answers are cached by op name and operand types, and in the node
-itself, so that a repeated query costs a tenth of a microsecond.
-"""
+"""Maps a node's name and operand types to its op: one table over all op files, the bundled schemas, and torch's registry."""
 
 from __future__ import annotations
 
@@ -19,8 +8,20 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from irscope.ir import NOT_CONSTANT, Graph, Node, OpSchema, TensorType, Type, Value, argument_type, constant_of
-from irscope.ops.functional import functional_source
+from irscope.ir import (
+    FLOAT,
+    INT,
+    NOT_CONSTANT,
+    Erased,
+    Graph,
+    Node,
+    OpSchema,
+    TensorType,
+    Type,
+    Value,
+    argument_type,
+    constant_of,
+)
 from irscope.ops.schema import (
     Category,
     Effect,
@@ -38,16 +39,75 @@ from irscope.ops.schema import (
 )
 
 __all__ = [
-    "bind",
-    "category_of",
-    "constant_arguments",
-    "effect_of",
-    "known_names",
-    "lookup",
-    "op_of",
-    "overloads",
-    "schema_of",
-]
+    "DEFAULT", "bind", "category_of", "constant_arguments", "effect_of", "functional_source", "gives_default_floats",
+    "has_value_tensors", "known_names", "lookup", "op_of", "overloads", "remembering_default", "schema_of",
+]  # fmt: skip
+
+
+# Ops of languages that are functional by construction, whose tensors are values without memory.
+#
+# An ONNX or StableHLO op computes new values from values. It writes nothing, no result shares memory with an operand, and
+# no later op can observe where a value is stored. So the name alone answers the alias db's questions, even for an op that is
+# otherwise unknown (one of a custom domain). The runtime keeps that promise by copying where its library
+# does not. Ops of these namespaces that carry blocks are not covered: the effects of a block are those of its nodes.
+
+
+_FUNCTIONAL: Final[Mapping[str, str]] = {
+    "onnx": "ONNX", "stablehlo": "StableHLO", "mhlo": "MHLO", "chlo": "CHLO", "vhlo": "VHLO", "tosa": "TOSA",
+    "arith": "MLIR", "math": "MLIR", "tensor": "MLIR", "complex": "MLIR", "kernel": "a kernel",
+}  # fmt: skip
+"""The name of the language, by namespace."""
+
+_OUTSIDE: Final = frozenset(
+    f"{space}::{name}"
+    for space in ("stablehlo", "mhlo", "vhlo")
+    for name in (
+        "custom_call", "send", "recv", "infeed", "outfeed", "rng", "create_token", "after_all", "partition_id", "replica_id",
+        "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter",
+        "cross-replica-sum", "async_start", "async_done",
+    )
+)  # fmt: skip
+"""Ops of these languages that communicate with the world outside the program, or may."""
+
+
+def functional_source(name: str) -> str:
+    """Return the functional language that an op belongs to; empty for every other op.
+
+    >>> functional_source("onnx::TopK"), functional_source("onnx::com.microsoft.Gelu"), functional_source("aten::relu")
+    ('ONNX', 'ONNX', '')
+    >>> functional_source("stablehlo::fft"), functional_source("stablehlo::custom_call")
+    ('StableHLO', '')
+    """
+    return "" if name in _OUTSIDE else _FUNCTIONAL.get(name.partition("::")[0], "")
+
+
+_VALUE_TENSORS: Final = frozenset(
+    {"linalg", "flow", "iree_tensor_ext", "iree_linalg_ext", "iree_encoding", "hal", "stream"} | _FUNCTIONAL.keys()
+)
+
+
+def has_value_tensors(name: str) -> bool:
+    """Whether the tensors that an op reads are MLIR's immutable tensors: whatever else the op does, it does not
+    change them. (A call is not such an op: its callee may be of any language.)
+
+    >>> has_value_tensors("iree_tensor_ext::dispatch.tensor.store"), has_value_tensors("aten::add_")
+    (True, False)
+    """
+    return name.partition("::")[0] in _VALUE_TENSORS
+
+
+# Maps a node's name and operand types to its op: one table over all op files, the bundled schemas, and torch's registry where it
+# is installed.
+#
+# Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
+# ops without rules), and torch's own registry (`irscope.ops.schema.torch_registry`). Every schema passes through
+# `irscope.ops.schema.corrections`, which corrects wrong ones. An op in none of them is unknown: legal, and assumed to do
+# anything.
+#
+# One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the
+# node's operand types select, and `schema_of(node)` its overload. Answers are cached by op name and operand types, and in the node
+# itself, so that a repeated query costs a tenth of a microsecond.
+
 
 _OP_FILES: Final = (
     "pointwise.arithmetic", "pointwise.unary", "pointwise.comparison", "pointwise.activation", "nn.normalization", "nn.reduction",
@@ -68,7 +128,7 @@ class _Choice:
 
 
 _UNKNOWN: Final = _Choice(None, None, "opaque", "other")
-_FUNCTIONAL: Final = _Choice(None, None, "pure", "other")
+_FUNCTIONAL_EFFECT: Final = _Choice(None, None, "pure", "other")
 """An op of which only its functional language is known."""
 
 
@@ -198,7 +258,7 @@ def _without_table(name: str, has_blocks: bool) -> _Choice:
     """Return what is known about an op that is in no table."""
     if has_blocks or not functional_source(name):
         return _UNKNOWN
-    return replace(_FUNCTIONAL, category="random") if draws_random_numbers(name) else _FUNCTIONAL
+    return replace(_FUNCTIONAL_EFFECT, category="random") if draws_random_numbers(name) else _FUNCTIONAL_EFFECT
 
 
 def _choose_long(name: str, inputs: tuple[Value, ...]) -> _Choice | None:
@@ -285,3 +345,59 @@ def _op_files() -> Mapping[str, tuple[Op, ...]]:
         for op in importlib.import_module(f"irscope.ops.{name}").OPS:
             table[op.name] = (*table.get(op.name, ()), op)
     return table
+
+
+# Finds nodes that compute in torch's default floating-point type, which the type rules assume to be float32.
+#
+# `torch.set_default_dtype` changes the type in which `tanh` of whole numbers, `zeros` without a type, and `x > 0.5` of whole
+# numbers compute. Where an operand is a tensor of floats, or the type is given explicitly, the default does not matter.
+
+
+DEFAULT: Final = "float32"
+_ELSEWHERE: Final = ("container", "control", "scalar", "view")
+"""Categories of ops that never turn anything else into floats."""
+
+
+def gives_default_floats(node: Node) -> bool | None:
+    """Whether the node computes in the default floating-point type; None where types leave that open.
+
+    >>> import irscope as irs
+    >>> text = "graph(%x : {}):\\n  %y : Float(2) = aten::tanh(%x)\\n  return (%y)"
+    >>> [gives_default_floats(irs.parse(text.format(kind)).node("y")) for kind in ("Long(2)", "Float(2)", "Tensor")]
+    [True, False, None]
+    """
+    if node.blocks or node.op.startswith("prim::") or category_of(node) in _ELSEWHERE or _says_type(node):
+        return False
+    operands = [_is_float(value.type) for value in node.inputs if isinstance(value.type, TensorType)]
+    results = [_is_float(value.type) for value in node.outputs if isinstance(value.type, TensorType)]
+    compares_floats = any(value.type == FLOAT for value in node.inputs)
+    if True in operands or not results:
+        return False
+    if True in results or compares_floats:
+        return None if None in operands else True
+    return None if None in results else False
+
+
+def remembering_default(graph: Graph, edits: Iterable[object]) -> Graph:
+    """Return the graph, marked if one of the nodes erased on the way to it computed in the default type.
+
+    A constant that was folded from such a node is valid for that type alone, and the node itself is gone.
+    """
+    if graph.default_floats:
+        return graph
+    erased = (edit.node for edit in edits if isinstance(edit, Erased))
+    op = next((node.op for node in erased if gives_default_floats(node) is not False), "")
+    return replace(graph, default_floats=op) if op else graph
+
+
+def _is_float(type: TensorType) -> bool | None:
+    return None if type.dtype is None else type.dtype.startswith(("float", "bfloat", "complex"))
+
+
+def _says_type(node: Node) -> bool:
+    """Whether an argument gives the element type explicitly."""
+    schema = schema_of(node)
+    if schema is None:
+        return False
+    named = zip(schema.arguments, node.inputs, strict=False)
+    return any(argument.name == "dtype" and value.type == INT for argument, value in named)

@@ -32,8 +32,7 @@ from irscope.frontends.mlir.types import (
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 from irscope.ir.verify import verify
-from irscope.ops.functional import functional_source
-from irscope.ops.registry import effect_of
+from irscope.ops.registry import effect_of, functional_source
 
 __all__ = [
     "BlockReader", "ControlRule", "Emitter", "Operation", "Reading", "Rule", "dtype_of", "extents_of", "import_program",

@@ -24,8 +24,7 @@ from typing import Any, Final
 from irscope._base.leaves import leaves
 from irscope.errors import RunError
 from irscope.ir import Graph, Node
-from irscope.ops.default_dtype import DEFAULT, gives_default_floats
-from irscope.ops.registry import category_of, schema_of
+from irscope.ops.registry import DEFAULT, category_of, gives_default_floats, schema_of
 
 __all__ = ["Surroundings"]
 

@@ -33,8 +33,7 @@ from irscope.ir import (
     make_node,
     new_id,
 )
-from irscope.ops.default_dtype import remembering_default
-from irscope.ops.registry import bind, effect_of, op_of, schema_of
+from irscope.ops.registry import bind, effect_of, op_of, remembering_default, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
 from irscope.ops.typing import SLIPS, contiguous_strides, dtype_name
 from irscope.transforms.base import PassRecord

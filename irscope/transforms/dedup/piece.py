@@ -60,8 +60,7 @@ from irscope.ir import (
 )
 from irscope.ir.module import reference_to, symbol_name
 from irscope.ir.structural import inner_blocks
-from irscope.ops.functional import functional_source
-from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.registry import effect_of, functional_source, schema_of
 from irscope.ops.schema import draws_random_numbers
 
 __all__ = [

@@ -8,7 +8,7 @@ they list them, because
 * every other node is *ordered*: it takes the state that the previous ordered node left as an additional operand, and leaves
   another. In a block that writes tensors, or may, all nodes are ordered, as any of them may read the written memory.
   MLIR's tensors are values, so an op of an MLIR dialect is ordered but does not write tensors
-  (`irscope.ops.functional.has_value_tensors`);
+  (`irscope.ops.registry.has_value_tensors`);
 * a node with blocks is ordered if a node inside is.
 
 Where, in addition, values are determined by their terms (`Body.is_free`: straight-line code on tensors and numbers in which no
@@ -46,8 +46,7 @@ from irscope.ir import (
     constant_value,
 )
 from irscope.ir.structural import inner_blocks
-from irscope.ops.functional import functional_source, has_value_tensors
-from irscope.ops.registry import effect_of, schema_of
+from irscope.ops.registry import effect_of, functional_source, has_value_tensors, schema_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
 from irscope.ops.typing import iterator_strides, static_shape

@@ -30,8 +30,7 @@ from irscope.analysis.effects import (
 )
 from irscope.errors import ArgumentError
 from irscope.ir import GROUPS, Block, Graph, Module, Node, TensorType, Value
-from irscope.ops.functional import functional_source
-from irscope.ops.registry import overloads
+from irscope.ops.registry import functional_source, overloads
 from irscope.ops.schema import has_side_effects
 from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 

@@ -12,7 +12,7 @@ from irscope.analysis.alias.explain.paths import Derivation, Paths, Step, Words
 from irscope.analysis.alias.points_to import MIXED, Label, Place, PointsTo, Reachability, Write
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, Value
-from irscope.ops.functional import functional_source
+from irscope.ops.registry import functional_source
 from irscope.ops.traits import MAY_COPY
 
 __all__ = ["Explainer", "LazyVerdict", "lazy"]

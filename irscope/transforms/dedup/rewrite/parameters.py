@@ -35,8 +35,7 @@ from irscope.ir import (
     make_node,
     make_value,
 )
-from irscope.ops.functional import has_value_tensors
-from irscope.ops.registry import schema_of
+from irscope.ops.registry import has_value_tensors, schema_of
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import RANK, HoleKind, Piece, Relation, Site, told

@@ -49,6 +49,7 @@ def without_workspaces(graph: Graph, *, exact: bool) -> tuple[Graph, tuple[Remar
     laid = channels_last(pools.after)
     return laid.after, (*pools.remarks, *laid.remarks)
 
+
 _Blocks = list[dict[Any, Any] | None]
 """For each block of the plan, the tensors that cover all of it, by element type; None before it is allocated."""
 

@@ -231,6 +231,7 @@ def as_torch(value: Any) -> Any:
     array = np.asarray(value)
     return torch.from_numpy(plainly_typed(array)) if array.dtype.isbuiltin == 1 else tensor_of(array, torch, "")  # of `ml_dtypes`
 
+
 _NONE_HERE: Final = (
     "a program compiled by irscope computes no gradients, and one is asked for of its result: call it inside of "
     "torch.no_grad() if none is needed, or differentiate the model itself"

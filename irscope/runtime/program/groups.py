@@ -239,13 +239,13 @@ class BoundPlan:
         names |= {"kernel": single.function, "pack": single.pack, "dims": single.dims_address}
         words = [*[outputs[i] for i in launch.writes], *[inputs[i] if i >= 0 else "0" for i in launch.reads]]
         taken = {word: f"p{place}" for place, word in enumerate(words) if place in single.addresses}
-        first = [f"{', '.join(taken.values())} = {', '.join(taken)}"] if taken else []
-        check = [f"if not ({' and '.join(taken.values())}): raise ValueError(no_memory)"] if taken else []
+        found = " and ".join([f"({name} := {word})" for word, name in taken.items()])
+        check = [f"if not ({found}): raise ValueError(no_memory)"] if taken else []
         moved = [
             f"{taken.get(word, word)} + {offset}" if offset else taken.get(word, word)
             for word, offset in zip(words, single.moved, strict=True)
         ]
-        return [*first, *check, f"kernel(pack({', '.join(moved)}), dims)"]
+        return [*check, f"kernel(pack({', '.join(moved)}), dims)"]
 
 
 class GroupCall:
@@ -267,8 +267,8 @@ class GroupCall:
 
     def look_up(self, *operands: Any) -> Any:
         """Runs the function for the layout of these operands, or where no kernel takes them, the nodes through the library."""
-        key = self.memory.key(operands)
-        found = self.known[key] if key in self.known else self._specialize(key, operands)
+        key, known = self.memory.key(operands), self.known  # which another thread may replace
+        found = known[key] if key in known else self._specialize(key, operands)
         if found is None:
             if self.fallback is None:
                 self.fallback = _by_library(self.group.group, self.library)
@@ -383,6 +383,7 @@ def likely_types(graph: Graph, groups: Iterable[Node]) -> dict[Node, tuple[Type,
         return {group: tuple([value.type for value in group.inputs]) for group in groups}
     shapes = infer(graph, assumed)
     return {group: tuple([shapes.type(value) for value in group.inputs]) for group in groups}
+
 
 Compile = Callable[[Graph], Callable[..., Any]]
 _MEMBERS = 3

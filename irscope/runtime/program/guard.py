@@ -37,6 +37,25 @@ __all__ = [
     "only_group", "program_call", "storage_check",
 ]  # fmt: skip
 
+MISSED: Final = object()
+"""Returned by a specialised call when the arguments do not match its guard."""
+
+Call = Callable[[Sequence[Any]], Any]
+"""Returns the program's results, or MISSED, in which case nothing has run."""
+
+_ERRORS: Final = (AttributeError, MemoryError, RuntimeError, ValueError)
+"""Raised when arguments lack an attribute, are too few or too many, or when memory for results runs out: the slow path then
+reports the error."""
+
+_COMPARED: Final = ("shape", "stride()", "strides")
+"""Facts that may be equal without being the same object."""
+
+_PLAIN: Final = (bool, float, int, str, type(None))
+"""Types for which the checks never look at the value."""
+
+_MOST: Final = 256
+"""Signatures kept; when there are more, all are dropped and learned again."""
+
 _NoneType: Final = type(None)
 Check = Callable[[Any, dict[str, int]], None]
 
@@ -255,25 +274,6 @@ class _Ranges:
         index = bisect_right(self.ends, start)  # the first that ends after the start
         meets = start < end and index < len(self.starts) and self.starts[index] < end
         return self.values[index] if meets else None
-
-MISSED: Final = object()
-"""Returned by a specialised call when the arguments do not match its guard."""
-
-Call = Callable[[Sequence[Any]], Any]
-"""Returns the program's results, or MISSED, in which case nothing has run."""
-
-_ERRORS: Final = (AttributeError, MemoryError, RuntimeError, ValueError)
-"""Raised when arguments lack an attribute, are too few or too many, or when memory for results runs out: the slow path then
-reports the error."""
-
-_COMPARED: Final = ("shape", "stride()", "strides")
-"""Facts that may be equal without being the same object."""
-
-_PLAIN: Final = (bool, float, int, str, type(None))
-"""Types for which the checks never look at the value."""
-
-_MOST: Final = 256
-"""Signatures kept; when there are more, all are dropped and learned again."""
 
 
 class OnlyGroup(NamedTuple):

@@ -1,15 +1,23 @@
-"""Instructions and the functions generated from them: control flow, what dies when, and errors that name their node."""
+"""Instructions and the functions generated from them: control flow, what dies when, layouts, and errors that name their node."""
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
+import irscope as irs
 from irscope.errors import RunError
 from irscope.ir.text.parser import parse
 from irscope.runtime.arrays.numpy import NumpyLibrary
-from irscope.runtime.program.code import flatten
+from irscope.runtime.program.bound_program import as_torch
+from irscope.runtime.program.code import Code, flatten
+from irscope.runtime.program.executable import Executable
 from tests.behaviour.live_results import CountingLibrary
+from tests.random_programs.graphs import random_program
 
 
 def run(text: str, *args: object) -> list[object]:
@@ -131,3 +139,210 @@ def test_an_unknown_op_fails_only_when_it_runs():
     run(text, False, np.ones(2))
     with pytest.raises(RunError, match="my::op"):
         run(text, True, np.ones(2))
+
+
+TWO = """graph(%x : Tensor, %w : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::mm(%x, %w)
+  %b : Tensor = aten::relu(%a)
+  %c : Tensor = aten::add(%b, %x, %one)
+  %d : Tensor = aten::mm(%c, %w)
+  %e : Tensor = aten::tanh(%d)
+  %f : Tensor = aten::mul(%e, %d)
+  return (%f, %c)
+"""
+
+
+def compiled(text: str) -> Executable:
+    return irs.compile(irs.fuse(irs.parse(text)))
+
+
+def code_of(run: Executable) -> Code:
+    (program,) = run._programs.values()
+    return program.code
+
+
+def square(size: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).normal(size=(size, size)).astype(np.float32)
+
+
+def parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from parts(item)
+    elif isinstance(value, dict):
+        yield from parts(list(value.items()))
+    else:
+        yield np.asarray(value)
+
+
+def same(found: Any, wanted: Any) -> None:
+    for a, b in zip(parts(found), parts(wanted), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_array_equal(a, b)
+
+
+def converted(values: tuple[Any, ...], library: str) -> tuple[Any, ...]:
+    if library == "numpy":
+        return values
+    pytest.importorskip("torch")
+    return as_torch(values)  # type: ignore[no-any-return]
+
+
+LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+
+
+def check(seed: int, library: str) -> int:
+    """Runs a program four times, the second time watched; returns the number of instructions that were watched."""
+    program = random_program(seed, size=25)
+    run = compiled(program.text)
+    results, peaks = [], []
+    for turn in range(4):
+        given = converted(program.fresh(), library)
+        found = run.run(given, footprints=peaks) if turn == 1 else run(*given)
+        results.append((found, given))
+    for later in results[1:]:
+        same(later, results[0])
+    return sum(len(peak.curve) for peak in peaks)
+
+
+@LIBRARIES
+def test_random_programs_give_the_same_in_every_run(library: str) -> None:
+    assert sum(check(seed, library) for seed in range(60)) > 400
+
+
+@pytest.mark.long
+@pytest.mark.torch
+@pytest.mark.parametrize("start", range(1000, 6000, 250))
+def test_many_random_programs_give_the_same_in_every_run(start: int) -> None:
+    pytest.importorskip("torch")
+    assert sum(check(seed, "torch") for seed in range(start, start + 250)) > 2000
+
+
+@LIBRARIES
+def test_a_group_runs_on_each_layout_in_turn(library: str) -> None:
+    run, again = compiled(TWO), compiled(TWO)
+    small, large = (converted((square(size), square(size, 1)), library) for size in (3, 5))
+    turned = (large[0].T, large[1])
+    for _ in range(3):
+        for given in (small, small, large, turned, large):
+            same(run(*given), again(*given))
+            again = compiled(TWO)
+    groups = [step.function for step in code_of(run).instructions if step.kind == "group"]
+    assert groups
+    assert all(len(group.known) >= 2 and group.call is not group.look_up for group in groups)
+
+
+@LIBRARIES
+def test_a_group_takes_a_number_of_another_type_than_the_text(library: str) -> None:
+    text = TWO.replace("%w : Tensor)", "%w : Tensor, %s : Scalar)").replace("mul(%e, %d)", "mul(%e, %s)")
+    run = compiled(text)
+    x, w = square(3), square(3, 1)
+    wanted = np.tanh((np.maximum(x @ w, 0) + x) @ w)
+    x, w = converted((x, w), library)
+    for number in (2, 2, 2, 2, 2.5, 2.5, True, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2):
+        np.testing.assert_allclose(run(x, w, number)[0], wanted * number, rtol=1e-4, atol=1e-5)
+
+
+def test_an_op_that_fails_in_the_text_names_its_node() -> None:
+    text = TWO.replace("%w : Tensor)", "%w : Tensor, %k : int)").replace(
+        "  return (%f, %c)",
+        "  %zero : int = prim::Constant[value=0]()\n"
+        "  %g : Tensor = aten::select(%f, %zero, %k) # model.py:7:3\n"
+        "  return (%g, %c)",
+    )
+    run = compiled(text)
+    for _ in range(3):
+        run(square(3), square(3, 1), 2)
+    for k, w, node, place in ((3, square(3), "%g", "model.py:7:3"), (0, square(4), "%a", "")):
+        with pytest.raises(RunError) as caught:
+            run(square(3), w, k)
+        assert caught.value.where.startswith(node)
+        assert place in caught.value.where
+    same(run(square(3), square(3, 1), 1), compiled(text)(square(3), square(3, 1), 1))
+
+
+def test_loops_run_the_stretches_of_their_branches_each_turn() -> None:
+    text = """graph(%x : Tensor, %n : int, %up : bool):
+      %t : bool = prim::Constant[value=1]()
+      %one : int = prim::Constant[value=1]()
+      %w : Tensor = aten::mm(%x, %x)
+      %y : Tensor = prim::Loop(%n, %t, %x)
+        block0(%i : int, %acc : Tensor):
+          %s : Tensor = aten::mm(%acc, %w)
+          %r : Tensor = prim::If(%up)
+            block0():
+              %p : Tensor = aten::add(%s, %w, %one)
+              %p2 : Tensor = aten::mm(%p, %w)
+              -> (%p2)
+            block1():
+              %m : Tensor = aten::sub(%s, %w, %i)
+              %m2 : Tensor = aten::mm(%m, %s)
+              -> (%m2)
+          %z : Tensor = aten::tanh(%r)
+          %z2 : Tensor = aten::mm(%z, %z)
+          -> (%t, %z2)
+      return (%y, %w)
+    """
+    run, again = compiled(text), compiled(text)
+    x = square(4)
+    for turn in range(12):
+        for up in (True, False):
+            same(run(x, turn % 4, up), again(x, turn % 4, up))
+        again = compiled(text)
+
+
+def test_what_is_dead_is_let_go_at_the_same_place() -> None:
+    library = CountingLibrary()
+    text = "graph(%x : Tensor):\n" + "".join(
+        f"  %y{i} : Tensor = aten::relu(%{'x' if i == 0 else f'y{max(0, i - 1 - i % 3)}'})\n" for i in range(40)
+    )
+    graph = parse(f"{text}  return (%y39, %y7)")
+    code = flatten(graph.body, library)
+
+    def counted(visit: Any) -> list[int]:
+        library.forget()
+        slots = code.template.copy()
+        slots[code.inputs[0]] = np.ones(3)
+        code.run(slots, visit)
+        assert all(slots[slot] is not None for slot in code.outputs)
+        return library.alive.copy()
+
+    before = counted(lambda node: None)
+    assert counted(None) == before
+    assert max(before) < 8
+
+
+def test_a_long_program_becomes_several_functions() -> None:
+    text = "graph(%x0 : Tensor):\n" + "".join(f"  %x{i + 1} : Tensor = aten::neg(%x{i})\n" for i in range(4501))
+    graph = parse(f"{text}  return (%x4501)")
+    code = flatten(graph.body, NumpyLibrary())
+    slots = code.template.copy()
+    slots[code.inputs[0]] = np.ones(2)
+    times: list[int] = []
+    code = code.stamped((times.append, lambda: len(times)))
+    code.run(slots)
+    assert slots[code.outputs[0]].tolist() == [-1.0, -1.0]
+    assert code.path == [(0, 2000), (2000, 4000), (4000, 4501)]
+    assert times == list(range(4502)), "a stamp at the start, and one after each instruction"
+
+
+def test_many_threads_with_two_layouts_each_get_their_own_results() -> None:
+    run, wanted, wrong = compiled(TWO), compiled(TWO), list[str]()
+    layouts = [(square(3), square(3, 1)), (square(6), square(6, 1))]
+    right = [wanted(*layout) for layout in layouts]
+
+    def work(number: int) -> None:
+        for turn in range(60):
+            chosen = (number + turn // 7) % 2
+            try:
+                same(run(*layouts[chosen]), right[chosen])
+            except Exception as error:
+                wrong.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[0]

@@ -1,4 +1,4 @@
-"""The short way into a program: taken for arguments like earlier ones, and for no others."""
+"""Calls with arguments like earlier ones take the fast path and give what the slow one gives; all others do not take it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.runtime.program.bound_program import BoundProgram, as_torch
-from irscope.runtime.program.executable import Executable
+from irscope.runtime.program.executable import Executable, compile_graph
 from irscope.runtime.program.guard import MISSED
+from tests.work import calls_made
 
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 
-TEXT = """graph(%x : Tensor, %w : Tensor, %n : int, %s : float):
+SEVERAL = """graph(%x : Tensor, %w : Tensor, %n : int, %s : float):
   %a : Tensor = aten::mm(%x, %w)
   %b : Tensor = aten::relu(%a)
   %c : Tensor = aten::add(%b, %x, %n)
@@ -26,7 +27,7 @@ TEXT = """graph(%x : Tensor, %w : Tensor, %n : int, %s : float):
 """
 
 
-def compiled(*examples: Any, text: str = TEXT) -> Executable:
+def compiled(*examples: Any, text: str = SEVERAL) -> Executable:
     return irs.compile(irs.fuse(irs.load(text, *examples)))
 
 
@@ -39,7 +40,7 @@ def square(size: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).normal(size=(size, size)).astype(np.float32)
 
 
-def given(library: str, *arguments: Any) -> tuple[Any, ...]:
+def converted(library: str, *arguments: Any) -> tuple[Any, ...]:
     if library == "torch":
         pytest.importorskip("torch")
         return tuple(as_torch(list(arguments)))
@@ -64,7 +65,7 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_arguments_like_earlier_ones_go_the_short_way(library: str, moved: list[int]) -> None:
     run = compiled()
     for seed in range(6):
-        x, w, n, s = given(library, square(3, seed), square(3, seed + 1), seed, seed + 0.5)
+        x, w, n, s = converted(library, square(3, seed), square(3, seed + 1), seed, seed + 0.5)
         np.testing.assert_allclose(np.asarray(run(x, w, n, s)), expected(x, w, n, s), rtol=1e-4, atol=1e-4)
     assert len(moved) == 2
 
@@ -72,13 +73,13 @@ def test_arguments_like_earlier_ones_go_the_short_way(library: str, moved: list[
 @LIBRARIES
 def test_others_go_the_long_way(library: str, moved: list[int]) -> None:
     run = compiled()
-    x, w = given(library, square(4), square(4, 1))
+    x, w = converted(library, square(4), square(4, 1))
     for _ in range(3):
         run(x, w, 2, 0.5)
     moved.clear()
     run(x, w, 2, 0.5)
     assert not moved
-    wide = given(library, square(4).astype(np.float64), square(4, 1).astype(np.float64))
+    wide = converted(library, square(4).astype(np.float64), square(4, 1).astype(np.float64))
     for other in ((x, w, 2, 1), (x.T, w, 2, 0.5), (*wide, 2, 0.5)):
         run(x, w, 2, 0.5)
         before = len(moved)
@@ -90,7 +91,7 @@ def test_others_go_the_long_way(library: str, moved: list[int]) -> None:
 @LIBRARIES
 @pytest.mark.parametrize("wrong", ["few", "many", "type", "truth", "shape", "number", "nothing"])
 def test_wrong_ones_are_refused_as_ever(library: str, wrong: str) -> None:
-    x, w = given(library, square(4), square(4, 1))
+    x, w = converted(library, square(4), square(4, 1))
     run = compiled(x, w, 2, 0.5)
     for _ in range(3):
         run(x, w, 2, 0.5)
@@ -127,9 +128,9 @@ def test_an_argument_that_the_program_turns_is_known_as_it_came() -> None:
 
 @LIBRARIES
 def test_one_array_may_come_twice_and_nested_ones_as_their_parts(library: str) -> None:
-    text = TEXT.replace("%s : float", "%s : float, %u : Tensor").replace("return (%e)", "return (%e, %u)")
+    text = SEVERAL.replace("%s : float", "%s : float, %u : Tensor").replace("return (%e)", "return (%e, %u)")
     run = compiled(text=text)
-    (x,) = given(library, square(4))
+    (x,) = converted(library, square(4))
     for _ in range(4):
         found, same = run(x, x, 1, 2.0, x)
         np.testing.assert_allclose(np.asarray(found), expected(x, x, 1, 2.0), rtol=1e-4, atol=1e-4)
@@ -142,7 +143,7 @@ def test_one_array_may_come_twice_and_nested_ones_as_their_parts(library: str) -
 def test_torch_and_numpy_take_turns() -> None:
     run = compiled()
     arrays = (square(3), square(3, 1), 2, 0.5)
-    tensors = given("torch", *arrays)
+    tensors = converted("torch", *arrays)
     for turn in range(12):
         chosen = tensors if turn // 3 % 2 else arrays
         found = run(*chosen)
@@ -167,3 +168,218 @@ def test_many_threads_call_with_arguments_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert not wrong, wrong[0]
+
+
+BODY = """  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %y)
+  %c : Tensor = aten::tanh(%b)
+"""
+TEXT = f"graph(%x : Tensor, %y : Tensor):\n{BODY}  return (%c)\n"
+
+
+def fused(text: str, *args: object) -> Executable:
+    return compile_graph(irs.fuse(irs.load(text, *args)))
+
+
+def given(*shape: int) -> list[np.ndarray[Any, Any]]:
+    numbers = np.random.default_rng(0)
+    return [numbers.uniform(-1, 1, shape).astype(np.float32) for _ in range(2)]
+
+
+def chain(x: Any, y: Any) -> Any:
+    return np.tanh(np.maximum(x, 0) * y)
+
+
+def test_the_second_call_does_far_less() -> None:
+    x, y = given(8)
+    run = fused(TEXT, x, y)
+    run(x, y)
+    run(x, y)
+    short, long = calls_made(lambda: run(x, y)), calls_made(lambda: run.run((x, y)))
+    assert short <= 30
+    assert short < long / 2
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "wanted"),
+    [
+        ("%y : Tensor, %x : Tensor", "%c", lambda y, x: chain(x, y)),
+        ("%x : Tensor, %y : Tensor, %z : Tensor", "%c", lambda x, y, z: chain(x, y)),
+        ("%z : Tensor, %x : Tensor, %y : Tensor", "%c, %a", lambda z, x, y: (chain(x, y), np.maximum(x, 0))),
+        ("%x : Tensor, %y : Tensor", "%a, %c, %a", lambda x, y: (np.maximum(x, 0), chain(x, y), np.maximum(x, 0))),
+        ("%x : Tensor, %y : Tensor", "%c, %x", lambda x, y: (chain(x, y), x)),
+    ],
+    ids=["swapped", "unused last", "unused first", "one result twice", "an input given back"],
+)
+def test_operands_and_results_keep_their_places(head: str, tail: str, wanted: Any) -> None:
+    count = head.count(":")
+    arguments = [array for _ in range(2) for array in given(5, 3)][:count]
+    arguments = [array + index for index, array in enumerate(arguments)]
+    run = fused(f"graph({head}):\n{BODY}  return ({tail})\n", *arguments)
+    for _ in range(3):
+        results = run(*arguments)
+        truth = wanted(*arguments)
+        for result, true in zip(*((r if isinstance(r, tuple) else (r,)) for r in (results, truth)), strict=True):
+            np.testing.assert_allclose(result, true, rtol=1e-6)
+
+
+def test_each_call_gets_memory_of_its_own() -> None:
+    for shape in ((4,), (300, 1000)):
+        x, y = given(*shape)
+        run = fused(TEXT, x, y)
+        results = [run(x * scale, y) for scale in (np.float32(1), np.float32(2), np.float32(3))]
+        for scale, result in enumerate(results, 1):
+            np.testing.assert_allclose(result, chain(x * np.float32(scale), y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [
+    lambda x, y: (x.astype(np.float64), y), lambda x, y: (x[:2], y), lambda x, y: (x[None], y), lambda x, y: (x,),
+    lambda x, y: (x, y, y), lambda x, y: (x, 1.0), lambda x, y: (x, None), lambda x, y: (x.T, y),
+], ids=["dtype", "extent", "rank", "too few", "too many", "a number", "None", "strides"])  # fmt: skip
+def test_what_was_wrong_before_is_wrong_afterwards(bad: Any) -> None:
+    x, y = given(4, 4)
+    run = fused(TEXT, x, y)
+    run(x, y)
+    run(x, y)
+    with pytest.raises(ArgumentError):
+        run(*bad(x, y))
+    np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
+
+
+def test_layouts_of_an_unknown_program_are_told_apart() -> None:
+    x, y = given(6, 6)
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    layouts = [x, x.T, x[::2, ::2].repeat(2, 0).repeat(2, 1), np.asfortranarray(x), x[::-1], x.astype(np.float64)]
+    for _ in range(2):
+        for layout in layouts:
+            np.testing.assert_allclose(run(layout, y), chain(layout, y), rtol=1e-6)
+    for size in range(300):
+        a, b = given(size)
+        np.testing.assert_allclose(run(a, b), chain(a, b), rtol=1e-6)
+
+
+@pytest.mark.torch
+def test_both_libraries_in_turn() -> None:
+    torch = pytest.importorskip("torch")
+    x, y = given(7)
+    run = fused(TEXT, x, y)
+    for _ in range(3):
+        assert isinstance(run(x, y), np.ndarray)
+        result = run(torch.from_numpy(x), torch.from_numpy(y))
+        assert isinstance(result, torch.Tensor)
+        assert isinstance(run(torch.from_numpy(x), y), torch.Tensor)
+        np.testing.assert_allclose(result, chain(x, y), rtol=1e-6)
+
+
+@pytest.mark.torch
+def test_a_tensor_that_lies_negated_is_read_as_it_is_meant() -> None:
+    torch = pytest.importorskip("torch")
+    negated = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+    plain = torch.tensor([-2.0, 4.0, 0.0, 0.0])[:2].clone()
+    assert negated.is_neg()
+    strided = torch.zeros(4)[::2]
+    strided.copy_(plain)
+    assert strided.stride() == negated.stride()
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    wanted = torch.tanh(plain.relu() * plain)
+    for _ in range(3):
+        assert torch.allclose(run(strided, strided), wanted)
+        assert torch.allclose(run(negated, negated), wanted)
+
+
+@pytest.mark.torch
+def test_a_tensor_of_zeros_without_memory_is_read_as_zeros() -> None:
+    torch = pytest.importorskip("torch")
+    plain, zeros = torch.rand(7), torch._efficientzerotensor(7)
+    assert zeros.data_ptr() == 0
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    steps = irs.parse("""graph(%x : Tensor, %y : Tensor):
+      %a : Tensor = aten::relu(%x)
+      %s : Tensor, %i : Tensor = aten::sort(%a)
+      %b : Tensor = aten::mul(%s, %y)
+      return (%b)""")
+    several = compile_graph(irs.fuse(steps))
+    for _ in range(6):
+        for x in (plain, zeros):
+            assert torch.allclose(run(x, plain), torch.tanh(x.relu() * plain))
+            assert torch.allclose(several(x, plain), torch.sort(x.relu()).values * plain)
+
+
+@pytest.mark.torch
+def test_results_without_gradients_and_large_ones_are_ordinary_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.rand(2200, 1000, requires_grad=True).detach()
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    for dtype in (torch.float32, torch.bfloat16):
+        given = x.to(dtype)
+        for _ in range(2):
+            result = run(given, given)
+            assert not result.requires_grad
+            assert (result.dtype, result.shape, result.stride()) == (dtype, given.shape, given.stride())
+        assert torch.allclose(result.float(), torch.tanh(given.relu() * given).float(), atol=1e-2)
+    assert run.pool is not None
+    kept = run.pool.free_bytes
+    del result
+    assert run.pool.free_bytes >= kept + 2 * x.numel(), "the memory came back"
+
+
+@pytest.mark.torch
+def test_a_program_that_resizes_its_tensors_has_torchs_own_memory() -> None:
+    torch = pytest.importorskip("torch")
+    text = f"""graph(%x : Tensor, %y : Tensor, %size : int[]):
+{BODY}
+  %d : Tensor = aten::resize_(%c, %size, %none)
+  return (%d)
+""".replace("  %d :", "  %none : NoneType = prim::Constant()\n  %d :")
+    run = compile_graph(irs.fuse(irs.parse(text)))
+    x = torch.rand(1200, 1000)
+    assert run(x, x, [1300, 1000]).shape == (1300, 1000)
+
+
+def test_a_part_of_an_operand_is_read_where_it_lies() -> None:
+    text = """graph(%x : Tensor, %y : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %five : int = prim::Constant[value=5]()
+  %p : Tensor = aten::slice(%x, %zero, %one, %five, %one)
+  %q : Tensor = aten::slice(%y, %one, %zero, %five, %one)
+  %a : Tensor = aten::mul(%p, %q)
+  %b : Tensor = aten::tanh(%a)
+  return (%b, %a)
+"""
+    x, y = given(5, 5)
+    y = y[:4]
+    run = fused(text, x, y)
+    for _ in range(3):
+        tanh, product = run(x, y)
+        np.testing.assert_allclose(product, x[1:5] * y[:, :5], rtol=1e-6)
+        np.testing.assert_allclose(tanh, np.tanh(product), rtol=1e-6)
+
+
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+def test_two_layouts_in_turn_are_each_run_by_their_own_kernel(library: str) -> None:
+    make = pytest.importorskip("torch").from_numpy if library == "torch" else np.asarray
+    x, y = given(6, 4)
+    run = compile_graph(irs.fuse(irs.parse(TEXT)))
+    layouts = [(make(a), make(b)) for a, b in ((x, y), (np.asfortranarray(x), y), (x[:3], y[3:]), (x, y))]
+    for _ in range(3):
+        for a, b in layouts:
+            np.testing.assert_allclose(np.asarray(run(a, b)), chain(np.asarray(a), np.asarray(b)), rtol=1e-6)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("guards", [True, False])
+def test_the_short_way_is_taken_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    if not guards:
+        monkeypatch.setattr("irscope.runtime.arrays.torch._quick_guards", lambda torch: None)
+    x, y = (torch.from_numpy(array) for array in given(8))
+    run = fused(TEXT, x, y)
+    run(x, y)
+    assert run.is_direct
+    wanted = torch.tanh(torch.relu(x) * y)
+    for mode in (torch.no_grad(), torch.inference_mode(), torch.enable_grad(), torch.autocast("cpu")):
+        with mode:
+            torch.testing.assert_close(run._calls.quick((x, y)), wanted)
+    assert run._calls.quick((x, y.double())) is MISSED
+    assert run._calls.quick((x[:4], y)) is MISSED

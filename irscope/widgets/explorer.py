@@ -13,8 +13,8 @@ from weakref import WeakSet
 
 import traitlets
 
-from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_script, one_line
+from irscope._base.running import without_collector
 from irscope.display.html import static_html
 from irscope.display.text import overview
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra, ParseError, UnknownName
@@ -351,7 +351,9 @@ class Explorer(Forking):
             try:
                 if kind not in answers:
                     raise UnknownName(f"this explorer answers no {message.get('kind')!r}", hint=f"it answers {', '.join(answers)}")
-                text = in_script({"token": token, "kind": kind, **without_collector(answers[kind], message)})
+                with without_collector():
+                    answer = answers[kind](message)
+                text = in_script({"token": token, "kind": kind, **answer})
                 return (json.loads(text),) if len(text) < _LONG else ({"token": token}, [text.encode()])
             except Exception as error:
                 return ({"kind": "error", "token": token, "message": f"{type(error).__name__}: {error}"},)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any, ClassVar, TypeVar
 
-from irscope._base.concurrency.restored import switching_often
-from irscope._base.concurrency.waiting import Errand
 from irscope.display.html import front_end
 from irscope.errors import IrscopeError, MissingExtra
 
@@ -149,4 +148,4 @@ def answer_beside(work: Callable[[], T], tell: Callable[[T], object]) -> None:
     except RuntimeError:
         tell(work())
         return
-    Errand(lambda: loop.call_soon_threadsafe(tell, switching_often(work))).start()
+    loop.run_in_executor(None, copy_context().run, work).add_done_callback(lambda done: tell(done.result()))

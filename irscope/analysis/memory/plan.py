@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from irscope._base.concurrency.restored import without_collector
+from irscope._base.running import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import listed, plural
 from irscope.analysis.dependence import dependences
@@ -448,7 +448,8 @@ def memory_plan(program: Any, *, is_told: Callable[[Node], bool] | None = None, 
     >>> print(mp.same_storage("a", "c"))
     yes, because they share bytes 0–4095 of the arena: %c is made after the last use of %a, aten::exp (%b)
     """
-    return without_collector(_plan, graph_of(program, "memory_plan"), is_told, offers)
+    with without_collector():
+        return _plan(graph_of(program, "memory_plan"), is_told, offers)
 
 
 def _plan(graph: Graph, is_told: Callable[[Node], bool] | None, offers: Offers | None) -> MemoryPlan:

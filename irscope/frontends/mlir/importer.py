@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.restored import without_collector
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.running import without_collector
 from irscope._base.trampoline import Call, run
 from irscope.errors import CaptureError
 from irscope.frontends import emit
@@ -433,7 +433,8 @@ def import_program(reading: Reading, operation: Any, name: str) -> Graph | Modul
 
     Raises CaptureError, with op, file and line, for anything that has no counterpart.
     """
-    return without_collector(_import, reading, operation, name)
+    with without_collector():
+        return _import(reading, operation, name)
 
 
 def _import(reading: Reading, operation: Any, name: str) -> Graph | Module:

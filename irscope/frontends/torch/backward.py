@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from irscope.errors import ArgumentError, CaptureError, IrscopeError
-from irscope.frontends.torch.capture import alone, captured, modes_of, roots_of
+from irscope.frontends.torch.capture import CAPTURE_LOCK, capturing, modes_of, roots_of
 from irscope.frontends.torch.export_importer import import_exported
 from irscope.frontends.torch.export_source import check_arguments, surroundings_of, trimmed
 from irscope.frontends.torch.types import require_torch, tensor_type
@@ -65,13 +65,15 @@ def joint_graph(
     source = source.module() if isinstance(source, torch.export.ExportedProgram) else source
     title = name or str(getattr(source, "__name__", type(source).__name__))
     _check(source, args, loss, targets, title)
-    return alone(lambda: _joint(source, args, loss, targets, title))
+    with CAPTURE_LOCK:
+        return _joint(source, args, loss, targets, title)
 
 
 def _joint(source: Any, args: Sequence[Any], loss: Any, targets: Sequence[Any], title: str) -> Graph:
     capture, modes = _Capture(source, args, loss, targets, title), modes_of(source)
     try:
-        graph = captured(capture.run)
+        with capturing():
+            graph = capture.run()
     except IrscopeError:
         raise
     except Exception as error:

@@ -2,8 +2,8 @@
 
 torch.export, `make_fx` and `torch.jit.script` change the state of the process: they put fake tensors into the parameters of the
 user's modules, patch `Module.__call__`, and keep a stack of tracers. Two threads in them at once take each other's fake tensors for
-parameters, which stay in the model for good. So every capture of irscope runs alone, and a fork waits for its end. A capture of
-the user's own, or a call of the same model, on another thread is not held back.
+parameters, which stay in the model for good. So every capture of irscope runs alone. A capture of the user's own, or a call of the
+same model, on another thread is not held back; a process that is forked meanwhile cannot capture.
 
 torch.export keeps autocast as a mode (`without_autocast`): here it becomes the casts that it stands for. torch itself replaces it,
 when it decomposes a program with an empty table: it runs the ops on fake tensors below autocast, and records the casts. In-place
@@ -15,51 +15,41 @@ from __future__ import annotations
 import io
 import logging
 import sys
+import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from types import FunctionType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from irscope._base.concurrency.forking import Library
-from irscope._base.concurrency.restored import with_attributes
-from irscope._base.concurrency.waiting import put_off
+from irscope._base.running import interrupts_deferred
 from irscope._base.warned import warn_caller
-from irscope.errors import CaptureError
 from irscope.frontends.torch.types import require_torch
 
-__all__ = ["alone", "captured", "modes_of", "roots_of", "without_autocast"]
+__all__ = ["CAPTURE_LOCK", "capturing", "modes_of", "roots_of", "without_autocast"]
 
-T = TypeVar("T")
-
-_TORCH: Final = Library(exclusive=True)
-
-
-def alone(work: Callable[[], T]) -> T:
-    """Returns the result of work that reads or captures a live model while no other thread captures. Ctrl-C ends the wait.
-
-    >>> alone(lambda: alone(lambda: 1))
-    1
-    """
-    if _TORCH.is_broken:
-        what = "this process was forked while another thread of its parent captured a program, and torch is still in the middle of it"
-        raise CaptureError(what, hint="start processes by spawn or forkserver: multiprocessing.get_context('spawn')")
-    return _TORCH.call(work)
+CAPTURE_LOCK: Final = threading.RLock()
+"""Held while a live model is read or captured. Ctrl-C ends a wait for it."""
 
 
-def captured(work: Callable[[], T]) -> T:
-    """Returns the result of a call into torch's capture, which runs alone, is not interrupted half-way, and whose log lines are left
-    out; its output to the error stream is passed on only if it succeeds: a failure is described by the error that is raised."""
-    return alone(lambda: _quietly(lambda: put_off(work)))
-
-
-def _quietly(work: Callable[[], T]) -> T:
+@contextmanager
+def capturing() -> Iterator[None]:
+    """A `with` around a call into torch's capture, which runs alone and is not interrupted half-way. Its log lines are left out, and its
+    output to the error stream is passed on only if it succeeds: a failure is described by the error that is raised."""
     known = logging.getLogger("torch").manager.loggerDict.items()
     loggers = [log for name, log in known if name.partition(".")[0] == "torch" and isinstance(log, logging.Logger)]
-    said = io.StringIO()
-    result = with_attributes(loggers, "disabled", True, with_attributes, [sys], "stderr", said, work)
+    before, said = [log.disabled for log in loggers], io.StringIO()
+    with CAPTURE_LOCK:
+        try:
+            for log in loggers:
+                log.disabled = True
+            with interrupts_deferred(), redirect_stderr(said):
+                yield
+        finally:
+            for log, was_disabled in zip(loggers, before, strict=True):
+                log.disabled = was_disabled
     sys.stderr.write(said.getvalue())
-    return result
 
 
 def without_autocast(program: Any, title: str, *, surroundings: bool = False) -> Any:
@@ -73,7 +63,8 @@ def without_autocast(program: Any, title: str, *, surroundings: bool = False) ->
         return program
     if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in nodes):
         warn_caller(f"{title} runs under autocast: its casts are ops of the program, and its in-place ops became out-of-place ones")
-    return captured(lambda: _decomposed(torch, program))
+    with capturing():
+        return _decomposed(torch, program)
 
 
 def _decomposed(torch: Any, program: Any) -> Any:
@@ -87,7 +78,13 @@ def _decomposed(torch: Any, program: Any) -> Any:
 
     with warnings.catch_warnings():  # torch warns of its own deprecations
         warnings.simplefilter("ignore")
-        return with_attributes(regions, "__call__", call, program.run_decompositions, {})
+        try:
+            for region in regions:
+                region.__call__ = call
+            return program.run_decompositions({})
+        finally:
+            for region in regions:
+                region.__call__ = own[region]
 
 
 # The modes that a model was captured in: training or evaluation, module by module.

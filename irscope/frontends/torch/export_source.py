@@ -15,19 +15,18 @@ import sysconfig
 import traceback
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from irscope._base.concurrency.restored import with_attributes
 from irscope._base.loaded_code import loaded_files
 from irscope._base.warned import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.files import read_file
 from irscope.frontends.refusals import not_trusted
-from irscope.frontends.torch.capture import alone, captured, modes_of, without_autocast
+from irscope.frontends.torch.capture import CAPTURE_LOCK, capturing, modes_of, without_autocast
 from irscope.frontends.torch.export_importer import import_exported
 from irscope.frontends.torch.script_source import ZIP, is_exported, members_of
 from irscope.frontends.torch.script_source import load as load_script
@@ -91,7 +90,8 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         known = loaded_files()
     if isinstance(source, torch.export.ExportedProgram):
         if not is_checked:  # decomposing runs the program, on fake tensors
-            source = alone(lambda: without_autocast(source, name or "the program"))
+            with CAPTURE_LOCK:
+                source = without_autocast(source, name or "the program")
         graph = import_exported(source, name or "exported", known.__contains__)
         if args and len(flatten_arguments(args, graph)) != len(graph.free_inputs):
             _complain(args, [f"{graph.names[value]}: {value.type}" for value in graph.free_inputs])
@@ -100,7 +100,8 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         what = f"{source.__name__} is the class of a model; load needs an instance"
         raise ArgumentError(what, hint=f"irs.load({source.__name__}(), x), with the arguments of its constructor in the parentheses")
     title = name or str(getattr(source, "__name__", type(source).__name__))
-    return alone(lambda: _captured(source, args, title))
+    with CAPTURE_LOCK:
+        return _captured(source, args, title)
 
 
 def _ran(file: str) -> bool:
@@ -116,7 +117,8 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
     apart = _apart(model, tuple(args))
     name = title if title.isidentifier() else "exported"
     try:
-        program = captured(lambda: _with_places(lambda: torch.export.export(model, apart, strict=False)))
+        with capturing(), _recording_places():
+            program = torch.export.export(model, apart, strict=False)
         program = without_autocast(program, title, surroundings=True)
     except Exception as error:
         place, advice = _failed_at(error), _advice(error)
@@ -149,7 +151,9 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
     for each in parameters.values():
         if each.default is None and each.annotation is each.empty:  # torch always reads it as a tensor, even if undefined
             raise ArgumentError(f"{each.name}=None is read as a tensor; write {each.name}: torch.Tensor | None = None")
-    graph = load_script(captured(lambda: torch.jit.script(source)), args, name=name)
+    with capturing():
+        scripted = torch.jit.script(source)
+    graph = load_script(scripted, args, name=name)
     for parameter, arg, value in zip(parameters, args, graph.free_inputs, strict=False):
         if isinstance(arg, torch.Tensor) != isinstance(value.type, TensorType):
             hint = f"write {parameter}: {'torch.Tensor' if isinstance(arg, torch.Tensor) else type(arg).__name__}"
@@ -177,17 +181,19 @@ def _failed_at(error: Exception) -> tuple[str, str] | None:
     return None
 
 
-def _with_places(work: Callable[[], T]) -> T:
-    """Returns the result of a call during which each node records the innermost line of the user's code that it comes
-    from.
+@contextmanager
+def _recording_places() -> Iterator[None]:
+    """A `with` during which each node records the innermost line of the user's code that it comes from.
 
     Torch itself keeps only the frames of functions called `forward`: for a plain function it keeps none, and for a
     model's helper the line that calls it.
     """
     torch = require_torch("to export a model")
     tracer = torch.fx.proxy.TracerBase
-    if not hasattr(tracer, "_filter_traceback_frames"):  # before torch 2.9, which has no such step
-        return work()
+    before = getattr(tracer, "_filter_traceback_frames", None)
+    if before is None:  # before torch 2.9, which has no such step
+        yield
+        return
     skipped = (f"{Path(str(torch.__file__)).parent}{os.sep}", "torch/", "<eval_with_key>")
 
     def kept(self: Any, frames: Any) -> Any:
@@ -196,7 +202,11 @@ def _with_places(work: Callable[[], T]) -> T:
         modules = [frame for frame in inside if frame.name == "forward"]  # torch's own modules, if there is no other location
         return traceback.StackSummary.from_list((users or modules)[:1])
 
-    return with_attributes([tracer], "_filter_traceback_frames", kept, work)
+    try:
+        tracer._filter_traceback_frames = kept
+        yield
+    finally:
+        tracer._filter_traceback_frames = before
 
 
 def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -303,7 +313,8 @@ def _advice(error: Exception) -> str:
 
 def _open(path: Path, trust: bool) -> Any:
     try:
-        return captured(lambda: load_program(path, trust=trust))
+        with capturing():
+            return load_program(path, trust=trust)
     except LoadError:
         raise
     except Exception as error:

@@ -20,7 +20,7 @@ from irscope._base.loaded_code import loaded_files
 from irscope.errors import ArgumentError, IrscopeError, LoadError, VerifyError
 from irscope.files import read_file
 from irscope.frontends.refusals import not_trusted
-from irscope.frontends.torch.capture import alone, modes_of
+from irscope.frontends.torch.capture import CAPTURE_LOCK, modes_of
 from irscope.frontends.torch.script_importer import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.types import require_torch, tied_names
 from irscope.ir import Graph, Value
@@ -72,7 +72,8 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
     torch = require_torch("to load TorchScript")
     if isinstance(source, Path):
         return _from_file(torch, source, args, name or source.stem, trust)
-    return alone(lambda: _imported(torch, source, args, name, loaded_files() if _is_made_here(torch, source) else frozenset()))
+    with CAPTURE_LOCK:
+        return _imported(torch, source, args, name, loaded_files() if _is_made_here(torch, source) else frozenset())
 
 
 def _imported(torch: Any, source: Any, args: Sequence[Any], name: str | None, live: AbstractSet[str]) -> Graph:
@@ -184,7 +185,8 @@ def _from_file(torch: Any, path: Path, args: Sequence[Any], name: str, trust: bo
 
     megabytes = len(data.getbuffer()) >> 20
     try:
-        isolated(trial, seconds=_SECONDS * (1 + megabytes), memory=_MEMORY + 3 * (megabytes << 20))
+        with CAPTURE_LOCK:  # the copy would wait for a thread that it has not
+            isolated(trial, seconds=_SECONDS * (1 + megabytes), memory=_MEMORY + 3 * (megabytes << 20))
     except IsolatedError as error:
         raise LoadError(
             f"{str(path)!r} is a damaged file, or needs too many resources: torch's reader {error}",

@@ -18,8 +18,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from irscope._base.concurrency.restored import without_collector
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.running import without_collector
 from irscope.errors import ArgumentError, ParseError
 from irscope.ir.core import Block, Graph, Location, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.payload import Opaque
@@ -73,7 +73,8 @@ def parse(text: str, *, file: str = "") -> Graph:
         raise ArgumentError(
             f"parse takes IR text, not {type(text).__name__}", hint="irs.load reads files, models and functions"
         )
-    return without_collector(lambda: _Reader(text, file).program())
+    with without_collector():
+        return _Reader(text, file).program()
 
 
 class _Frame:

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.concurrency.forking import renewed_in_child
 from irscope.codegen.kernel import ITEM_SIZE
 
 __all__ = ["ALIGNMENT", "BufferPool"]
@@ -41,7 +40,6 @@ class BufferPool:
     def __init__(self, *, limit_bytes: int = 2 << 30) -> None:
         self._limit = limit_bytes
         self._lock = threading.RLock()  # a block may come back while one is taken: the collector runs anywhere
-        renewed_in_child(self)
         self._free: dict[int, list[np.ndarray[Any, Any]]] = {}
         self._free_bytes = 0
 

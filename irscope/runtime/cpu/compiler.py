@@ -7,16 +7,13 @@ runs over a text: it is emitted as it should run.
 from __future__ import annotations
 
 import mmap
-import os
-import sys
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
-from irscope._base.concurrency.forking import Library
-from irscope._base.concurrency.waiting import run_uninterruptible
+from irscope._base.running import run_uninterruptible
 from irscope.codegen.llvm import Target
 from irscope.errors import CodegenError, MissingExtra
 from irscope.runtime.cpu.emit_object import emitted_object, own_context, undefined_symbols
@@ -105,39 +102,21 @@ class CpuCompiler:
         return MachineCode(*found, from_disk=False)
 
 
-_LLVM: Final = Library()
-"""Serialises entry to LLVM, which has its own locks."""
 _DISUSED: Final[deque[Any]] = deque()
 """Owners of machine code that is no longer called, freed where nothing interrupts LLVM."""
 
 
 def with_llvm(work: Callable[[], T]) -> T:
-    """Returns the result of a call into LLVM that neither an interrupt nor a fork can break. Raises CodegenError where this
-    is impossible."""
-    if _LLVM.is_broken:
-        raise CodegenError(
-            "this process was forked while another thread of its parent was compiling, and LLVM would wait for that thread",
-            rule="forked-compiler",
-            hint="start processes by spawn or forkserver: multiprocessing.get_context('spawn')",
-        )
+    """Returns the result of a call into LLVM that an interrupt cannot break.
+
+    LLVM and llvmlite have locks of their own: a process that is forked while another thread compiles cannot compile.
+    """
 
     def call() -> T:
         _DISUSED.clear()
         return work()
 
-    return run_uninterruptible(lambda: _LLVM.call(call))
-
-
-def _free_llvmlite() -> None:
-    """Reinitialises llvmlite's lock in a forked process: another thread of the parent may hold it."""
-    ffi = sys.modules.get("llvmlite.binding.ffi")
-    lock = getattr(getattr(getattr(ffi, "lib", None), "_lock", None), "_lock", None)
-    if lock is not None and not lock._is_owned():
-        lock._at_fork_reinit()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_llvmlite)
+    return run_uninterruptible(call)
 
 
 class _Owner:

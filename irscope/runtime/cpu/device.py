@@ -9,14 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.turns import Rank, Turn
-from irscope._base.concurrency.waiting import Workers
 from irscope.codegen.kernel import KernelSpec, Launch, LaunchPlan, SourceText, with_tiled_reads
 from irscope.codegen.kernel.launches import split_reduction
 from irscope.codegen.llvm import GENERIC, emit_llvm, least_rows, vector_width
@@ -99,8 +98,7 @@ class CpuDevice:
         self.misses = MissLog(self.store)
         """The kernels that had to be compiled, and how each differs from the nearest one."""
         self._kernels: KernelCache[CpuKernel] = KernelCache()
-        self._turn = Turn(Rank.ENTRY)
-        self._workers: Workers | None = None
+        self._lock = threading.RLock()
         self._loop: tuple[int, Any] | None = None
 
     @property
@@ -244,24 +242,17 @@ class CpuDevice:
         """Returns a launch whose parts run at the same time."""
         openmp = loaded_openmp()
         if openmp is None:
-            return PoolCall(kernel.call, launch, ranges, self._helpers())
+            return PoolCall(kernel.call, launch, ranges)
         patience = StallBackoff(estimated_seconds(launch, self.host.target.vector_bytes))
         return TeamCall(kernel.call, launch, ranges, kernel.code.address, openmp, self._team_loop(), patience)
 
     def _team_loop(self) -> tuple[int, Any]:
         """Returns the address of the loop that each of torch's threads runs, and the owner of its code."""
-        return self._loop or self._turn.run(self._made_loop)
-
-    def _made_loop(self) -> tuple[int, Any]:
-        if self._loop is None:
-            code = self._compiler.code(LOOP, "irscope_team", kernel=False)
-            self._loop = code.address, code.machine
-        return self._loop
-
-    def _helpers(self) -> Workers:
-        if self._workers is None:
-            self._workers = Workers(max(self.threads - 1, 1))
-        return self._workers
+        with self._lock:
+            if self._loop is None:
+                code = self._compiler.code(LOOP, "irscope_team", kernel=False)
+                self._loop = code.address, code.machine
+            return self._loop
 
     def _build(self, spec: KernelSpec) -> CpuKernel:
         start = time.perf_counter()

@@ -8,17 +8,19 @@ has its own results; reduced loops are cut for launches that `irscope.codegen.ke
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from operator import add
 from typing import Any, Final
 
-from irscope._base.concurrency.waiting import Errand, Workers, join
 from irscope.codegen.kernel import ITEM_SIZE, TILE_ROWS, KernelSpec, Launch, Operand, SplitReduction, is_float
 from irscope.codegen.kernel.loops import loop_nest
 from irscope.ops.expr import PRIMITIVES
@@ -87,10 +89,6 @@ class LaunchCall:
 class PoolCall(LaunchCall):
     """A launch on Python threads."""
 
-    def __init__(self, function: Function, launch: Launch, ranges: tuple[Range, ...], workers: Workers) -> None:
-        super().__init__(function, launch, ranges)
-        self.workers = workers
-
     def __call__(self, outputs: Sequence[int], inputs: Sequence[float]) -> None:
         words, function = self._words(outputs, inputs), self.function
         left = deque([(self.pack(*map(add, words, part.offsets)), part.dims_address) for part in self.ranges])
@@ -100,15 +98,29 @@ class PoolCall(LaunchCall):
                 while True:
                     function(*left.popleft())
 
-        errands = [Errand(help) for _ in self.ranges[1:]]
+        futures: list[Future[None]] = []
         try:
-            self.workers.ask(errands)
+            with suppress(RuntimeError):  # no thread can be started: there is no memory for it, or the process ends
+                futures.extend(_threads(os.getpid()).submit(help) for _ in self.ranges[1:])
             help()
-            join(errands)
-        except BaseException:
+        finally:
             left.clear()
-            join(errands)  # afterwards the caller may free the memory
-            raise
+            _wait_for(futures)
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Returns the threads that run parts; a forked process has none of its parent's, and gets its own."""
+    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="irscope")
+
+
+def _wait_for(futures: Sequence[Future[None]]) -> None:
+    """Waits for running parts, interrupted or not: the caller may free the memory afterwards."""
+    try:
+        wait(futures)
+    except KeyboardInterrupt:
+        wait(futures)
+        raise
 
 
 class TeamCall(LaunchCall):

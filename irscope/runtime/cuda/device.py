@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.concurrency.turns import Rank, Turn
-from irscope._base.concurrency.waiting import side_by_side
+from irscope._base.running import run_together
 from irscope.codegen.cuda import (
     MULTIPROCESSORS,
     Schedule,
@@ -175,7 +175,7 @@ class CudaDevice:
         self._gpus: dict[int, Gpu] = {}
         self._kernels: KernelCache[CudaKernel] = KernelCache()
         self._modules: KernelCache[Any] = KernelCache()
-        self._compiling = Turn(Rank.MODULE)
+        self._compiling = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.availability()}>"
@@ -316,7 +316,8 @@ class CudaDevice:
 
     def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
         """Compiles the missing kernels, several to a module, and modules in parallel; each kernel once for all callers."""
-        self._compiling.run(lambda: self._make_missing(wanted, gpu))
+        with self._compiling:
+            self._make_missing(wanted, gpu)
 
     def _make_missing(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
         missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
@@ -328,7 +329,8 @@ class CudaDevice:
             for each, kernel in zip(group, self._build(group, gpu), strict=True):
                 self._kernels.get((each, gpu and gpu.key), lambda kernel=kernel: kernel)  # type: ignore[misc]
 
-        side_by_side([partial(make, missing[start : start + share]) for start in range(0, len(missing), share)])
+        for _ in run_together([partial(make, missing[start : start + share]) for start in range(0, len(missing), share)]):
+            pass
 
     def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
         start = time.perf_counter()

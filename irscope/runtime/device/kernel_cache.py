@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
@@ -29,7 +30,6 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Final, Generic, TypeVar
 
-from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.private_folder import Distrusted, PrivateFolder
 
 __all__ = [
@@ -85,21 +85,18 @@ class CacheCounts:
 
 
 class KernelCache(Generic[T]):
-    """Values by key, each built at most once at a time, unless the code that interrupts its building asks for it; bounded, the
-    least recently used are evicted first.
+    """Values by key, each built at most once at a time; bounded, the least recently used are evicted first.
 
     >>> cache = KernelCache(limit=10)
     >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2), cache.counts.hits
     (1, 1, 1)
     """
 
-    def __init__(self, limit: int = 1024, rank: Rank = Rank.KERNEL) -> None:
-        """`rank`: the rank of the turns in which values are built."""
+    def __init__(self, limit: int = 1024) -> None:
         self._limit = limit
-        self._rank = rank
-        self._books = Turn(Rank.BOOKS)
+        self._lock = threading.RLock()
         self._values: dict[Hashable, T] = {}
-        self._building: dict[Hashable, Turn] = {}
+        self._building: dict[Hashable, threading.RLock] = {}
         self._counts = CacheCounts()
 
     @property
@@ -117,24 +114,18 @@ class KernelCache(Generic[T]):
         """Returns the value of a key, built if it is missing; other callers that ask for it meanwhile wait. An error of
         `build` is not kept.
         """
-        found = self._books.run(lambda: self._hit(key))
-        if found:
-            return found[0]
-        turn = self._building.setdefault(key, Turn(self._rank))
-        return turn.run(lambda: self._built(key, build))
-
-    def _built(self, key: Hashable, build: Callable[[], T]) -> T:
-        found = self._books.run(lambda: self._hit(key))
-        if found:
-            return found[0]
-        start = time.perf_counter()
-        try:
+        with self._lock:
+            if found := self._hit(key):
+                return found[0]
+            building = self._building.setdefault(key, threading.RLock())
+        with building:
+            with self._lock:
+                if found := self._hit(key):  # another thread has built it
+                    return found[0]
+            start = time.perf_counter()
             value = build()
-        except BaseException:
-            self._building.pop(key, None)
-            raise
-        seconds = time.perf_counter() - start
-        self._books.run(lambda: self._keep(key, value, seconds))
+            with self._lock:
+                self._keep(key, value, time.perf_counter() - start)
         return value
 
     def _keep(self, key: Hashable, value: T, seconds: float) -> None:
@@ -143,7 +134,7 @@ class KernelCache(Generic[T]):
         counts = self._counts
         self._counts = replace(counts, misses=counts.misses + 1, build_seconds=counts.build_seconds + seconds)
         while len(self._values) > self._limit:
-            self._values.pop(next(iter(self._values)), None)
+            self._values.pop(next(iter(self._values)))
 
     def _hit(self, key: Hashable) -> tuple[T] | None:
         if key not in self._values:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from irscope.errors import ArgumentError
-from irscope.frontends.torch.capture import alone
+from irscope.frontends.torch.capture import CAPTURE_LOCK
 from irscope.ir import GROUPS, Block, Graph, Node, Value
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
@@ -57,7 +57,10 @@ def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Cal
 
     def run(*args: Any) -> Any:
         given = [*map(as_torch, args)]
-        return made[0](*given) if made else alone(lambda: first(*given))
+        if made:
+            return made[0](*given)
+        with CAPTURE_LOCK:
+            return first(*given)
 
     return run
 

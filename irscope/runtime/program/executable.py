@@ -10,6 +10,7 @@ hundreds of small functions and meets code that it cannot trace. Instead the cal
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +18,6 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irscope._base.concurrency.turns import Rank, Turn
 from irscope._base.leaves import leaves
 from irscope._base.warned import warn_caller
 from irscope._base.words import plural
@@ -182,7 +182,7 @@ class Executable:
         """The last warning about a model whose modes changed after capture; empty while they are unchanged."""
         self._slow_calls = 0
         """The number of calls that took the slow path."""
-        self._turn = Turn(Rank.PROGRAM)
+        self._lock = threading.RLock()
         _leave_alone(type(self).__call__)
 
     @cached_property
@@ -437,24 +437,20 @@ class Executable:
                     f"the device 'cuda' cannot run here: {here.what}",
                     hint=f"{here.fix}; x.source(i) and x.kernels show the kernels without a GPU, device='cpu' runs them",
                 )
-        return self._turn.run(partial(self._made, library))
-
-    def _made(self, library: str) -> BoundProgram:
-        made = self._programs.get(library)
-        if made is not None:  # by another thread
-            return made
-        made = BoundProgram(self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena)
-        return self._programs.setdefault(library, made)
+        with self._lock:
+            if library not in self._programs:  # else another thread has made it
+                self._programs[library] = BoundProgram(
+                    self.graph, self._groups, library, self.device, self.pool, self._surroundings, self._arena
+                )
+            return self._programs[library]
 
     def _seen_by_torch(self) -> BoundProgram:
         """Returns the program without kernels."""
         self._program("torch")  # reports what is missing
-        return self._node_by_node or self._turn.run(self._made_node_by_node)
-
-    def _made_node_by_node(self) -> BoundProgram:
-        if self._node_by_node is None:
-            self._node_by_node = BoundProgram(self.graph, {}, "torch", self.device, None, self._surroundings)
-        return self._node_by_node
+        with self._lock:
+            if self._node_by_node is None:
+                self._node_by_node = BoundProgram(self.graph, {}, "torch", self.device, None, self._surroundings)
+            return self._node_by_node
 
     def _interpret(self, args: Sequence[Any]) -> Any:
         from irscope.runtime.reference import run_reference

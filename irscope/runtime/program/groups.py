@@ -11,6 +11,7 @@ assumption: a call with other strides compiles kernels for those.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,9 +21,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irscope._base.concurrency.turns import Rank, Turn
-from irscope._base.concurrency.waiting import side_by_side
 from irscope._base.progress import progress
+from irscope._base.running import run_together
 from irscope.analysis.per_graph import once
 from irscope.analysis.shapes import infer
 from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting
@@ -65,7 +65,7 @@ class Kernels:
         self.threads: dict[Node, int] = {}
         """The number of threads that the last prepared plan of each group runs on."""
         self._by_identity: dict[int, CompiledKernel] = {}
-        self._books = Turn(Rank.BOOKS)
+        self._lock = threading.RLock()
 
     def prepare(self, group: Node, types: Sequence[Type]) -> PreparedPlan | None:
         """Returns the plan of a group for these types; None, with a remark, where no kernel can be built."""
@@ -93,7 +93,8 @@ class Kernels:
             device.prepare_together([plan for other, plan in distinct.values() if other is device])
         if len(distinct) > 1:
             with progress(len(distinct), "compiling kernels") as step:
-                side_by_side([partial(_tried, partial(device.prepare, plan), step) for device, plan in distinct.values()])
+                for _ in run_together([partial(_prepared, device, plan) for device, plan in distinct.values()]):
+                    step()
         made: dict[Node, PreparedPlan | None] = dict.fromkeys(types)
         for group, (device, plan) in plans.items():
             try:
@@ -134,8 +135,9 @@ class Kernels:
 
     def _record_all(self, prepared: PreparedPlan, device: Device, group: Node) -> None:
         self.threads[group] = prepared.threads
-        for kernel in prepared.kernels:
-            self._books.run(partial(self._record, kernel, device, group))
+        with self._lock:
+            for kernel in prepared.kernels:
+                self._record(kernel, device, group)
 
     def _record(self, kernel: Kernel, device: Device, group: Node) -> None:
         known = self._by_identity.get(id(kernel))
@@ -148,12 +150,9 @@ class Kernels:
 
     def _remark(self, group: Node, error: IrscopeError) -> None:
         found = Remark("missed", error.rule or "no-kernel", group, f"its nodes run one by one: {error.what}")
-
-        def note() -> None:
+        with self._lock:
             if not any(remark.subject is group and remark.because == found.because for remark in self.remarks):
                 self.remarks.append(found)
-
-        self._books.run(note)
 
 
 class GroupKernels:
@@ -165,20 +164,21 @@ class GroupKernels:
         self.expected = tuple([value.type for value in group.inputs])
         """The types of the arguments: those that the graph declares, or else the most likely ones."""
         self._plans: dict[tuple[Type, ...], PreparedPlan | None] = {}
-        self._turn = Turn(Rank.GROUP)
+        self._lock = threading.RLock()
         self.arena: Arena | None = None
         """The memory of the results, if the program's memory is planned."""
 
     def plan(self, types: tuple[Type, ...]) -> PreparedPlan | None:
-        """Returns the plan for arguments of these types, which is built once unless an interrupt stops it."""
-        return self._plans[types] if types in self._plans else self._turn.run(partial(self._made, types))
-
-    def _made(self, types: tuple[Type, ...]) -> PreparedPlan | None:
-        if types in self._plans:  # by another thread
+        """Returns the plan for arguments of these types, which is built once."""
+        if types in self._plans:
             return self._plans[types]
-        if len(self._plans) >= _MOST:
-            self._plans = {}
-        return self._plans.setdefault(types, self.kernels.prepare(self.group, types))
+        with self._lock:
+            if types not in self._plans:  # else another thread has built it
+                plan = self.kernels.prepare(self.group, types)
+                if len(self._plans) >= _MOST:
+                    self._plans = {}
+                self._plans[types] = plan
+            return self._plans[types]
 
     def known_types(self) -> tuple[Type, ...] | None:
         """Returns the expected types of the arguments if they say all that a kernel depends on, else None."""
@@ -325,11 +325,10 @@ def _compiled(text: str) -> CodeType:
     return compile(text, "<a call of a group>", "exec")
 
 
-def _tried(job: Callable[[], object], then: Callable[[], object]) -> None:
-    """Runs a job and then `then`; suppresses our own errors, which the later request for the result raises again."""
+def _prepared(device: Device, plan: LaunchPlan) -> None:
+    """Compiles a plan's kernels; suppresses our own errors, which the later request for the plan raises again."""
     with suppress(IrscopeError):
-        job()
-    then()
+        device.prepare(plan)
 
 
 def _by_library(group: Node, library: Library) -> Callable[[Sequence[Any]], Any]:

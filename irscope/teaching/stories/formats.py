@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from irscope._base.concurrency.restored import without_collector
 from irscope._base.escaping import in_markup
+from irscope._base.running import without_collector
 from irscope.display.html import page_html
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import LoadError, UnknownName
@@ -168,7 +168,8 @@ _MOST_LETTERS = 200_000
 
 def page(exploration: Exploration, story: StoryView) -> str:
     """Returns the explorer's page with the story, which starts at the first step."""
-    view = without_collector(lambda: explorer_view(exploration, details=True))
+    with without_collector():
+        view = explorer_view(exploration, details=True)
     view["story"] = StoryView(**story | {"at": 0 if story["steps"] else -1})
     return page_html(view)
 

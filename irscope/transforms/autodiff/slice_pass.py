@@ -10,7 +10,7 @@ from time import perf_counter
 
 import pandas as pd
 
-from irscope._base.concurrency.restored import without_collector
+from irscope._base.running import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.dependence import Dependence, dependences
@@ -386,7 +386,8 @@ def autodiff_subgraphs(
     if type(threshold) is not int or threshold < 1:
         raise ArgumentError(f"the threshold is a number of nodes from 1, not {threshold!r}")
     asked = None if requires_grad is None else list(_inputs(graph, requires_grad))
-    return without_collector(_sliced, graph, threshold, asked)
+    with without_collector():
+        return _sliced(graph, threshold, asked)
 
 
 def _sliced(graph: Graph, threshold: int, requires_grad: list[Value] | None) -> AutodiffSubgraphs:

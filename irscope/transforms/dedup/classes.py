@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from irscope._base.concurrency.restored import without_collector
 from irscope._base.progress import counted
+from irscope._base.running import without_collector
 from irscope.ir import Node
 from irscope.transforms.dedup.form import Keys, fingerprint
 from irscope.transforms.dedup.matching import match
@@ -36,7 +36,8 @@ class Ladder:
         """The members of each class in program order; the classes are in program order of their first members."""
         known = self._known.get(relation)
         if known is None:
-            known = self._known[relation] = without_collector(self._joined, relation)
+            with without_collector():
+                known = self._known[relation] = self._joined(relation)
         return known
 
     @property

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from irscope._base.concurrency.restored import without_collector
 from irscope._base.figures import Drawn
+from irscope._base.running import without_collector
 from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
@@ -488,9 +488,11 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
         return _sorted_into_classes(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
     if unit in ("regions", "scopes"):
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one called from outside
-        found = without_collector(repeated.region_pieces if unit == "regions" else repeated.scope_pieces, graph)
+        with without_collector():
+            found = (repeated.region_pieces if unit == "regions" else repeated.scope_pieces)(graph)
         return _sorted_into_classes(graph, relation, found.pieces, found.note, regions=found)
-    return without_collector(_sorted_program, program, relation, groups=unit == "groups")
+    with without_collector():
+        return _sorted_program(program, relation, groups=unit == "groups")
 
 
 def _sorted_program(program: Graph | Module, relation: Relation, *, groups: bool) -> Dedup:

@@ -8,8 +8,8 @@ from functools import partial
 from time import perf_counter
 from typing import Literal
 
-from irscope._base.concurrency.restored import without_collector
 from irscope._base.progress import progress
+from irscope._base.running import without_collector
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.dependence import Dependences, dependences_by
 from irscope.analysis.per_graph import leads, once
@@ -96,7 +96,8 @@ def fuse(
     program = as_graph(graph, "fuse")
     wishes = wishes_of(program, forbid, force, opaque)
     options = FusionOptions(policy_of(policy), min_size, Limits(max_arguments, max_nodes), is_exact(exact), wishes)
-    fusion = without_collector(_fuse, program, options, {})
+    with without_collector():
+        fusion = _fuse(program, options, {})
     return _with_view_groups(fusion) if view_groups else fusion
 
 
@@ -112,7 +113,8 @@ def fuse_groups(graph: Graph) -> Fusion:
     <Fusion of 'graph': 2 nodes in 1 group>
     """
     history = History(as_graph(graph, GROUPING))
-    return without_collector(lambda: form_groups(history, plans_of(history, FusionOptions())))
+    with without_collector():
+        return form_groups(history, plans_of(history, FusionOptions()))
 
 
 def _fuse(graph: Graph, options: FusionOptions, made: Prepared) -> Fusion:
@@ -126,9 +128,8 @@ def _fuse(graph: Graph, options: FusionOptions, made: Prepared) -> Fusion:
 
 def _fuse_again(graph: Graph, made: Prepared, options: FusionOptions, assumed: Graph | None) -> Fusion:
     """Fuse the same program again with other options, or with other assumptions about its inputs."""
-    if assumed is not None and assumed is not graph:
-        return without_collector(_fuse, assumed, options, {})
-    return without_collector(_fuse, graph, options, made)
+    with without_collector():
+        return _fuse(graph, options, made) if assumed is None or assumed is graph else _fuse(assumed, options, {})
 
 
 def form_groups(history: History, plans: Plans, step: Callable[[], object] = lambda: None) -> Fusion:
@@ -150,7 +151,8 @@ def form_groups(history: History, plans: Plans, step: Callable[[], object] = lam
 
     def again(options: FusionOptions, assumed: Graph | None) -> Fusion:
         start = history if assumed is None else History(assumed)
-        return without_collector(lambda: form_groups(start, plans_of(start, options)))
+        with without_collector():
+            return form_groups(start, plans_of(start, options))
 
     return Fusion(
         done.graph, history.initial, options.policy.name, nodes, history.then(record), plans, done.group_of,

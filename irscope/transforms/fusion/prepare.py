@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Final, Literal, NamedTuple
 
-from irscope._base.concurrency.restored import without_collector
+from irscope._base.running import without_collector
 from irscope.analysis.per_graph import leads
 from irscope.ir import Block, Graph, Node, Value
 from irscope.ops.traits import PATCHES
@@ -175,7 +175,8 @@ def prepare_fusion(graph: Graph) -> History:
     >>> prepare_fusion(g)
     <History of 'graph': fold-constants, functionalize>
     """
-    return without_collector(prepare, as_graph(graph, "prepare-fusion"), FusionOptions())
+    with without_collector():
+        return prepare(as_graph(graph, "prepare-fusion"), FusionOptions())
 
 
 def prepare(graph: Graph, options: FusionOptions, step: Callable[[], object] | None = None, made: Prepared | None = None) -> History:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.frontends.torch.capture import alone
+from irscope.frontends.torch.capture import CAPTURE_LOCK
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -53,7 +53,13 @@ def test_loading_in_threads_does_not_change_the_models(shared: bool) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no timers there")
 def test_ctrl_c_ends_the_wait_for_another_thread() -> None:
     inside, go = threading.Event(), threading.Event()
-    holder = threading.Thread(target=lambda: alone(lambda: (inside.set(), go.wait(20))))
+
+    def hold() -> None:
+        with CAPTURE_LOCK:
+            inside.set()
+            go.wait(20)
+
+    holder = threading.Thread(target=hold)
     holder.start()
     inside.wait(20)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)

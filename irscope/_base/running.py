@@ -1,0 +1,126 @@
+"""Ways to run work: on several threads at once, out of reach of Ctrl-C, and without the garbage collector."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, TypeVar
+
+__all__ = ["interrupts_deferred", "run_together", "run_uninterruptible", "without_collector"]
+
+T = TypeVar("T")
+
+
+def run_together(jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
+    """Run jobs on as many threads as there are processors; yields each result when it is there, in any order.
+
+    If a job fails, or the caller is interrupted, those that have not started are dropped, and those that run are waited for.
+
+    >>> sorted(run_together([lambda: 2, lambda: 1]))
+    [1, 2]
+    """
+    pool = ThreadPoolExecutor(max(1, min(len(jobs), os.cpu_count() or 1)), thread_name_prefix="irscope")
+    try:
+        for done in as_completed([pool.submit(job) for job in jobs]):
+            yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def run_uninterruptible(work: Callable[[], T]) -> T:
+    """The result of a call into native code that Ctrl-C must not interrupt half-way: LLVM frees things twice afterwards.
+
+    On the main thread, the only one that signals interrupt, the work runs on another thread, and an interrupt that arrives meanwhile is
+    raised when the work is done.
+
+    >>> run_uninterruptible(lambda: threading.current_thread() is threading.main_thread())
+    False
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results, errors = list[T](), list[BaseException]()
+    first, running = threading.Lock(), threading.Lock()
+
+    def run() -> None:
+        if not first.acquire(blocking=False):
+            return
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            running.release()
+
+    running.acquire()
+    try:
+        _thread.start_new_thread(run, ())  # unlike Thread.start, it does not wait for a thread that dies at once
+    except RuntimeError:  # no memory for a thread, or the process ends
+        return work()
+    interrupt: KeyboardInterrupt | None = None
+    while not results and not errors:
+        try:
+            if not running.acquire(timeout=_PATIENCE) and first.acquire(blocking=False):
+                return work()  # there was no memory for the thread's own start
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None or errors:
+        raise interrupt or errors[0]
+    return results[0]
+
+
+_PATIENCE: Final = 1.0
+"""Seconds after which a thread that has not started is no longer waited for."""
+
+
+@contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """A `with` around native code that must not be interrupted half-way, and cannot run on another thread: torch's tracers end the
+    process. Ctrl-C takes effect at the end; a second one takes effect at once.
+
+    >>> with interrupts_deferred():
+    ...     signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    False
+    """
+    heed = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(heed):
+        yield
+        return
+    heard: list[tuple[int, FrameType | None]] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        heard.append((number, frame))
+        if len(heard) > 1:
+            heed(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, heed)
+        if heard:
+            heed(*heard[0])
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Stop the garbage collector in a `with`, for work that creates hundreds of thousands of records without cycles: sorting the
+    regions of 8,000 nodes takes 1.7 times as long with it, parsing a large text 1.3 times.
+
+    >>> with without_collector():
+    ...     gc.isenabled()
+    False
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,104 @@
+"""Work on other threads: results, errors, Ctrl-C and a lack of threads."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from irscope._base import running
+from irscope._base.running import interrupts_deferred, run_together, run_uninterruptible, without_collector
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_work_ends_before_an_interrupt_is_raised() -> None:
+    done: list[bool] = []
+
+    def work() -> None:
+        _thread.interrupt_main()
+        time.sleep(0.1)
+        done.append(threading.current_thread() is threading.main_thread())
+
+    with pytest.raises(KeyboardInterrupt):
+        run_uninterruptible(work)
+    assert done == [False]
+
+
+def test_errors_are_raised_here() -> None:
+    with pytest.raises(ValueError, match="no"):
+        run_uninterruptible(lambda: int("no"))
+    with pytest.raises(ValueError, match="no"):
+        list(run_together([lambda: int("no")]))
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["cannot start", "dies at once"])
+def test_work_runs_here_if_there_is_no_memory_for_a_thread(dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(function: object, arguments: object) -> None:
+        if not dies:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", start)
+    monkeypatch.setattr(running, "_PATIENCE", 0.01)
+    assert run_uninterruptible(lambda: threading.current_thread() is threading.main_thread())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.usefixtures("ctrl_c")
+def test_the_first_interrupt_is_deferred_and_the_second_is_not(times: int) -> None:
+    done: list[int] = []
+
+    def work() -> None:
+        with interrupts_deferred():
+            for turn in range(times):
+                signal.raise_signal(signal.SIGINT)
+                done.append(turn)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == [0], "all of it, or up to the second one"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_jobs_after_a_failed_one_are_dropped() -> None:
+    done: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        list(run_together([lambda: 1 // 0, *[lambda: time.sleep(1e-3) or done.append(1)] * 200]))
+    assert len(done) < 200
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_an_interrupt_waits_for_running_jobs_only() -> None:
+    done: list[int] = []
+    threading.Timer(0.05, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        list(run_together([lambda: time.sleep(0.02) or done.append(1)] * 200))
+    count = len(done)
+    time.sleep(0.1)
+    assert count == len(done) < 200
+
+
+def test_the_collector_runs_again_after_an_error_but_not_if_it_was_stopped() -> None:
+    with pytest.raises(ZeroDivisionError), without_collector():
+        1 // int(gc.isenabled())
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with without_collector():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.leaves import leaves_by_path
+from irscope._base.nested import leaves_by_path
 from irscope.errors import ArgumentError, CaptureError, MissingExtra, RunError
 from irscope.frontends.mlir.types import ELEMENTS, is_plain_string
 from irscope.ir import (

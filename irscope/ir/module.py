@@ -9,8 +9,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from irscope._base.leaves import leaves, leaves_by_path
-from irscope._base.trampoline import Call, run
+from irscope._base.nested import Call, leaves, leaves_by_path, run
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, VerifyError
 from irscope.ir.core import Block, Graph, Module, Node, Value, make_block, make_node, make_value, new_id

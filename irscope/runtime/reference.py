@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from irscope._base.trampoline import Call, run
+from irscope._base.nested import Call, run
 from irscope.errors import IrscopeError, RunError
 from irscope.ir import (
     Block,

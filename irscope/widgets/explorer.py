@@ -216,7 +216,8 @@ class Explorer(Forking):
     """Whether a new profile is checked and shown."""
 
     def __init__(self, shown: Exploration | Page) -> None:
-        self._page = page = without_collector(ProgramPage, shown) if isinstance(shown, Exploration) else shown
+        with without_collector():
+            self._page = page = ProgramPage(shown) if isinstance(shown, Exploration) else shown
         step, profile = page.last_step or 0, page.exploration.profile if page.exploration is not None else None
         super().__init__(view=in_script(page.view).encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
         self._is_open = True
@@ -243,7 +244,9 @@ class Explorer(Forking):
 
     def _show(self, exploration: Exploration) -> None:
         """Replace the program shown; the selection is kept, by id or by name."""
-        page, before, chosen = without_collector(ProgramPage, exploration), self._page.exploration, list(self.selection)
+        with without_collector():
+            page = ProgramPage(exploration)
+        before, chosen = self._page.exploration, list(self.selection)
         self._page = page
         if before is not None:
             self.selection = [id for one in chosen if (id := exploration.known_as(one, before)) is not None]

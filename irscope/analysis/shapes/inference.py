@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, Final
 
-from irscope._base.trampoline import Call, run
+from irscope._base.nested import Call, run
 from irscope.analysis.shapes.lattice import BOTTOM, Fact, KnownList, join, payload_of, settled
 from irscope.analysis.shapes.transfer import NO_LISTS, AbstractNodes, NodeSignature, stands_for_its_block
 from irscope.ir import (

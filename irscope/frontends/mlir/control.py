@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.trampoline import Call
+from irscope._base.nested import Call
 from irscope.errors import CaptureError
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, dtype_of, producer
 from irscope.ir import BOOL, INT, TensorData, Type, Value

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from irscope._base.frozen import EMPTY, FrozenDict
+from irscope._base.nested import Call, run
 from irscope._base.running import without_collector
-from irscope._base.trampoline import Call, run
 from irscope.errors import CaptureError
 from irscope.frontends import emit
 from irscope.frontends.emit import CODES

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from irscope._base.trampoline import Call
+from irscope._base.nested import Call
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, Operation, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS
 from irscope.frontends.mlir.ops_reductions import PADDED, combined, is_identity, is_reducible, padded_with, reduced

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.errors import ArgumentError, CaptureError
 from irscope.frontends.tracing.importer import Recorder, Traced
 from irscope.ir import (

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType
 from irscope.runtime.arrays.library import is_torch_tensor

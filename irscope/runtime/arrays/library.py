@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.errors import RunError
 from irscope.ir import (
     BOOL,

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.errors import RunError
 from irscope.ir import Graph, Node
 from irscope.ops.registry import DEFAULT, category_of, gives_default_floats, schema_of

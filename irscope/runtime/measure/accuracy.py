@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import IrscopeError

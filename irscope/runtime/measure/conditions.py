@@ -16,7 +16,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.ir import Graph, Node
 from irscope.ops.expr import NoExpression, flops_at_a_point, input_element, number
 from irscope.ops.registry import category_of, op_of, schema_of

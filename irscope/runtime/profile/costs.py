@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import log2
 from typing import Any, Final
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.ir import GROUPS, Node
 from irscope.ops.registry import category_of, effect_of
 from irscope.runtime.machine import limits

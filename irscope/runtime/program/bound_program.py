@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, RunError
 from irscope.ir import Graph, Node, Value

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope._base.warned import warn_caller
 from irscope._base.words import plural
 from irscope.codegen.kernel import SourceText

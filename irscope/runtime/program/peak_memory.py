@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from irscope._base.leaves import leaves
+from irscope._base.nested import leaves
 from irscope.runtime.arrays import is_cupys
 from irscope.runtime.program.code import Code, Slots
 

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
-from irscope._base.trampoline import Call, run
+from irscope._base.nested import Call, run
 from irscope.analysis.per_graph import shapes_of
 from irscope.ir import (
     COMPLEX,

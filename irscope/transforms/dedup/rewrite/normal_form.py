@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from time import perf_counter
 
-from irscope._base.trampoline import Call, run
+from irscope._base.nested import Call, run
 from irscope._base.words import plural
 from irscope.ir import (
     Block,

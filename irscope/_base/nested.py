@@ -1,11 +1,11 @@
-"""The leaves of nested lists, tuples and dictionaries."""
+"""Nested values, and nested calls, without the Python stack: a program may be nested a hundred thousand deep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
-__all__ = ["leaves", "leaves_by_path"]
+__all__ = ["Call", "leaves", "leaves_by_path", "run"]
 
 
 def leaves(nested: Any) -> Iterator[Any]:
@@ -42,3 +42,34 @@ def leaves_by_path(nested: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
             yield path, item
             continue
         stack.extend(((*path, key), part) for key, part in reversed(inside))
+
+
+# Interpreters of nested blocks are written as if they recursed: a generator yields the generator to run, and is sent its result.
+Call = Generator["Call", Any, Any]
+"""A call in progress: yields calls, is sent their results, returns its own."""
+
+
+def run(call: Call) -> Any:
+    """The result of a call and of all calls inside it.
+
+    >>> def total(n):
+    ...     return 0 if n == 0 else n + (yield total(n - 1))
+    >>> run(total(100_000))
+    5000050000
+    """
+    stack = [call]
+    result: Any = None
+    try:
+        while stack:
+            try:
+                inner = stack[-1].send(result)
+            except StopIteration as end:
+                stack.pop()
+                result = end.value
+            else:
+                stack.append(inner)
+                result = None
+    finally:
+        while stack:  # innermost first, so that closing does not recurse either
+            stack.pop().close()
+    return result

@@ -28,7 +28,6 @@ from irscope.ir import (
     NONE,
     TENSOR,
     Graph,
-    GraphBuilder,
     ListType,
     Location,
     OptionalType,
@@ -85,7 +84,7 @@ class _Import:
     def run(self) -> Graph:
         module = self.program.graph_module
         env = self.inputs([node for node in module.graph.nodes if node.op == "placeholder"])
-        guard_arguments(self.build, self.constant, env, self.signature, module)
+        guard_arguments(self.emit, env, self.signature, module)
         by_name = {node.name: value for node, value in env.items() if isinstance(value, Value)}
         returned = self.body(module, env)
         outputs = []
@@ -338,12 +337,7 @@ def _scope(node: Any) -> str:
 # so.
 
 
-Constant = Callable[[Any], Value]
-
-
-def guard_arguments(
-    build: GraphBuilder, constant: Constant, env: Mapping[Any, Any], signature: Any, module: Any
-) -> None:
+def guard_arguments(emit: Emitter, env: Mapping[Any, Any], signature: Any, module: Any) -> None:
     """Append the guards to the open block; `env` has a value for each placeholder of the module's FX graph."""
     specs = zip([node for node in env if node.op == "placeholder"], signature.input_specs, strict=True)
     given = {node: spec for node, spec in specs if spec.kind.name == "USER_INPUT"}
@@ -351,30 +345,30 @@ def guard_arguments(
         baked = getattr(spec.arg, "value", None)
         if isinstance(baked, bool | int | float | str):
             message = f"the program was exported for {node.name}={baked!r}, export it again for another"
-            _guard(build, constant, env[node], baked, message)
+            _guard(emit, env[node], baked, message)
     for node in _bases(module.graph.nodes):
         baked = node.meta["val"].storage_offset()
         if node in given and isinstance(baked, int):
-            found = build.op("aten::storage_offset", env[node], type=INT)
+            found = emit.op("aten::storage_offset", env[node], type=INT)
             message = f"the program was exported for {node.name} from element {baked} of its storage on, export it again for another"
-            _guard(build, constant, found, baked, message)
+            _guard(emit, found, baked, message)
     tensors = [node for node in given if hasattr(node.meta.get("val"), "storage_offset")]
     for changed in _reshaped(module.graph.nodes):
         for other in tensors if changed in given else ():
             if other is not changed:
-                found = build.op("aten::__is__", env[changed], env[other], type=BOOL)
+                found = emit.op("aten::__is__", env[changed], env[other], type=BOOL)
                 both = f"two tensors {changed.name} and {other.name}, and changes the shape of the first"
-                _guard(build, constant, found, False, f"the program was exported for {both}: they must not be the same object")
+                _guard(emit, found, False, f"the program was exported for {both}: they must not be the same object")
 
 
-def _guard(build: GraphBuilder, constant: Constant, found: Value, baked: bool | int | float | str, message: str) -> None:
-    differs = build.op("aten::ne", found, constant(baked), type=BOOL)
-    operands = constant(message), constant("builtins.ValueError")
-    with build.block() as fails:
-        build.node("prim::RaiseException", operands, ())
-    with build.block() as goes_on:
+def _guard(emit: Emitter, found: Value, baked: bool | int | float | str, message: str) -> None:
+    differs = emit.op("ne", found, baked, type=BOOL)
+    operands = emit.constant(message), emit.constant("builtins.ValueError")
+    with emit.block() as fails:
+        emit.node("prim::RaiseException", operands, ())
+    with emit.block() as goes_on:
         pass
-    build.structured("prim::If", (differs,), (), (fails, goes_on))
+    emit.node("prim::If", (differs,), (), blocks=(fails, goes_on))
 
 
 def _bases(nodes: Iterable[Any]) -> list[Any]:

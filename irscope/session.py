@@ -291,11 +291,11 @@ class _ProfileVerb:
         self, source: Any, *args: Any, device: str | None = None, seconds: float = 2.0,
         exact: Literal["torch"] | None = None, threads: int | None = None,
     ) -> Profile:  # fmt: skip
-        from irscope.runtime.profile import Profile, measured
+        from irscope.runtime.profile import Profile, measure_program
         from irscope.runtime.program import Executable
 
         made = source if isinstance(source, Executable) else _program(source, args, exact)
-        return Profile(measured(made, args, device=device, seconds=seconds, exact=exact, threads=threads))
+        return Profile(measure_program(made, args, device=device, seconds=seconds, exact=exact, threads=threads))
 
     def read(self, trace: str | Path | Mapping[str, Any], graph: Graph) -> TraceReading:
         """Map a trace of `torch.profiler` (a file of `prof.export_chrome_trace`, or its data) onto a graph. Returns a

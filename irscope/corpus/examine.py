@@ -47,7 +47,7 @@ from irscope.transforms.dedup.regions.block_index import free_values
 from irscope.transforms.dedup.rewrite import compile_seconds
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Record", "examine", "examined", "program_of"]
+__all__ = ["Record", "analyse", "examine", "program_of"]
 
 Record = dict[str, Any]
 _MOST_TEXT: Final = 1 << 16
@@ -72,12 +72,12 @@ def examine(job: tuple[str, Source, Settings]) -> str:
         what = f"a worker on {platform.node()!r} does not see the folder {str(out)!r}"
         raise LoadError(what, hint="give a folder that all workers see under the same path")
     if not has_record(out, source, settings):
-        write_record(out, source, _record_apart(source, settings))
+        write_record(out, source, _record_in_copy(source, settings))
     found = read_record(out, source) or {}
     return str(found.get("failure", {}).get("what", ""))
 
 
-def _record_apart(source: Source, settings: Settings) -> Record:
+def _record_in_copy(source: Source, settings: Settings) -> Record:
     limits = (settings.seconds, settings.memory)
     try:
         made: Record = isolated(partial(_answer, source, settings, os.getpid()), seconds=settings.seconds, memory=settings.memory)
@@ -98,7 +98,7 @@ def _answer(source: Source, settings: Settings, worker: int) -> Record:
     gc.enable()  # a large model leaves garbage, and a copy starts with the collector off
     Thread(target=_end_with, args=(worker,), daemon=True).start()
     try:
-        record = examined(source, settings) | {"peak_bytes": _peak_bytes()}
+        record = analyse(source, settings) | {"peak_bytes": _peak_bytes()}
     except MissingExtra as error:
         record = failure("MissingExtra", f"{error}")
     except IrscopeError as error:
@@ -131,7 +131,7 @@ def _peak_bytes() -> int:
     return 0
 
 
-def examined(source: Source, settings: Settings) -> Record:
+def analyse(source: Source, settings: Settings) -> Record:
     """Returns a model's record for a survey. Raises any error of loading and analysing it."""
     started = time.process_time()
     program = program_of(source, settings)

@@ -101,13 +101,13 @@ class Survey:
     @cached_property
     def remarks(self) -> pd.DataFrame:
         """Fused and missed decisions, counted by rule and op over all models, with the first in words."""
-        return _counted(self._table("remarks"), ["kind", "rule", "op"], {"count": "sum"}, "example")
+        return _count(self._table("remarks"), ["kind", "rule", "op"], {"count": "sum"}, "example")
 
     @cached_property
     def ops(self) -> pd.DataFrame:
         """One row for each op: how often it is in a group and how often alone, and why the first one alone is."""
         frame = self._table("ops").sort_values("because", key=lambda text: text == "", kind="stable")
-        return _counted(frame, ["op"], {"in_groups": "sum", "alone": "sum"}, "because")
+        return _count(frame, ["op"], {"in_groups": "sum", "alone": "sum"}, "because")
 
     @cached_property
     def failures(self) -> pd.DataFrame:
@@ -216,7 +216,7 @@ class Survey:
         )
 
 
-def _counted(frame: pd.DataFrame, by: list[str], sums: dict[str, Any], words: str) -> pd.DataFrame:
+def _count(frame: pd.DataFrame, by: list[str], sums: dict[str, Any], words: str) -> pd.DataFrame:
     found = frame.groupby(by, sort=False).agg({**sums, "model": "nunique", words: "first"}).rename(columns={"model": "models"})
     first = next(iter(sums))
     return found.reset_index().sort_values([first, *by], ascending=[False, *[True for _ in by]], ignore_index=True)

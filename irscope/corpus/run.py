@@ -64,8 +64,8 @@ def survey(
     [[2, 2, 'relu, tanh']]
     """
     arrow()
-    folder = _resolved(Path(out))
-    settings = Settings(policy, trust, _checked(seconds, "seconds"), _checked(memory or _share(processes), "memory"))
+    folder = _resolve(Path(out))
+    settings = Settings(policy, trust, _check(seconds, "seconds"), _check(memory or _share(processes), "memory"))
     listed = sources_of(sources, settings)
     with client_of(client, processes) as cluster:
         manifest = {"models": len(listed), "policy": policy, "done": False}
@@ -188,7 +188,7 @@ def _put_together(sources: Sequence[Source], out: Path, client: Any) -> None:
         shutil.rmtree(ours.with_suffix(".old"), ignore_errors=True)
 
 
-def _resolved(folder: Path) -> Path:
+def _resolve(folder: Path) -> Path:
     try:
         return folder.expanduser().resolve()
     except (OSError, RuntimeError) as error:  # the working directory is gone, or there is no such user
@@ -196,7 +196,7 @@ def _resolved(folder: Path) -> Path:
         raise ArgumentError(what, hint="give a whole path: out=…") from None
 
 
-def _checked(number: float, name: str) -> int:
+def _check(number: float, name: str) -> int:
     if number < 1:
         raise ArgumentError(f"{name}={number!r} is too little for any model", hint=f"leave {name} out, or give more")
     return int(number)

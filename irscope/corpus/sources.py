@@ -61,12 +61,12 @@ def sources_of(sources: Any, settings: Settings) -> list[Source]:
     program, a list of these, or a dictionary by name. Names are made distinct. Raises LoadError or ArgumentError."""
     found: list[Source] = []
     taken: dict[str, int] = {}
-    listed = list(_named(sources))
+    listed = list(_items(sources))
     alike = Counter(Path(source).name for name, source in listed if not name and is_path(source))
     for name, source in listed:
         if not name and is_path(source) and alike[Path(source).name] > 1:
             name = "/".join(Path(source).parts[-2:])
-        for made in _made(name, source, settings):
+        for made in _list(name, source, settings):
             made = replace(made, name=made.name.encode("utf-8", "backslashreplace").decode())  # as tables and pages show it
             count = taken[made.name] = taken.get(made.name, 0) + 1
             if count > 1:
@@ -78,7 +78,7 @@ def sources_of(sources: Any, settings: Settings) -> list[Source]:
     return found
 
 
-def _named(sources: Any) -> Iterator[tuple[str, Any]]:
+def _items(sources: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(sources, Mapping):
         yield from ((str(name), source) for name, source in sources.items())
     elif isinstance(sources, str | Path | tuple | Graph | Module) or callable(sources) or not isinstance(sources, Iterable):
@@ -87,7 +87,7 @@ def _named(sources: Any) -> Iterator[tuple[str, Any]]:
         yield from (("", source) for source in sources)
 
 
-def _made(name: str, source: Any, settings: Settings) -> Iterator[Source]:
+def _list(name: str, source: Any, settings: Settings) -> Iterator[Source]:
     if is_path(source):
         path = Path(source).expanduser()
         if path.is_dir():
@@ -97,9 +97,9 @@ def _made(name: str, source: Any, settings: Settings) -> Iterator[Source]:
             raise LoadError(f"there is no file or folder {str(path)!r}", hint="a survey reads folders, files and functions")
         yield _file(name or path.name, path, settings)
         return
-    name = name or _called(source)
-    key = _digest("object", name, _code(source), _done(settings))
-    pickled = _pickled(source, name)
+    name = name or _name_of(source)
+    key = _digest("object", name, _code(source), _settings_text(settings))
+    pickled = _pickle(source, name)
     yield Source(name, key, pickled=pickled, size=_size(source, pickled))
 
 
@@ -114,7 +114,7 @@ def _size(source: Any, pickled: bytes) -> float:
 def _file(name: str, path: Path, settings: Settings) -> Source:
     place = path.resolve()
     what = place.stat()
-    key = _digest("file", str(place), str(what.st_size), str(what.st_mtime_ns), name, _done(settings))
+    key = _digest("file", str(place), str(what.st_size), str(what.st_mtime_ns), name, _settings_text(settings))
     return Source(name, key, str(place), size=what.st_size)
 
 
@@ -129,13 +129,13 @@ def _files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _called(source: Any) -> str:
+def _name_of(source: Any) -> str:
     """Returns a name for a source that is not a file: a function's, with its arguments."""
     if isinstance(source, partial):
         given = [*map(_short, source.args), *(f"{name}={_short(value)}" for name, value in source.keywords.items())]
-        return f"{_called(source.func)}({', '.join(given)})"
+        return f"{_name_of(source.func)}({', '.join(given)})"
     if isinstance(source, tuple) and source:
-        return _called(source[0])
+        return _name_of(source[0])
     name = getattr(source, "__qualname__", None) or getattr(source, "name", None) or type(source).__name__
     return str(name).removeprefix("<locals>.")
 
@@ -157,7 +157,7 @@ def _code(source: Any) -> str:
         return ""
 
 
-def _pickled(source: Any, name: str) -> bytes:
+def _pickle(source: Any, name: str) -> bytes:
     try:
         dumps: Callable[[Any], bytes] = import_module("cloudpickle").dumps
     except ImportError:
@@ -171,7 +171,7 @@ def _pickled(source: Any, name: str) -> bytes:
         raise ArgumentError(what, hint="give a function that builds it, or write it to a file") from None
 
 
-def _done(settings: Settings) -> str:
+def _settings_text(settings: Settings) -> str:
     return f"{settings.policy} {settings.trust} {__version__}"
 
 

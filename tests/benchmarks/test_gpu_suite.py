@@ -303,6 +303,6 @@ def test_without_a_gpu_nothing_is_measured() -> None:
         gpu_suite.gpu_suite(quick=True, names=(), peers=None, dry=False, say=print)
 
 
-def test_what_is_told_of_a_run_names_sizes_by_their_power() -> None:
+def test_a_line_about_a_run_names_sizes_by_their_power() -> None:
     run = partial(dict, case="k1", dtype="float32", size=1 << 20)
     assert gpu_suite.line_of(run(error="RuntimeError: no")) == "k1           float32   2^20 failed: RuntimeError: no"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from irscope.codegen.facts.machine_code import tied_assembly, with_locations
+from irscope.codegen.facts.machine_code import tie_assembly, with_locations
 from irscope.codegen.kernel.source_text import SourceText
 from irscope.codegen.kernel.spec import KernelSpec
 from irscope.codegen.llvm.emit import Target, emit_llvm
@@ -49,4 +49,4 @@ def machine_code(spec: KernelSpec, processor: str, *, lines: bool = True) -> tup
     machine = binding.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=3)
     machine.set_asm_verbosity(True)
     text = machine.emit_assembly(binding.parse_assembly(with_locations(source) if lines else source.text))
-    return source, text, tied_assembly(text, source)
+    return source, text, tie_assembly(text, source)

@@ -61,7 +61,7 @@ def slow(text: str) -> str:
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_two_of_four_workers_are_killed_and_bad_models_are_among_them(tmp_path: Path) -> None:
-    """The result is that of an undisturbed survey; a corrupt file, one that hangs and one of 300 MB are told or read."""
+    """The result is that of an undisturbed survey; a corrupt file, one that hangs and one of 300 MB are left out or read."""
     corrupt, large = tmp_path / "corrupt.onnx", tmp_path / "large.onnx"
     corrupt.write_bytes(b"\x08\x07" + bytes(range(256)) * 40)
     write_large(large)

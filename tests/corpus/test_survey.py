@@ -63,11 +63,11 @@ def dask() -> Iterator[Any]:
 def asked(dask: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the models that are examined from here on: one after the other in this process, without limits."""
     names: list[str] = []
-    examined = examine.examined
+    analyse = examine.analyse
 
     def noted(source: Any, settings: Any) -> Any:
         names.append(source.name)
-        return examined(source, settings)
+        return analyse(source, settings)
 
     def here(source: Any, settings: Any, worker: int) -> Any:
         try:
@@ -321,7 +321,7 @@ def test_one_is_opened_in_its_model(tmp_path: Path, asked: list[str]) -> None:
         ({"a": "graph():\n  return ()"}, {"client": 3}, "a client is a distributed.Client"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_before_anything_is_done(tmp_path: Path, models: Any, options: Any, words: str) -> None:
+def test_mistakes_are_reported_before_anything_is_done(tmp_path: Path, models: Any, options: Any, words: str) -> None:
     if "client" in options:
         pytest.importorskip("distributed")
     with pytest.raises(irs.IrscopeError, match=words):

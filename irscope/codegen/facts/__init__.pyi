@@ -13,8 +13,8 @@ from .kernel_facts import (
 from .machine_code import (
     hot_loops,
     ptx_lines,
-    tied_assembly,
-    tied_sass,
+    tie_assembly,
+    tie_sass,
     with_locations,
 )
 
@@ -28,8 +28,8 @@ __all__ = [
     "hot_loops",
     "pace_of",
     "ptx_lines",
-    "tied_assembly",
-    "tied_sass",
+    "tie_assembly",
+    "tie_sass",
     "unknown_facts",
     "with_locations",
 ]

@@ -19,7 +19,7 @@ from typing import Final
 
 from irscope.codegen.kernel import NO_LINE, NO_NODE, SourceText
 
-__all__ = ["hot_loops", "ptx_lines", "register_names", "tied_assembly", "tied_sass", "vector_bits", "with_locations"]
+__all__ = ["hot_loops", "ptx_lines", "register_names", "tie_assembly", "tie_sass", "vector_bits", "with_locations"]
 
 _FIRST: Final = 100
 """The number of the first location; the kernel's own metadata has smaller ones."""
@@ -70,18 +70,18 @@ def with_locations(source: SourceText) -> str:
     return "\n".join((*lines, _UNIT, *places)) + "\n"
 
 
-def tied_assembly(text: str, source: SourceText) -> SourceText:
+def tie_assembly(text: str, source: SourceText) -> SourceText:
     """Return the instructions and labels of the assembly that LLVM's code generator emitted for `with_locations(source)`."""
-    return _tied("assembly", source, _of_function(text, source.name))
+    return _tie("assembly", source, _of_function(text, source.name))
 
 
 def ptx_lines(text: str, source: SourceText) -> SourceText:
     """Return the PTX that NVRTC emitted for CUDA text with line information, with the line information removed."""
     wanted = (line for line in text.partition("\t.file\t")[0].splitlines())
-    return _tied("ptx", source, _located(wanted))
+    return _tie("ptx", source, _with_places(wanted))
 
 
-def tied_sass(text: str, source: SourceText) -> SourceText:
+def tie_sass(text: str, source: SourceText) -> SourceText:
     """Return the output of `nvdisasm -c -gi` for the same, one instruction per line."""
     found, current = [], NO_LINE
     for line in text.splitlines():
@@ -93,7 +93,7 @@ def tied_sass(text: str, source: SourceText) -> SourceText:
         elif _LABEL.match(line) and not line.startswith(".text."):
             found.append((line.rstrip(), NO_LINE))
             current = current if line.startswith(".L") else NO_LINE
-    return _tied("sass", source, found)
+    return _tie("sass", source, found)
 
 
 def _of_function(text: str, name: str) -> Iterable[tuple[str, int]]:
@@ -105,12 +105,12 @@ def _of_function(text: str, name: str) -> Iterable[tuple[str, int]]:
         if re.match(r"\.?Lfunc_end|\s*\.section", line):
             break
         inside.append(line)
-    for line, place in _located(inside):
+    for line, place in _with_places(inside):
         if not re.match(r"\.?L(?:tmp|func_begin)", line) and not _REMARK.match(line) and not _DIRECTIVE.match(line):
             yield line, place if line.startswith("\t") else NO_LINE
 
 
-def _located(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
+def _with_places(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
     """Yield each line with the line, counted from 0, that the last `.loc` before it names."""
     current = NO_LINE
     for line in lines:
@@ -121,7 +121,7 @@ def _located(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
             current = int(place[2] or place[1]) - 1
 
 
-def _tied(language: str, source: SourceText, lines: Iterable[tuple[str, int]]) -> SourceText:
+def _tie(language: str, source: SourceText, lines: Iterable[tuple[str, int]]) -> SourceText:
     """Build a text from lines and their origins, with the node of each line."""
     made = list(lines)
     known = len(source.line_nodes)

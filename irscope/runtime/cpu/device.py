@@ -142,10 +142,10 @@ class CpuDevice:
 
     def assembly(self, spec: KernelSpec) -> SourceText:
         """Returns the processor's assembly, each line with the node that it serves. Raises MissingExtra without llvmlite."""
-        from irscope.codegen.facts import tied_assembly, with_locations
+        from irscope.codegen.facts import tie_assembly, with_locations
 
         source = self.source(spec)
-        return tied_assembly(self._compiler.assembly(with_locations(source)), source)
+        return tie_assembly(self._compiler.assembly(with_locations(source)), source)
 
     def plain_assembly(self, spec: KernelSpec) -> str:
         """Returns the assembly without source locations. Raises MissingExtra without llvmlite."""

@@ -107,10 +107,10 @@ class CudaKernel:
     @property
     def sass(self) -> SourceText:
         """The text of the machine code. Raises DeviceUnavailable without a disassembler."""
-        from irscope.codegen.facts import tied_sass
+        from irscope.codegen.facts import tie_sass
         from irscope.runtime.cuda.nvrtc import disassembled
 
-        return tied_sass(disassembled(self.compiled.code), self.source)
+        return tie_sass(disassembled(self.compiled.code), self.source)
 
     @property
     def facts(self) -> KernelFacts:

@@ -73,15 +73,15 @@ def _in_torch(graph: Graph, args: Sequence[Any]) -> Arrays:
     """Runs through torch. A parameter that nothing writes is not copied: each op converts what it reads."""
     library = _InDouble()
     writes = alias_db_of(graph).has_writers
-    bound = {value: _doubled(held) if writes(value) else held for value, held in graph.bound.items()}
+    bound = {value: _double(held) if writes(value) else held for value, held in graph.bound.items()}
     code = flatten(graph.body, library, bound=bound)
     slots = code.template.copy()
     given = iter(args)
     for slot, value in zip(code.inputs, graph.inputs, strict=True):
-        slots[slot] = bound[value] if value in bound else _doubled(next(given))
+        slots[slot] = bound[value] if value in bound else _double(next(given))
     with library.torch.no_grad():
         code.run(slots)
-    return arrays([_doubled(slots[slot]) for slot in code.outputs])
+    return arrays([_double(slots[slot]) for slot in code.outputs])
 
 
 class _InDouble(TorchLibrary):
@@ -94,15 +94,15 @@ class _InDouble(TorchLibrary):
         function = super().function(node)
         if python_function(node) is not None:  # containers keep the identity of what they hold
             return function
-        return lambda *operands: _widened(function(*map(_widened, operands)))
+        return lambda *operands: _widen(function(*map(_widen, operands)))
 
 
-def _widened(value: Any) -> Any:
+def _widen(value: Any) -> Any:
     """Returns a tensor of a smaller floating-point type, or a list with such, in float64; anything else as it is."""
     if is_torch_tensor(value):
         return value.to(wide) if (wide := _wide_type(value)) is not value.dtype else value
     if isinstance(value, list | tuple):
-        made = [_widened(item) for item in value]
+        made = [_widen(item) for item in value]
         return type(value)(made) if any(new is not old for new, old in zip(made, value, strict=True)) else value
     return value
 
@@ -112,15 +112,15 @@ def _wide_type(tensor: Any) -> Any:
     return torch.float64 if tensor.is_floating_point() else torch.complex128 if tensor.is_complex() else tensor.dtype
 
 
-def _doubled(value: Any) -> Any:
+def _double(value: Any) -> Any:
     """Returns a float64 copy of a floating-point tensor, a copy of any other tensor, and anything else unchanged."""
     if isinstance(value, np.ndarray) or is_foreign(value):
         value = as_torch(on_host(value))
     if is_torch_tensor(value):
         return value.detach().to(_wide_type(value), copy=True)
     if isinstance(value, list | tuple):
-        return type(value)(_doubled(item) for item in value)
-    return {key: _doubled(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return type(value)(_double(item) for item in value)
+    return {key: _double(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def distance(results: Arrays, truth: Arrays) -> Distance | None:

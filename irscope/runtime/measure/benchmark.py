@@ -333,7 +333,7 @@ class _Contest:
             return [self.args]
         size = sum(getattr(part, "nbytes", 0) for part in leaves(self.args))
         count = max(1, min(_MOST_SETS, -(-2 * cache_bytes() // max(size, 1))))
-        return [self.args, *(tuple(map(_copied, self.args)) for _ in range(count - 1))]
+        return [self.args, *(tuple(map(_copy, self.args)) for _ in range(count - 1))]
 
     def _timed(self, entry: _Entry, sets: list[tuple[Any, ...]]) -> Callable[[], object]:
         if len(sets) == 1:
@@ -404,7 +404,7 @@ def _peak(limit: Limits | None, work: Workload) -> float:
     return limit.flops() if limit is not None and work.flops else 0.0
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if is_cupys(value):
         return value.copy()
     if isinstance(value, np.ndarray):

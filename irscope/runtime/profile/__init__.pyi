@@ -1,6 +1,6 @@
 from .measuring import (
     Measured,
-    measured,
+    measure_program,
 )
 from .profile_result import (
     Profile,
@@ -28,7 +28,7 @@ __all__ = [
     "Profile",
     "Share",
     "TraceReading",
-    "measured",
+    "measure_program",
     "place",
     "read",
     "shares",

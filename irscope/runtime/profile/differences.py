@@ -21,7 +21,7 @@ from irscope.runtime.timer import Measurement, Spread, measure, time_words
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Matched", "ProfileDifference", "Trial", "difference", "trial"]
+__all__ = ["Matched", "ProfileDifference", "Trial", "compare_profiles", "try_remark"]
 
 
 # -- trying a remark --------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class Trial:
         )
 
 
-def trial(readings: Readings, remark: Remark, seconds: float) -> Trial:
+def try_remark(readings: Readings, remark: Remark, seconds: float) -> Trial:
     """Applies a remark and measures. Raises ArgumentError for one that only the author of the source can follow."""
     measured = readings.measured
     if remark.rule == "fuse":
@@ -208,7 +208,7 @@ def _cells(each: Matched) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def difference(before: Readings, after: Readings, way: str | None) -> ProfileDifference:
+def compare_profiles(before: Readings, after: Readings, way: str | None) -> ProfileDifference:
     """Matches two profiles of the same way. Raises ArgumentError for an argument that is not a profile."""
     if not isinstance(after, Readings):
         raise ArgumentError(f"a profile is compared with a profile, not with {type(after).__name__}", hint="p.diff(q)")

@@ -42,7 +42,7 @@ from irscope.runtime.program import Executable, compile_graph
 from irscope.runtime.timer import LEAST_TURNS, Spread, spent, undisturbed
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Measured", "is_larger", "measured", "sure_order"]
+__all__ = ["Measured", "is_larger", "measure_program", "sure_order"]
 
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class _Clock:
         return self.spent >= self.seconds * part
 
 
-def measured(
+def measure_program(
     program: Graph | Fusion | Executable,
     args: Sequence[Any],
     *,
@@ -189,7 +189,7 @@ class _Run:
                 self.state.restore()
         own = (self.own.label, Spread.of(self.own_times)) if self.own is not None and self.own_times else None
         is_counted = not (self.threads.is_busy and self.threads.count == 1)  # by the thread's own clock nothing is lost
-        disturbed = _disturbed(_forced_switches() - before, lasted) if is_counted else ()
+        disturbed = _disturbance(_forced_switches() - before, lasted) if is_counted else ()
         warnings = (*self._warnings(ways, interrupted), *disturbed)
         return Measured(
             self.original, self.fusion, ways, self.device, self.is_torch, turns, interrupted,
@@ -302,7 +302,7 @@ def _forced_switches() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
-def _disturbed(switches: int, seconds: float) -> Iterator[str]:
+def _disturbance(switches: int, seconds: float) -> Iterator[str]:
     if switches > 50 * max(seconds, 0.1):
         yield f"Other programs took the processor away {switches} times in {seconds:.1f} s: quartiles are wide."
 

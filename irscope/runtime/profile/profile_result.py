@@ -97,19 +97,19 @@ class Profile(Readings):
     def try_(self, remark: Remark | int, *, seconds: float = 1.0) -> Trial:
         """Applies a remark (or the one of this number) to the program and measures both in turn. Raises ArgumentError for one
         that only the author of the source can follow."""
-        from irscope.runtime.profile.differences import trial
+        from irscope.runtime.profile.differences import try_remark
 
         if isinstance(remark, int):
             if not 0 <= remark < len(self.remarks):
                 raise ArgumentError(f"there is no remark {remark}", hint=f"there are {len(self.remarks)}, from 0")
             remark = self.remarks[remark]
-        return trial(self, remark, seconds)
+        return try_remark(self, remark, seconds)
 
     def diff(self, other: Profile, *, way: str | None = None) -> ProfileDifference:
         """Returns the classes of nodes that are slower or faster in another profile: of another version, machine or policy."""
-        from irscope.runtime.profile.differences import difference
+        from irscope.runtime.profile.differences import compare_profiles
 
-        return difference(self, other, way)
+        return compare_profiles(self, other, way)
 
     # -- for other tools ----------------------------------------------------------------------------------------------
 

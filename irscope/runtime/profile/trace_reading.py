@@ -90,7 +90,7 @@ def map_trace(trace: str | Path | Mapping[str, Any], graph: Graph) -> MappedTrac
     for call in calls:
         by_op.setdefault(call.op, []).append(call)
     for op, found in by_op.items():
-        left = _matched(found, nodes.get(op, []), times)
+        left = _match(found, nodes.get(op, []), times)
         if left:
             unmatched[op] = left
     return MappedTrace(
@@ -167,7 +167,7 @@ def _line_of(frame: str) -> tuple[str, int] | None:
     return Path(match["file"]).name, int(match["line"])
 
 
-def _matched(calls: list[_Call], nodes: list[Node], times: dict[Node, list[float]]) -> int:
+def _match(calls: list[_Call], nodes: list[Node], times: dict[Node, list[float]]) -> int:
     """Assigns each call to a node; returns how many were left over."""
     if not nodes:
         return len(calls)

@@ -45,7 +45,7 @@ class Instruction:
 
 @dataclass(eq=False)
 class Way:
-    """A program in one way of running it, with its measured times."""
+    """One compiled variant of a program, op by op or fused, and its times."""
 
     label: WayName
     graph: Graph

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from irscope.codegen.facts.kernel_facts import KernelFacts, cpu_facts
-from irscope.codegen.facts.machine_code import hot_loops, ptx_lines, register_names, tied_sass, vector_bits
+from irscope.codegen.facts.machine_code import hot_loops, ptx_lines, register_names, tie_sass, vector_bits
 from irscope.codegen.kernel.source_text import NO_LINE, NO_NODE, SourceText
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
 
@@ -146,7 +146,7 @@ def test_the_disassembler_s_remarks_become_lines() -> None:
 .L_x_1:
         /*0020*/                   BRA `(.L_x_1);
 """
-    tied = tied_sass(sass, CUDA)
+    tied = tie_sass(sass, CUDA)
     assert (
         tied.text
         == "  /*0000*/  LDC R1, c[0x0][0x28]\n  /*0010*/  FMUL R7, R7, R7\n.L_x_1:\n  /*0020*/  BRA `(.L_x_1)\n"

@@ -100,7 +100,7 @@ def test_eager_is_timed_too():
     assert eager.launched is None
 
 
-def test_speed_is_told_against_the_machine():
+def test_speed_is_compared_with_the_machine():
     x, w = given((64, 64))
     comparison = compare(irs.load(TEXT, x, w), x, w, repeats=2)
     assert comparison.bytes == 3 * 4 * 64 * 64
@@ -221,7 +221,7 @@ def test_written_buffers_are_restored():
 
 
 @pytest.mark.parametrize(("taken", "threads", "told"), [(0.3, 2, ""), (2.0, 1, "measured on one thread, in place of 2")])
-def test_a_busy_machine_is_told_first(taken: float, threads: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_is_reported_first(taken: float, threads: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.runtime.measure.conditions.others", lambda: taken)
     monkeypatch.setattr("irscope.runtime.measure.conditions.CpuDevice.threads", 2)
     monkeypatch.setattr("irscope.runtime.measure.conditions._processors", lambda: {0, 1})
@@ -341,7 +341,7 @@ def test_an_op_without_a_numpy_reference_has_its_truth_from_torch_or_none() -> N
 # -- the user's own function ---------------------------------------------------------------------------------------------
 
 
-def test_a_numpy_function_is_told_against_itself() -> None:
+def test_a_numpy_function_is_compared_with_itself() -> None:
     x = np.linspace(0, 1, 10_000)
 
     def length(x):
@@ -355,7 +355,7 @@ def test_a_numpy_function_is_told_against_itself() -> None:
     assert "irscope's interpreter" in found.caption
 
 
-def test_a_function_that_its_program_has_left_is_not_told() -> None:
+def test_a_function_that_its_program_has_left_is_not_compared() -> None:
     x = np.ones(4)
     graph = irs.trace(lambda x: (np.exp(x), np.sin(x)), x)
     changed = replace(graph, body=replace(graph.body, returns=graph.body.returns[:1]))
@@ -369,7 +369,7 @@ def test_nested_arguments_reach_the_function_as_they_were_given() -> None:
     assert [row.label for row in irs.compare(graph, given, repeats=1).rows][-1] == "NumPy"
 
 
-def test_a_jax_function_is_told_against_jit() -> None:
+def test_a_jax_function_is_compared_with_jit() -> None:
     jnp = pytest.importorskip("jax.numpy")
     x = jnp.linspace(0, 1, 64)
     found = irs.compare(irs.load(lambda x: jnp.tanh(x) * 2, x), x, repeats=1)

@@ -89,14 +89,14 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_each_is_told_for_what_it_is(name: str) -> None:
+def test_each_planted_line_gets_its_own_rule(name: str) -> None:
     remarks = planted(name).remarks
     wanted = slow_lines(PLANTED[name][0])
     rules = [remark.rule for remark in remarks if wanted & {line.line for line in remark.lines}]
     assert RULES[name] in rules
 
 
-def test_a_recurrence_is_not_told_to_be_one_op() -> None:
+def test_a_recurrence_is_not_advised_to_be_one_op() -> None:
     remark = next(r for r in planted("recurrent").remarks if r.rule == "many-small-ops")
     assert "needs the one before" in remark.advice
 

@@ -39,7 +39,7 @@ class Clocks:
         return watch
 
 
-def test_work_that_queues_up_is_told_by_events_alone() -> None:
+def test_work_that_queues_up_is_timed_by_events_alone() -> None:
     """The host is far ahead: each piece starts when the one before is done."""
     found = Clocks([0, 1, 2, 3], [0, 100, 150, 400]).watch().read()
     assert found.busy.tolist() == pytest.approx([100e3, 50e3, 250e3])

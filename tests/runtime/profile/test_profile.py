@@ -14,7 +14,7 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError
 from irscope.runtime.profile.costs import TensorFacts
-from irscope.runtime.profile.measuring import is_larger, measured, sure_order
+from irscope.runtime.profile.measuring import is_larger, measure_program, sure_order
 from irscope.runtime.profile.profile_result import Profile
 from irscope.runtime.profile.tables import BY
 from irscope.runtime.timer import Spread
@@ -207,7 +207,7 @@ def test_a_ctrl_c_before_the_first_turn_is_over_goes_on(monkeypatch: pytest.Monk
         irs.profile(chain, torch.from_numpy(X), seconds=60)
 
 
-def test_a_busy_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.runtime.measure.conditions.others", lambda: 90.0)
     p = profiled(chain, torch.from_numpy(X))
     assert "busy" in p.warnings[0] and repr(p).startswith(p.warnings[0]), "before the numbers"
@@ -235,7 +235,7 @@ def test_no_call_begins_once_the_time_is_up(calls: int, monkeypatch: pytest.Monk
     assert calls > 1 or "would also measure the fused program" in p.warnings[-1] or "more than the first call" in p.warnings[-1]
 
 
-def test_a_numpy_function_is_told_against_itself() -> None:
+def test_a_numpy_function_is_compared_with_itself() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random(10_000), rng.random(10_000)
 
@@ -260,14 +260,14 @@ def test_the_environment_is_kept(profile: Profile) -> None:
     (lambda p: p.try_(99), "no remark 99"), (lambda p: p.diff(3), "compared with a profile"),
     (lambda p: p.save("/no/such/folder/x.json"), "cannot be written"),
 ])  # fmt: skip
-def test_mistakes_are_told(profile: Profile, call: Any, told: str) -> None:
+def test_mistakes_are_reported(profile: Profile, call: Any, told: str) -> None:
     with pytest.raises(ArgumentError, match=told):
         call(profile)
 
 
 def test_no_time_measures_nothing() -> None:
     with pytest.raises(ArgumentError, match="must be positive"):
-        measured(irs.load(chain, torch.from_numpy(X)), (torch.from_numpy(X),), device=None, seconds=0)
+        measure_program(irs.load(chain, torch.from_numpy(X)), (torch.from_numpy(X),), device=None, seconds=0)
 
 
 def test_nothing_is_faster_whose_quartiles_overlap() -> None:

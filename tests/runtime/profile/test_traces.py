@@ -191,7 +191,7 @@ def test_ops_of_one_name_get_their_own_times(tmp_path: Path) -> None:
     assert "aten::addmm" not in dict(reading.unmatched), "it is inside of another op"
 
 
-def test_what_the_graph_has_not_is_told(tmp_path: Path) -> None:
+def test_events_that_the_graph_does_not_have_are_reported(tmp_path: Path) -> None:
     path = torch_trace(tmp_path / "t.json", lambda x: torch.sort(x)[0].cumsum(0), X)
     reading = irs.profile.read(path, irs.load(Model(), X))
     assert dict(reading.unmatched)["aten::sort"] == 2 and "aten::sort" in repr(reading)

@@ -185,7 +185,7 @@ def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
         kernels = "one kernel" if len(rows) == 1 else f"{len(rows)} kernels"
         yield evidence.remark(
             "fuse", nodes, before - after / evidence.scale,
-            f"{_described(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
+            f"{_describe(nodes)} move {byte_count(moved)} one by one and {byte_count(moves)} as {kernels}",
             "irs.compile(irs.fuse(g)) runs them fused", is_measured=evidence.scale == 1.0,
         )  # fmt: skip
 
@@ -201,7 +201,7 @@ def _slower(evidence: Evidence, groups: list[NodeRow], fusion: Fusion) -> Iterat
         after = row.self_time.median
         yield evidence.remark(
             "slower-fused", nodes, after - before.median,
-            f"the kernel of {_described(nodes)} takes {time_words(after)}, and the library "
+            f"the kernel of {_describe(nodes)} takes {time_words(after)}, and the library "
             f"{time_words(before.median)}", f"irs.fuse(g, opaque=[{names}]) leaves it to the library", is_measured=True, now_ns=after,
         )  # fmt: skip
 
@@ -210,7 +210,7 @@ def _line(node: Node) -> object:
     return (node.location.file, node.location.line) if node.location is not None else node.op
 
 
-def _described(nodes: list[Node]) -> str:
+def _describe(nodes: list[Node]) -> str:
     names = Counter(node.op.partition("::")[2] for node in nodes)
     if "exp" in names and "sum" in names and ("div" in names or "mul" in names):
         return f"a softmax written out in {plural(len(nodes), 'op')}"
@@ -294,7 +294,7 @@ def _small_calls(evidence: Evidence) -> Iterator[Remark]:
         key = (where.file, where.line) if where is not None else evidence.graph.block_of[row.node]
         by_line.setdefault(key, []).append(row)
     found = [remark for rows in by_line.values() if (remark := _of_one_line(evidence, rows)) is not None]
-    yield from _joined(evidence, found)
+    yield from _join(evidence, found)
 
 
 def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
@@ -332,7 +332,7 @@ def _leads_on(evidence: Evidence, nodes: list[Node], count: int) -> bool:
     return max(depth.values()) >= max(count, _MANY)
 
 
-def _joined(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
+def _join(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
     """Joins adjacent lines of small calls, which are one loop."""
     ordered = sorted(remarks, key=lambda r: (r.line.file, r.line.line) if r.line is not None else ("", 0))
     group: list[Remark] = []

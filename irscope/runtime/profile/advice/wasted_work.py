@@ -38,7 +38,7 @@ def without_copies(graph: Graph, copies: Iterable[Node]) -> Graph:
 def known_once(graph: Graph, values: Sequence[Value]) -> Graph:
     """Returns the graph with values that depend on no argument computed now and held as constants."""
     rewriter = Rewriter(graph)
-    for value, tensor in zip(values, _computed(graph, values), strict=True):
+    for value, tensor in zip(values, _compute(graph, values), strict=True):
         maker = graph.producer[value]
         made = Value(new_id(), value.type, value.name)
         constant = make_node(
@@ -49,7 +49,7 @@ def known_once(graph: Graph, values: Sequence[Value]) -> Graph:
     return remove_dead_nodes(rewriter.finish()).after
 
 
-def _computed(graph: Graph, values: Sequence[Value]) -> list[Any]:
+def _compute(graph: Graph, values: Sequence[Value]) -> list[Any]:
     """Computes values that depend on no argument, and nothing that they do not need."""
     body = replace(graph.body, returns=tuple(values))
     cut = remove_dead_nodes(replace(graph, body=body)).after
@@ -95,8 +95,8 @@ def copy_remarks(evidence: Evidence) -> Iterator[Remark]:
             expanded.setdefault(_key(node), []).append(node)
         elif _is_copy(evidence, node):
             plain.setdefault(_key(node), []).append(node)
-    yield from (_expanded(evidence, nodes) for nodes in expanded.values())
-    yield from (_plain(evidence, nodes) for nodes in plain.values())
+    yield from (_expanded_remark(evidence, nodes) for nodes in expanded.values())
+    yield from (_copy_remark(evidence, nodes) for nodes in plain.values())
 
 
 def _key(node: Node) -> object:
@@ -117,7 +117,7 @@ def _is_expanded_copy(evidence: Evidence, node: Node) -> bool:
     return (node.op in _REPEATS or _is_copy(evidence, node)) and made.bytes >= 2 * given.bytes
 
 
-def _expanded(evidence: Evidence, nodes: list[Node]) -> Remark:
+def _expanded_remark(evidence: Evidence, nodes: list[Node]) -> Remark:
     made = sum(evidence.cost(node).written_bytes for node in nodes)
     given = [evidence.operand(node) for node in nodes]
     small = sum(facts.bytes for facts in given if facts is not None)
@@ -134,7 +134,7 @@ def _expanded(evidence: Evidence, nodes: list[Node]) -> Remark:
     )  # fmt: skip
 
 
-def _plain(evidence: Evidence, nodes: list[Node]) -> Remark:
+def _copy_remark(evidence: Evidence, nodes: list[Node]) -> Remark:
     moved = sum(evidence.cost(node).bytes for node in nodes)
     given, made = evidence.operand(nodes[0]), evidence.result(nodes[0])
     assert given is not None and made is not None, "both are known for a copy"

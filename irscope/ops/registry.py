@@ -100,7 +100,7 @@ def has_value_tensors(name: str) -> bool:
 # is installed.
 #
 # Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
-# ops without rules), and torch's own registry (`irscope.ops.schema.torch_registry`). Every schema passes through
+# ops without rules), and torch's own registry (`irscope.ops.schema.corrections`). Every schema passes through
 # `irscope.ops.schema.corrections`, which corrects wrong ones. An op in none of them is unknown: legal, and assumed to do
 # anything.
 #

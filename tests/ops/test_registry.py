@@ -36,9 +36,9 @@ from irscope.ops.registry import (
     overloads,
     schema_of,
 )
+from irscope.ops.schema.op import draws_random_numbers
 from irscope.ops.schema.overload_resolution import choose_overload
 from irscope.ops.schema.parser import parse_schema
-from irscope.ops.schema.randomness import draws_random_numbers
 from tests.work import calls_made
 
 TENSORS = ListType(TENSOR)

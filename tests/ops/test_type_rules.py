@@ -1,7 +1,7 @@
 """Type rules give what eager torch gives, for every call that torch's own samples make of an op that has a rule, in every element type.
 
 The calls are those of `OpInfo`'s samples, as the dispatcher sees them, and the same calls of the ops of that name, which torch may
-take apart before. Declared types are refused by these rules (`irscope.ops.check.result_types`), so a wrong one is a wrong error.
+take apart before. Declared types are refused by these rules (`irscope.ops.check.node_check`), so a wrong one is a wrong error.
 """
 
 from __future__ import annotations

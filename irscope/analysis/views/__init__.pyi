@@ -1,13 +1,11 @@
 from .assumed import (
+    Demand,
     Layouts,
+    as_demand,
     demands_of,
     following,
     with_new_strides,
     with_strides_of,
-)
-from .demand import (
-    Demand,
-    as_demand,
 )
 from .recommend import (
     Recommendation,

@@ -26,13 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irscope._base.verdict import Verdict, no, yes
 from irscope.analysis.shapes import Shapes, infer
-from irscope.analysis.views.assumed import Layouts, demands_of, with_strides_of
-from irscope.analysis.views.demand import Demand
-from irscope.analysis.views.explain import failure_words, stride_demands
-from irscope.analysis.views.facts import is_tensor
-from irscope.analysis.views.placement import Kind, Placement
+from irscope.analysis.views.assumed import Demand, Layouts, demands_of, with_strides_of
+from irscope.analysis.views.facts import Kind, Placement, is_tensor
 from irscope.analysis.views.placements import Placements
-from irscope.analysis.views.recommend import Recommendation, recommendations
+from irscope.analysis.views.recommend import Recommendation, failure_words, recommendations, stride_demands
 from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import Graph, Value, graph_of
 from irscope.ops.view_steps import ByteSet, Layout, SymbolicBytes, are_apart, are_disjoint

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from irscope.analysis.views.facts import Facts
-from irscope.analysis.views.placement import Failure, Origin, Placement
+from irscope.analysis.views.facts import Facts, Failure, Origin, Placement
 from irscope.ir import Node, Value
 from irscope.ops.traits import JOINS
 from irscope.ops.view_steps import (
     FRESH,
+    Cut,
     Extent,
     Failed,
     Layout,
     Lowered,
     Num,
+    Step,
     Steps,
     Undecided,
     apply,
-    could_be_steps,
     is_lowered,
     lower,
     make_layout,
@@ -109,7 +110,7 @@ class ViewOps:
         operand, named = self._facts.of.get(node.inputs[0]), self._facts.arguments_of(node)
         if operand is None or operand.layout is None or named is None:
             return None
-        found = could_be_steps(node.op, operand.layout.shape, named)
+        found = _possible_steps(node.op, operand.layout.shape, named)
         result = None if found is None else after(found, operand.layout, None)
         return None if result is None or result.layout is None else (node.inputs[0], result.layout)
 
@@ -175,3 +176,21 @@ def _past(layout: Layout, axis: int, length: int) -> Num | None:
 def _frozen(item: tuple[str, Any]) -> Any:
     name, argument = item
     return (name, tuple(argument)) if isinstance(argument, list) else item
+
+
+def _possible_steps(op: str, shape: tuple[Num, ...], arguments: Mapping[str, Any]) -> Steps | None:
+    """Return the steps of a view that could replace a copy by torch: a padding whose margins are all zero or negative."""
+    pad = arguments.get("pad")
+    if op not in _PADS or arguments.get("mode", "constant") != "constant" or not isinstance(pad, list | tuple):
+        return None
+    if len(pad) % 2 or len(pad) > 2 * len(shape) or not all(isinstance(width, int) and width <= 0 for width in pad):
+        return None
+    steps: list[Step] = []
+    for index in range(0, len(pad), 2):
+        axis = len(shape) - 1 - index // 2
+        if pad[index] or pad[index + 1]:
+            steps.append(Cut(axis, -pad[index], shape[axis] + pad[index] + pad[index + 1]))
+    return tuple(steps)
+
+
+_PADS: Final = frozenset({"aten::constant_pad_nd", "aten::pad"})

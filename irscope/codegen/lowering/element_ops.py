@@ -13,12 +13,11 @@ from numpy.lib.stride_tricks import as_strided
 
 from irscope.errors import CodegenError
 from irscope.ir import Node, TensorType, Value, make_value, new_id
-from irscope.ops.checked_views import Unbounded
 from irscope.ops.expr import REDUCTIONS, Expr, NoExpression, affine, cast, input_element
 from irscope.ops.nn.convolution import spread
 from irscope.ops.schema import Op
 from irscope.ops.traits import JOINS, LOGICAL, MAX_POOLS, PATCHES, SAME_PLACE
-from irscope.ops.typing import contiguous_strides, like_strides, opmath, wrap_dim
+from irscope.ops.typing import Unbounded, contiguous_strides, like_strides, opmath, wrap_dim
 
 __all__ = [
     "Compute", "Joined", "KnownValues", "Patched", "Pooled", "Seen", "Step", "Window", "leaves_of", "no_kernel",

@@ -4,12 +4,12 @@
 schemas, by the names that errors and tests use:
 
 `operand-count`  an op with schemas has as many operands as one of them takes; prim ops that stand for Python's syntax
-                 (`irscope.ops.check.syntax_forms`) have as many as the syntax has.
+                 (`irscope.ops.check.schema_misfit`) have as many as the syntax has.
 `operand-kind`   one of these schemas takes operands of these kinds.
 `result-count`   the node has as many results as that schema returns.
 `result-kind`    each result is of a kind that the schema returns.
 `result-type`    the declared type of a result, or of a constant, does not contradict what the op makes: its element type, number of
-                 dimensions, and extents where both are known (`irscope.ops.check.result_types` says what stays legal).
+                 dimensions, and extents where both are known (`irscope.ops.check.node_check` says what stays legal).
 `attribute`      an op that needs an attribute has it, of the right type.
 `extent`         no tensor has a negative extent, or an element count or stride that does not fit in 64 bits.
 
@@ -24,23 +24,230 @@ Answers are cached by op and types, so that a large graph costs one look-up per 
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Final
 
-from irscope.errors import VerifyError
-from irscope.ir import Graph, Module, Node, TensorType, Type, graph_of
+from irscope._base.frozen import EMPTY
+from irscope.errors import ArgumentError, VerifyError
+from irscope.ir import (
+    Block,
+    Graph,
+    ListType,
+    Module,
+    Node,
+    OpSchema,
+    TensorData,
+    TensorType,
+    Type,
+    Value,
+    constant_value,
+    contradiction,
+    graph_of,
+    walk,
+)
 from irscope.ir.module import graphs_of, verify_module
 from irscope.ir.text.printer import excerpt
 from irscope.ir.verify import verify as verify_structure
-from irscope.ops.check.extent_check import check_extents
-from irscope.ops.check.result_types import ResultTypes
-from irscope.ops.check.schema_misfit import Wrong, misfit
-from irscope.ops.check.syntax_forms import wrong_form
-from irscope.ops.registry import overloads
+from irscope.ops.check.schema_misfit import Wrong, misfit, wrong_form
+from irscope.ops.registry import effect_of, op_of, overloads, schema_of
 from irscope.ops.schema import torch_schemas
+from irscope.ops.traits import KNOWN_SIDE_EFFECTS, SHAPE_WRITERS, UNPACKS
+from irscope.ops.typing import SLIPS, Abstract, Unknown
 
-__all__ = ["check_nodes", "verify"]
+__all__ = ["ResultTypes", "check_extents", "check_nodes", "named_operands", "verify", "wrong_extents"]
 
-_LONG: Final = 32
+
+# Checks that the tensors of a program can exist: no negative extents, and element counts and strides that fit in 64 bits.
+
+_MOST: Final = 2**63 - 1
+
+
+def check_extents(graph: Graph, types: Iterable[Type]) -> None:
+    """Raises VerifyError (`extent`) for the first of a graph's types that contains an impossible tensor."""
+    for type in types:
+        wrong = wrong_extents(type)
+        if wrong:
+            raise _extent_error(graph, type, wrong)
+
+
+@lru_cache(maxsize=1 << 12)
+def wrong_extents(type: Type) -> str:
+    """Return what is wrong with the extents of the tensors in a type; empty if nothing is."""
+    for inside in walk(type):
+        if not isinstance(inside, TensorType):
+            continue
+        if any(isinstance(dim, int) and dim < 0 for dim in inside.shape or ()):
+            return "an extent cannot be negative; write * for an unknown one"
+        if not _can_be_counted(inside):
+            return "its number of elements or one of its strides does not fit in 64 bits"
+    return ""
+
+
+def _can_be_counted(type: TensorType) -> bool:
+    numel = 1
+    for dim in type.shape or ():
+        numel *= max(1, dim) if isinstance(dim, int) else 1
+        if numel > _MOST:
+            return False
+    return all(abs(step) <= _MOST for step in type.strides or ())
+
+
+def _extent_error(graph: Graph, type: Type, wrong: str) -> VerifyError:
+    value, place = next((value, place) for value, place in _definitions(graph) if value.type is type)
+    return VerifyError(
+        f"{value!r} is of type {type}: {wrong}", where=excerpt(graph, {place: ""}), rule="extent",
+        hint="a tensor's extents are non-negative numbers, * or symbols",
+    )  # fmt: skip
+
+
+def _definitions(graph: Graph) -> Iterator[tuple[Value, Node | Block]]:
+    """Yield every value, with the node or block that an error shows."""
+    yield from ((value, graph.body) for value in graph.inputs)
+    for node in graph.nodes():
+        yield from ((value, node) for value in node.outputs)
+        yield from ((value, node) for block in node.blocks for value in block.params)
+
+
+# Compares the types that the results of a node declare with those that the op's type rule gives for its operands.
+#
+# The rule reads the declared types of the operands, and the numbers and lists that are constants of the program. A declared type is
+# wrong if the rule contradicts it: another element type, another number of dimensions, another extent where both are known.
+#
+# Legal stays what nobody can contradict, or what other tools write by habit:
+#
+# * a result without element type or shape, and extents that are unknown or symbols on either side (MLIR's `?`, ONNX's names);
+# * strides, device and `requires_grad`: TorchScript prints those of the run that it profiled, and passes choose layouts;
+# * Python numbers that a traced program types as tensors: they take part in promotion as numbers;
+# * results that the rule does not know, ops without a rule, and calls that must fail: it may be that they never run;
+# * shapes where an op of the program may change that of an existing tensor (`resize_`, `out=`, an unknown op), and what depends
+#   on the contents of a list where an op may write lists.
+
+_NUMBERS: Final = (bool, int, float, complex, str, type(None))
+_MANY_OPERANDS: Final = 64
+"""Longer lists are not followed."""
+
+
+class ResultTypes:
+    """Checks the nodes of one graph, in textual order; equal calls are checked once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: dict[Value, tuple[Abstract, object]] = {}
+        """What is known of a value beside its type, and a key for it."""
+        self._answers: dict[tuple[object, ...], Wrong | None] = {}
+
+    def wrong(self, node: Node) -> Wrong | None:
+        """Return what is wrong with the types of a node's results."""
+        if node.op == "prim::Constant":
+            return self._constant(node)
+        if node.op == "prim::ListConstruct":
+            self._list(node)
+            return None
+        if node.attrs is not EMPTY or node.op in UNPACKS or not any(map(_says_something, node.outputs)):
+            return None
+        known = self._known
+        keys = [known[value][1] if value in known else id(value.type) for value in node.inputs]
+        key = (node.op, *keys, None, *[id(value.type) for value in node.outputs])
+        if key not in self._answers:
+            operands = [known[value][0] if value in known else _fact(value) for value in node.inputs]
+            self._answers[key] = self._judged(node, operands)
+        return self._answers[key]
+
+    def _constant(self, node: Node) -> Wrong | None:
+        output, payload = node.output, constant_value(node)
+        if payload.__class__ in _NUMBERS:
+            self._known[output] = (payload, (payload.__class__, repr(payload)))
+        elif isinstance(payload, tuple) and len(payload) <= _MANY_OPERANDS and all(item.__class__ in _NUMBERS for item in payload):
+            self._known[output] = (list(payload), ("list", repr(payload)))
+        elif isinstance(payload, TensorData) and isinstance(output.type, TensorType):
+            held = TensorType(payload.dtype, payload.shape)
+            because = contradiction(output.type, held)
+            return Wrong("result-type", f"{output!r} is declared as {output.type} and holds {held}: {because}") if because else None
+        return None
+
+    def _list(self, node: Node) -> None:
+        if len(node.inputs) > _MANY_OPERANDS:
+            return
+        parts = [self._known.get(value) or (_fact(value), id(value.type)) for value in node.inputs]
+        self._known[node.output] = ([fact for fact, _ in parts], ("list", *(key for _, key in parts)))
+
+    def _judged(self, node: Node, operands: Sequence[Abstract]) -> Wrong | None:
+        results = _given(node, operands)
+        for output, given in zip(node.outputs, results, strict=False):
+            if not isinstance(given, TensorType) or not isinstance(output.type, TensorType):
+                continue
+            because = contradiction(output.type, given)
+            if not because or (any(type(fact) is list for fact in operands) and self._writes_lists):
+                continue
+            if self._writes_shapes:  # of which the operands' types say nothing
+                because = contradiction(TensorType(output.type.dtype), TensorType(given.dtype))
+            if because:
+                made = TensorType(given.dtype, given.shape)
+                of = ", ".join(str(value.type) for value in node.inputs if isinstance(value.type, TensorType))
+                what = f"{output!r} is declared as {output.type}, and {node.op} makes {made}{' of ' + of if of else ''}: {because}"
+                return Wrong("result-type", what, f"declare {made}, or Tensor where nothing is known")
+        return None
+
+    @cached_property
+    def _writes_shapes(self) -> bool:
+        return any(node.op in SHAPE_WRITERS or _is_unseen(node) or _has_written_keyword(node) for node in self._graph.nodes())
+
+    @cached_property
+    def _writes_lists(self) -> bool:
+        return any(_may_write_a_list(node) for node in self._graph.nodes())
+
+
+def named_operands(schema: OpSchema | None, operands: Sequence[Abstract]) -> Mapping[str, Abstract]:
+    """Return the operands by the names of a schema's arguments, with defaults for those left out; empty if they have no names."""
+    if schema is None or schema.is_vararg:
+        return {}
+    count = len(operands)
+    return {
+        argument.name: operands[index] if index < count else argument.default
+        for index, argument in enumerate(schema.arguments)
+    }
+
+
+def _given(node: Node, operands: Sequence[Abstract]) -> Sequence[Any]:
+    """Return the types that the rule gives the results; empty where it gives none."""
+    op = op_of(node)
+    if op is None or op.type_rule is None:
+        return ()
+    named = named_operands(schema_of(node), operands)
+    try:
+        result = op.type_rule(**named) if named else op.type_rule(*operands)
+    except (ArgumentError, *SLIPS):
+        return ()
+    return result if isinstance(result, list | tuple) else (result,)
+
+
+def _says_something(value: Value) -> bool:
+    kind = value.type
+    return kind.__class__ is TensorType and (kind.dtype is not None or kind.shape is not None) and not kind.undefined
+
+
+def _fact(value: Value) -> Abstract:
+    return value.type if isinstance(value.type, TensorType) else Unknown(value.type)
+
+
+def _is_unseen(node: Node) -> bool:
+    """Whether an op without blocks may do anything to its operands."""
+    return effect_of(node) == "opaque" and not node.blocks and node.op not in KNOWN_SIDE_EFFECTS and bool(node.inputs)
+
+
+def _has_written_keyword(node: Node) -> bool:
+    schema = schema_of(node) if effect_of(node) == "in-place" else None
+    return schema is not None and any(a.keyword_only and a.alias and a.alias.is_write for a in schema.arguments)
+
+
+def _may_write_a_list(node: Node) -> bool:
+    if _is_unseen(node):
+        return True
+    return effect_of(node) == "in-place" and any(isinstance(value.type, ListType) for value in node.inputs)
+
+
+_MANY_VALUES: Final = 32
 """Nodes with more operands and results are constructors of containers, and their types are not cached."""
 
 
@@ -96,7 +303,7 @@ def check_nodes(graph: Graph) -> None:
 
 def _key(node: Node) -> tuple[object, ...] | None:
     """Return the cache key of the answer; None where caching would waste memory, or attributes matter."""
-    if len(node.inputs) + len(node.outputs) > _LONG or node.attrs:
+    if len(node.inputs) + len(node.outputs) > _MANY_VALUES or node.attrs:
         return None
     inputs = [TensorType if value.type.__class__ is TensorType else value.type for value in node.inputs]
     outputs = [TensorType if value.type.__class__ is TensorType else value.type for value in node.outputs]

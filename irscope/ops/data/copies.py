@@ -8,7 +8,7 @@ import numpy as np
 
 from irscope.ir import TensorType
 from irscope.ops.expr import conversion
-from irscope.ops.schema.define import define
+from irscope.ops.schema import define
 from irscope.ops.typing import (
     Abstract,
     Array,

@@ -10,8 +10,7 @@ import numpy as np
 
 from irscope.ir import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
 from irscope.ops.expr import Expr, NoExpression, lift, require_known
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import (
     Abstract,
     Array,

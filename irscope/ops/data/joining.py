@@ -9,7 +9,7 @@ import numpy as np
 
 from irscope.ir import TENSOR, Dim, ListType, TensorType
 from irscope.ops.expr.elementwise import result_type
-from irscope.ops.schema.define import define
+from irscope.ops.schema import define
 from irscope.ops.typing import (
     Abstract,
     Array,

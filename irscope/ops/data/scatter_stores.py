@@ -13,8 +13,7 @@ import numpy as np
 from irscope.ir import TensorType
 from irscope.ops.expr import Expr, lift
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import Abstract, Array, laid_out_like
 
 __all__ = ["OPS"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, Dim, ListType, TensorType
-from irscope.ops.schema.define import define
+from irscope.ops.schema import define
 from irscope.ops.typing import Abstract, Array, Unknown, fresh, laid_out_like, mismatch, refined, wrap_dim
 
 __all__ = ["OPS"]

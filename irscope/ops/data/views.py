@@ -14,20 +14,21 @@ import numpy as np
 
 from irscope.errors import ArgumentError
 from irscope.ir import INT, REQUIRED, TENSOR, Dim, ListType, TensorType
-from irscope.ops.checked_views import address_of, memory_of, view_at
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import (
     Abstract,
     Array,
     Unknown,
+    address_of,
     array_type,
     broadcast,
     channels_last_copy,
     contiguous_strides,
     dtype_name,
+    memory_of,
     mismatch,
     numpy_dtype,
+    view_at,
 )
 from irscope.ops.view_steps import (
     RULES,

@@ -27,8 +27,7 @@ from irscope._base.frozen import EMPTY
 from irscope.ir import TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
 from irscope.ops.expr.numpy_eval import round_to
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import (
     DIMENSIONED,
     ZERO_DIM,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.schema.define import define
+from irscope.ops.schema import define
 from irscope.ops.typing import (
     Abstract,
     Array,

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import Abstract, Array, is_known, refined, to_complex, to_float, to_real, wrap_dim
 
 __all__ = ["OPS"]

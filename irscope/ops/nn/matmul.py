@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, Dim, TensorType
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import Abstract, Array, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim
 
 __all__ = ["OPS"]

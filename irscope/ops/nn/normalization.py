@@ -13,8 +13,7 @@ from irscope.ops.expr import Expr, NoExpression, call, cast, lift, result_type
 from irscope.ops.expr import reductions as kernel
 from irscope.ops.nn.matmul import wide
 from irscope.ops.nn.reduction import axes_of
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import (
     Abstract,
     Array,
@@ -25,6 +24,7 @@ from irscope.ops.typing import (
     fresh,
     is_contiguous,
     laid_out_like,
+    mean_of,
     mismatch,
     numpy_dtype,
     opmath,
@@ -35,7 +35,6 @@ from irscope.ops.typing import (
     type_suggests_channels_last,
     wrap_dim,
 )
-from irscope.ops.typing.numpy_layout import mean_of
 
 __all__ = ["CHANNELS", "OPS", "kept_statistics", "normalize_batch"]
 

@@ -10,8 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
 from irscope.ops.nn.convolution import spread
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import (
     Abstract,
     Array,

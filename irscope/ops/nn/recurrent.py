@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, TensorType
-from irscope.ops.schema.define import define
+from irscope.ops.schema import define
 from irscope.ops.typing import Abstract, Array, Unknown, at, refined
 
 __all__ = ["OPS"]

@@ -13,8 +13,7 @@ from irscope.ops.expr import reductions as kernel
 from irscope.ops.expr.expression import reduce
 from irscope.ops.expr.reductions import axes_along
 from irscope.ops.nn.matmul import wide
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import (
     Abstract,
     Array,
@@ -24,6 +23,7 @@ from irscope.ops.typing import (
     fresh,
     is_integral,
     is_known,
+    mean_of,
     mismatch,
     numpy_dtype,
     opmath,
@@ -31,7 +31,6 @@ from irscope.ops.typing import (
     to_real,
     wrap_dim,
 )
-from irscope.ops.typing.numpy_layout import mean_of
 
 __all__ = ["OPS", "reduced_shape"]
 

@@ -25,8 +25,7 @@ from irscope.ops.expr import (
     sigmoid,
 )
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.schema import Op
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Op, define
 from irscope.ops.typing import Unknown, dtype_name, is_integral
 
 __all__ = ["OPS"]

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import ANY, INT, Dim, ListType, TensorType
-from irscope.ops.schema import Effect, Op, define_positional
-from irscope.ops.schema.define import define
+from irscope.ops.schema import Effect, Op, define, define_positional
 from irscope.ops.traits import NARROWS
 from irscope.ops.typing import (
     DTYPE_CODES,

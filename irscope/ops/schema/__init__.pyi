@@ -1,20 +1,19 @@
-from .core_schemas import (
-    bundled_texts,
-    define_positional,
-    without_tensors,
-)
 from .corrections import (
+    bundled_texts,
     corrected,
-)
-from .effects import (
-    effect_of_schema,
-    has_side_effects,
-    statistics_flag,
+    define_positional,
+    torch_schemas,
+    without_tensors,
 )
 from .op import (
     Category,
     Effect,
     Op,
+    define,
+    draws_random_numbers,
+    effect_of_schema,
+    has_side_effects,
+    statistics_flag,
 )
 from .overload_resolution import (
     choose_overload,
@@ -23,12 +22,6 @@ from .overload_resolution import (
 )
 from .parser import (
     parse_schema,
-)
-from .randomness import (
-    draws_random_numbers,
-)
-from .torch_registry import (
-    torch_schemas,
 )
 
 __all__ = [
@@ -39,6 +32,7 @@ __all__ = [
     "choose_overload",
     "corrected",
     "counts_with_results",
+    "define",
     "define_positional",
     "draws_random_numbers",
     "effect_of_schema",

@@ -2,7 +2,7 @@
 
 Torch's registry declares the results of most of these as new tensors. In fact they may return the argument itself or
 a view of it, and a pass that believes the schema reorders a write past a read. Writes that happen only under a flag (to the
-statistics of a batch normalisation) are in `irscope.ops.schema.effects`. Each line was found by execution:
+statistics of a batch normalisation) are in `irscope.ops.schema.op`. Each line was found by execution:
 `tests/ops/schema/test_schemas.py` runs every overload that it can create inputs for, compares storages, and fails for one
 whose schema is wrong and not corrected here.
 
@@ -12,15 +12,69 @@ other arguments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from importlib.resources import files
+from typing import Any, Final
 
-from irscope.ir import Argument, OpSchema
-from irscope.ops.schema.parser import parse_schemas
+from irscope.ir import Argument, OpSchema, TensorType
+from irscope.ops.schema.op import Category, Op, effect_of_schemas
+from irscope.ops.schema.parser import parse_schema, parse_schemas
 
-__all__ = ["corrected", "overlaid_names"]
+__all__ = [
+    "bundled_texts", "corrected", "define_positional", "overlaid_names", "torch_schemas", "without_tensors",
+]  # fmt: skip
+
+
+# The bundled schemas, one per line of `core_schemas.txt`, so that the core ops are known without torch.
+
+@lru_cache(maxsize=1)
+def bundled_texts() -> Mapping[str, tuple[str, ...]]:
+    """Return the lines by op name, not yet parsed, because a program uses few of them."""
+    table: dict[str, list[str]] = {}
+    for line in files("irscope.ops.schema").joinpath("core_schemas.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            table.setdefault(line.partition("(")[0].partition(".")[0], []).append(line)
+    return {name: tuple(lines) for name, lines in table.items()}
+
+
+def without_tensors(schema: OpSchema) -> bool:
+    """Whether the schema computes with numbers, strings and containers only.
+
+    >>> texts = "aten::neg.int(int a) -> int", "aten::neg(Tensor self) -> Tensor"
+    >>> [without_tensors(parse_schema(text)) for text in texts]
+    [True, False]
+    """
+    types = [item.type for item in (*schema.arguments, *schema.returns)]
+    return not any(isinstance(type, TensorType) for type in types)
+
+
+def define_positional(
+    name: str,
+    function: Callable[..., Any],
+    *,
+    category: Category,
+    type_rule: Callable[..., Any] | None,
+    keep: Callable[[OpSchema], bool] = without_tensors,
+) -> Op:
+    """Return the op of this name over the bundled overloads that `keep` allows; one Python function computes them all.
+
+    Overloads name their arguments differently (`a`, `self`, `l`), so the function takes them by position.
+
+    >>> define_positional("aten::neg", lambda a: -a, category="scalar", type_rule=None).reference(a=2)
+    -2
+    """
+    schemas = tuple(filter(keep, map(parse_schema, bundled_texts().get(name, ()))))
+
+    def reference(*given: Any, **named: Any) -> Any:
+        return function(*given, *named.values())
+
+    return Op(name, schemas, category, effect_of_schemas(schemas), type_rule, reference)
+
 
 _CORRECTIONS: Final = """
 # the argument itself when nothing is dropped
@@ -124,3 +178,34 @@ def _annotated(argument: Argument, truth: Argument | None) -> Argument:
 def _corrections() -> Mapping[str, OpSchema]:
     one_a_line = _CORRECTIONS.replace("\n    ", " ")
     return {schema.full_name: schema for schema in parse_schemas(one_a_line)}
+
+
+# The schemas of torch's own registry, for ops that irscope does not bundle; empty where torch is not installed.
+#
+# Loading torch takes seconds, so it is loaded only for a name in one of torch's own namespaces. For other namespaces
+# (operator libraries) the registry is consulted only when the program has loaded torch already.
+
+_NAMESPACES: Final = frozenset({"aten", "prim", "prims", "quantized", "_quantized"})
+
+
+def torch_schemas(name: str) -> tuple[OpSchema, ...]:
+    """Return all overloads that torch has registered under a name, in its order and not corrected (see `corrections`).
+
+    >>> torch_schemas("nobody::knows")
+    ()
+    """
+    torch = _torch_for(name)
+    if torch is None:
+        return ()
+    return tuple(parse_schema(str(schema)) for schema in torch._C._jit_get_schemas_for_operator(name))
+
+
+def _torch_for(name: str) -> Any:
+    if name.count("::") != 1:
+        return None  # such as `^f`, a call of Python
+    loaded = sys.modules.get("torch")
+    if loaded is not None:
+        return loaded
+    if name.partition("::")[0] not in _NAMESPACES or importlib.util.find_spec("torch") is None:
+        return None
+    return importlib.import_module("torch")

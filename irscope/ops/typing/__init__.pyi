@@ -1,11 +1,16 @@
 from .numpy_layout import (
     Array,
+    Unbounded,
+    address_of,
     array_type,
     at,
     channels_last_copy,
     laid_out_like,
+    mean_of,
+    memory_of,
     numpy_dtype,
     type_suggests_channels_last,
+    view_at,
 )
 from .promotion import (
     DIMENSIONED,
@@ -96,4 +101,9 @@ __all__ = [
     "to_real",
     "view_strides",
     "wrap_dim",
+    "Unbounded",
+    "address_of",
+    "mean_of",
+    "memory_of",
+    "view_at",
 ]

@@ -23,7 +23,6 @@ from .rules import (
     RULES,
     SCHEMAS,
     Lowered,
-    could_be_steps,
     is_lowered,
     lower,
 )
@@ -93,7 +92,6 @@ __all__ = [
     "are_disjoint",
     "byte_set",
     "byte_words",
-    "could_be_steps",
     "formula",
     "gap_between",
     "groups_of",

@@ -11,15 +11,16 @@ storages. A rule raises `NotKnown` for what depends on a run, and `ArgumentError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from irscope.errors import ArgumentError
-from irscope.ops.pieces import chunks_of, pieces_of, sections_of
 from irscope.ops.typing import dtype_name, mismatch, wrap_dim
 from irscope.ops.view_steps.extents import Extent, Num, is_at_least, product, quotient
 from irscope.ops.view_steps.steps import (
     FRESH,
+    RULES,
+    SCHEMAS,
     Cut,
     Dense,
     Diagonal,
@@ -35,43 +36,21 @@ from irscope.ops.view_steps.steps import (
     Place,
     Regroup,
     Retyped,
+    Rule,
     Step,
     Steps,
     Window,
+    chunks_of,
+    pieces_of,
+    sections_of,
+    view,
     whole,
 )
 
-__all__ = ["RULES", "SCHEMAS", "Lowered", "Rule", "could_be_steps", "is_lowered", "lower", "view"]
-
-Rule = Callable[[Operand], Any]
-"""Returns the steps of the result, a list of steps for several results, or `FRESH` for results with memory of their own."""
-
-RULES: Final[dict[str, Rule]] = {}
-"""The rule of each op."""
-
-SCHEMAS: Final[dict[str, tuple[str, ...]]] = {}
-"""The schemas of the ops whose type and reference follow from their steps."""
+__all__ = ["RULES", "SCHEMAS", "Lowered", "is_lowered", "lower"]
 
 Lowered = tuple[Steps, ...] | str | None
 """The steps to each result; `FRESH` if the results have memory of their own; None if that depends on something unknown."""
-
-
-_R = TypeVar("_R", bound=Rule)
-
-
-def view(*ops: str) -> Callable[[_R], _R]:
-    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere."""
-
-    def enter(rule: _R) -> _R:
-        for text in ops:
-            for name in [text] if "(" in text else text.split():
-                op = name.partition("(")[0].partition(".")[0]
-                RULES[op] = rule
-                if "(" in text:
-                    SCHEMAS[op] = (*SCHEMAS.get(op, ()), text)
-        return rule
-
-    return enter
 
 
 def lower(
@@ -661,25 +640,3 @@ def _dropout(self: Operand) -> Steps | str:
     if train is not True or not isinstance(p, float | int) or not all(is_at_least(dim, 1) for dim in self.shape):
         raise NotKnown
     return FRESH
-
-
-def could_be_steps(op: str, shape: tuple[Num, ...], arguments: Mapping[str, Any]) -> Steps | None:
-    """Return the steps of a view that could replace a copy by torch: a padding whose margins are all zero or negative.
-
-    >>> could_be_steps("aten::constant_pad_nd", (4, 6), {"pad": (-1, -2)})
-    (Cut(axis=1, start=1, length=3, step=1),)
-    """
-    pad = arguments.get("pad")
-    if op not in _PADS or arguments.get("mode", "constant") != "constant" or not isinstance(pad, list | tuple):
-        return None
-    if len(pad) % 2 or len(pad) > 2 * len(shape) or not all(isinstance(width, int) and width <= 0 for width in pad):
-        return None
-    steps: list[Step] = []
-    for index in range(0, len(pad), 2):
-        axis = len(shape) - 1 - index // 2
-        if pad[index] or pad[index + 1]:
-            steps.append(Cut(axis, -pad[index], shape[axis] + pad[index] + pad[index + 1]))
-    return tuple(steps)
-
-
-_PADS: Final = frozenset({"aten::constant_pad_nd", "aten::pad"})

@@ -5,18 +5,62 @@ Axes are numbered in the tensor that a step is applied to; numbers may be `Exten
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 from irscope.ir import TensorType
-from irscope.ops.pieces import MOST_PIECES
 from irscope.ops.typing import mismatch, wrap_dim
 from irscope.ops.view_steps.extents import Extent, Num
 
 __all__ = [
-    "FRESH", "Cut", "Dense", "Diagonal", "Drop", "Expand", "Insert", "Joined", "NotKnown", "Operand", "Paired", "Permute", "Pick", "Place",
-    "Regroup", "Retyped", "Step", "Steps", "Window", "whole",
+    "FRESH", "RULES", "SCHEMAS", "Cut", "Dense", "Diagonal", "Drop", "Expand", "Insert", "Joined", "NotKnown", "Operand", "Paired",
+    "Permute", "Pick", "Place", "Regroup", "Retyped", "Rule", "Step", "Steps", "Window", "chunks_of", "pieces_of", "sections_of", "view",
+    "whole",
 ]  # fmt: skip
+
+
+# The sizes of the pieces into which `chunk`, `split`, `tensor_split` and `unbind` divide an axis.
+#
+# Their number is checked before they are listed: one line of text may ask for 10^12 pieces.
+
+MOST_PIECES: Final = 1 << 18
+"""The most pieces that are listed before a program runs."""
+
+
+def pieces_of(extent: int, size: int, most: int | None = MOST_PIECES) -> list[int] | None:
+    """Return pieces of one size, the last one smaller; an empty axis is one piece. Returns None for more than `most`.
+
+    >>> pieces_of(7, 3), pieces_of(0, 3), pieces_of(10**12, 1)
+    ([3, 3, 1], [0], None)
+    """
+    if not size or not extent:
+        return [extent]
+    count = -(-extent // size)
+    return (
+        None if most is not None and count > most else [min(size, extent - start) for start in range(0, extent, size)]
+    )
+
+
+def chunks_of(extent: int, chunks: int, most: int | None = MOST_PIECES) -> list[int] | None:
+    """Return at most `chunks` pieces of one size, the last one smaller; an empty axis is divided into empty pieces.
+
+    >>> chunks_of(7, 3), chunks_of(0, 3), chunks_of(0, 10**12)
+    ([3, 3, 1], [0, 0, 0], None)
+    """
+    if extent:
+        return pieces_of(extent, -(-extent // chunks), most)
+    return None if most is not None and chunks > most else [0] * chunks
+
+
+def sections_of(extent: int, sections: int, most: int | None = MOST_PIECES) -> list[int] | None:
+    """Return `sections` pieces, the first ones larger by one.
+
+    >>> sections_of(7, 3), sections_of(1, 3), sections_of(4, 10**12)
+    ([3, 2, 2], [1, 0, 0], None)
+    """
+    if most is not None and sections > most:
+        return None
+    return [extent // sections + (index < extent % sections) for index in range(sections)]
 
 
 class Permute(NamedTuple):
@@ -209,3 +253,32 @@ def whole(given: Any) -> int:
     if not isinstance(given, int):
         raise NotKnown
     return int(given)
+
+
+# The table of view ops.
+
+Rule = Callable[[Operand], Any]
+"""Returns the steps of the result, a list of steps for several results, or `FRESH` for results with memory of their own."""
+
+RULES: Final[dict[str, Rule]] = {}
+"""The rule of each op."""
+
+SCHEMAS: Final[dict[str, tuple[str, ...]]] = {}
+"""The schemas of the ops whose type and reference follow from their steps."""
+
+_R = TypeVar("_R", bound=Rule)
+
+
+def view(*ops: str) -> Callable[[_R], _R]:
+    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere."""
+
+    def enter(rule: _R) -> _R:
+        for text in ops:
+            for name in [text] if "(" in text else text.split():
+                op = name.partition("(")[0].partition(".")[0]
+                RULES[op] = rule
+                if "(" in text:
+                    SCHEMAS[op] = (*SCHEMAS.get(op, ()), text)
+        return rule
+
+    return enter

@@ -13,10 +13,24 @@ capture in loops inside the base's block precedes everything in these loops.
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass, field
 from typing import Final
 
 from irscope.analysis.per_graph import alias_db_of, shapes_of
-from irscope.ir import CONTROL_FLOW, Block, Graph, ListType, Node, OpSchema, Step, TensorType, Value, constant_of, steps
+from irscope.ir import (
+    CONTROL_FLOW,
+    NOT_CONSTANT,
+    Block,
+    Graph,
+    ListType,
+    Node,
+    OpSchema,
+    Step,
+    TensorType,
+    Value,
+    constant_of,
+    steps,
+)
 from irscope.ops.registry import category_of, effect_of, schema_of
 from irscope.ops.schema import statistics_flag
 from irscope.ops.traits import (
@@ -28,14 +42,213 @@ from irscope.ops.traits import (
     PUTS_BACK,
     STARTS_LIKE_FIRST,
 )
-from irscope.ops.typing import is_contiguous, static_shape
-from irscope.transforms.functionalize.family_records import Escape, Family, Member, Write, viewed
-from irscope.transforms.functionalize.operand_uses import Operands, is_steady, written_operands
-from irscope.transforms.functionalize.pure_ops import NoTwin, Twin, Twins
-from irscope.transforms.functionalize.refusals import Refusal, why_no_member
-from irscope.transforms.functionalize.view_inverses import are_alike, are_apart
+from irscope.ops.typing import is_contiguous, static_shape, view_strides
+from irscope.transforms.functionalize.pure_ops import NoTwin, Operands, Twin, Twins, is_steady, written_operands
 
-__all__ = ["Families"]
+__all__ = [
+    "Escape", "Families", "Family", "Member", "Refusal", "Write", "are_alike", "are_apart", "restores", "viewed",
+    "why_no_member",
+]  # fmt: skip
+
+
+# Reasons for writes that stay in place.
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A write that stays in place, with the reason."""
+
+    node: Node
+    target: Value
+    rule: str
+    because: str
+    evidence: tuple[Value | Node, ...] = ()
+
+
+def why_no_member(graph: Graph, target: Value, *, is_reshaped: bool) -> tuple[str, str, tuple[Value | Node, ...]]:
+    """Returns why a value's memory may have unknown names: rule, reason, evidence."""
+    name, producer = f"%{graph.names[target]}", graph.producer.get(target)
+    if is_reshaped:
+        return "changes-shape", f"an op changes the shape of {name} in place", ()
+    if producer is None:
+        if target in graph.inputs:
+            return "input", f"{name} is an input, and the caller sees what is written there", (target,)
+        return "block-parameter", f"{name} is a parameter of a block, and may be a tensor with other names", (target,)
+    if producer.op == "prim::Constant":
+        return "constant", f"{name} is a constant tensor, and the next run would see what this one writes", (producer,)
+    if producer.blocks:
+        return "result-of-a-block", f"{name} is a result of {producer.op}, and may be a tensor with other names", (producer,)
+    return "other-names", f"{name} is a result of {producer.op}, which may return memory with other names", (producer,)
+
+
+# Properties of views that can be taken again and written back: disjoint parts, equal views, and restored strides.
+
+def restores(whole: TensorType, seen: TensorType) -> bool:
+    """Whether a tensor that was viewed with other extents has all its strides again after the inverse `view`.
+
+    >>> whole, seen = TensorType("float32", (3, 1), (1, 3)), TensorType("float32", (3,), (1,))
+    >>> restores(whole, seen), restores(whole.with_(strides=(1, 1)), seen), restores(whole.with_(shape=(3, 2)), seen)
+    (False, True, True)
+    """
+    shape, viewed = static_shape(whole), static_shape(seen)
+    if shape is None or viewed is None:
+        return False
+    if not shape or min(shape) > 1:
+        return True  # then the elements' places determine every stride
+    known = whole.strides is not None and seen.strides is not None
+    return known and view_strides(viewed, seen.strides or (), shape) == whole.strides
+
+
+def are_apart(graph: Graph, a: Node, b: Node) -> bool:
+    """Whether two views of one tensor certainly share no element, by constant ranges of one dimension.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4, 6)):
+    ...   %zero : int = prim::Constant[value=0]()
+    ...   %one : int = prim::Constant[value=1]()
+    ...   %two : int = prim::Constant[value=2]()
+    ...   %last : int = prim::Constant[value=-1]()
+    ...   %a : Tensor = aten::slice(%x, %one, %zero, %two, %one)
+    ...   %b : Tensor = aten::slice(%x, %one, %two, %last, %one)
+    ...   %c : Tensor = aten::select(%x, %one, %last)
+    ...   return (%a, %b, %c)''')
+    >>> are_apart(g, g.node("a"), g.node("b")), are_apart(g, g.node("b"), g.node("c")), are_apart(g, g.node("a"), g.node("a"))
+    (True, True, False)
+    """
+    left, right = _range(graph, a), _range(graph, b)
+    if left is None or right is None or left[0] != right[0]:
+        return False
+    return left[2] <= right[1] or right[2] <= left[1]
+
+
+def are_alike(graph: Graph, a: Node, b: Node) -> bool:
+    """Whether two views of one tensor are certainly the same view: one op, with the same numbers.
+
+    >>> import irscope as irs
+    >>> g = irs.parse('''graph(%x : Float(4, 6), %n : int):
+    ...   %zero : int = prim::Constant[value=0]()
+    ...   %null : int = prim::Constant[value=0]()
+    ...   %a : Tensor = aten::select(%x, %zero, %n)
+    ...   %b : Tensor = aten::select(%x, %null, %n)
+    ...   %c : Tensor = aten::select(%x, %zero, %zero)
+    ...   return (%a, %b, %c)''')
+    >>> are_alike(g, g.node("a"), g.node("b")), are_alike(g, g.node("a"), g.node("c"))
+    (True, False)
+    """
+    if a.op != b.op or len(a.inputs) != len(b.inputs):
+        return False
+    for x, y in zip(a.inputs[1:], b.inputs[1:], strict=True):
+        known = constant_of(graph, x)
+        if x is not y and (known is NOT_CONSTANT or x.type != y.type or known != constant_of(graph, y)):
+            return False
+    return True
+
+
+def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:
+    """The dimension of a select or slice, and the start and end of a range that contains its elements; None if unknown."""
+    type = node.inputs[0].type
+    shape = type.shape if isinstance(type, TensorType) else None
+    given = [constant_of(graph, value) for value in node.inputs[1:4]]
+    if node.op not in PUTS_BACK or len(given) < 2 or not isinstance(given[0], int) or (given[0] < 0 and shape is None):
+        return None
+    dim = given[0] + (len(shape) if given[0] < 0 and shape is not None else 0)
+    extent = shape[dim] if shape is not None and dim < len(shape) else None
+    low = _place(0 if given[1] is None else given[1], extent)
+    high = (
+        low + 1
+        if node.op == "aten::select" and low is not None
+        else _place(given[2] if len(given) > 2 else None, extent)
+    )
+    return None if low is None or high is None else (dim, low, high)
+
+
+def _place(bound: object, extent: object) -> int | None:
+    """A bound counted from the start; None when it is counted from an unknown end."""
+    if bound is None:
+        return extent if isinstance(extent, int) else None
+    if not isinstance(bound, int):
+        return None
+    if bound >= 0:
+        return bound
+    return max(0, bound + extent) if isinstance(extent, int) else None
+
+
+# Records of a fresh tensor, its names, writes and captures: the facts that `alias_families` finds and `rewrite` uses.
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """One tensor in the memory of a family; several names may be the same tensor."""
+
+    family: Family
+    value: Value
+    parent: Member | None = None
+    view: Node | None = None
+    """The op that takes it as a view of the parent."""
+    depth: int = 0
+    is_dense: bool = False
+    """Whether its elements certainly have no gaps and no overlaps in memory."""
+    is_part: bool = False
+    """Whether it is only a part of the base, that is, whether a view on the way took fewer than all elements."""
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    """An in-place op on a member, with its functional variant."""
+
+    node: Node
+    member: Member
+    twin: Twin
+    block: Block
+    time: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the functional variant's result has the shape and the strides of the written tensor without a copy."""
+        if self.member.family.base_is_copy:
+            return False
+        return self.twin.keeps_strides or (self.member.is_dense and self.twin.keeps_dense_strides)
+
+
+@dataclass(eq=False, slots=True)
+class Escape:
+    """A use of a member after which its family may have unknown names."""
+
+    member: Member
+    node: Node | None
+    """The user; None for the result of a block."""
+    block: Block
+    time: int
+
+
+@dataclass(eq=False, slots=True)
+class Family:
+    """A fresh tensor, with its writes and captures."""
+
+    base: Value
+    block: Block
+    base_is_copy: bool = False
+    """Whether the base is a copy, which may have a storage offset, as its source may."""
+    writes: list[Write] = field(default_factory=list)
+    """The writes that become functional."""
+    captures: list[Escape] = field(default_factory=list)
+    late: list[tuple[Escape, Write]] = field(default_factory=list)
+    """The writes that may run after a capture, each with that capture."""
+    frozen_by: Escape | None = None
+    """The capture that precedes the present place of the walk."""
+
+
+def viewed(parent: Member, node: Node) -> Member:
+    """Returns the member for a view of a member."""
+    takes_all = node.op in INVERSES
+    return Member(
+        parent.family,
+        node.output,
+        parent,
+        node,
+        parent.depth + 1,
+        is_dense=parent.is_dense and takes_all,
+        is_part=parent.is_part or not takes_all,
+    )
+
 
 _MOST_VIEWS: Final = 16
 """The longest chain of views that is followed; it bounds the views that are taken again, and keeps the pass linear."""

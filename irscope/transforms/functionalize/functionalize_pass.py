@@ -46,9 +46,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.functionalize.alias_families import Families
-from irscope.transforms.functionalize.family_records import Escape, Family, Write
-from irscope.transforms.functionalize.refusals import Refusal
+from irscope.transforms.functionalize.alias_families import Escape, Families, Family, Refusal, Write
 from irscope.transforms.functionalize.rewrite import Plan, renamed
 
 __all__ = ["functionalize", "why_in_place"]

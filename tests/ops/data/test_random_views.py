@@ -16,9 +16,26 @@ from numpy.lib.stride_tricks import as_strided
 
 from irscope.errors import ArgumentError
 from irscope.ir import INT, TensorType
+from irscope.ops import traits
 from irscope.ops.registry import lookup
 from irscope.ops.typing import Unknown
-from irscope.ops.view_steps import SCHEMAS
+from irscope.ops.view_steps import SCHEMAS, lower
+from irscope.ops.view_steps.steps import (
+    Cut,
+    Dense,
+    Diagonal,
+    Drop,
+    Expand,
+    Insert,
+    Joined,
+    Paired,
+    Permute,
+    Pick,
+    Place,
+    Regroup,
+    Retyped,
+    Window,
+)
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -159,3 +176,24 @@ def with_less_known(rule: Any, rng: random.Random, shape: tuple[int, ...], given
             assert said.shape is None or len(said.shape) == len(true.shape or ()), (self, fewer)
             assert all(a in (None, b) for a, b in zip(said.shape or (), true.shape or (), strict=False)), (self, fewer, said, true)
             assert said.strides in (None, true.strides), (self, fewer, said, true)
+
+
+KINDS: dict[str, tuple[type, ...]] = {
+    "SAME_PLACE": (Dense,), "_UNIT_AXES": (Insert, Drop), "RESHAPES": (Regroup, Dense), "_STRETCHES": (Expand,), "_EXCHANGES": (Permute,),
+    "_PARTS": (Pick, Cut, Diagonal), "CUTS": (Pick, Cut), "_WINDOWS": (Place, Window),
+    "_OF_ANOTHER_TYPE": (Permute, Paired, Joined, Retyped),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kind_of_a_view_is_that_of_its_steps(kind: str) -> None:
+    rng, seen = random.Random(kind), set[type]()
+    for name in sorted(getattr(traits, kind)):
+        for _ in range(60):
+            shape, _strides = layout(rng)
+            given = arguments(name.partition("::")[2].removeprefix("unsafe_"), shape, rng)
+            found = lower(name, shape, rng.choice(["float32", "complex64"]), "cpu", given)
+            steps = {step.__class__ for each in found or () if not isinstance(each, str) for step in each}
+            assert steps <= set(KINDS[kind]), (name, shape, given)
+            seen |= steps
+    assert seen == set(KINDS[kind]) - {Retyped}

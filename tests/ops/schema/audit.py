@@ -32,7 +32,7 @@ from irscope.ir.types import (
     walk,
 )
 from irscope.ops.schema.corrections import corrected
-from irscope.ops.schema.effects import has_side_effects, statistics_flag
+from irscope.ops.schema.op import has_side_effects, statistics_flag
 from irscope.ops.schema.parser import parse_schema
 
 DANGEROUS = re.compile(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from irscope.ops import traits
 from irscope.ops.registry import lookup, overloads
 from irscope.ops.schema import effect_of_schema
 from irscope.ops.traits import (
@@ -34,7 +35,6 @@ from irscope.ops.traits import (
     SEEN_THROUGH,
     STARTS_LIKE_FIRST,
     VIEWS,
-    views,
 )
 
 torch = pytest.importorskip("torch")
@@ -55,12 +55,12 @@ def test_every_view_is_of_one_kind() -> None:
         "_WINDOWS",
         "_OF_ANOTHER_TYPE",
     )
-    assert sum(len(getattr(views, kind)) for kind in kinds) == len(VIEWS)
+    assert sum(len(getattr(traits, kind)) for kind in kinds) == len(VIEWS)
 
 
 def test_the_exceptions_and_unions_are_of_views() -> None:
     for names in (
-        views._MAY_GIVE_BACK,
+        traits._MAY_GIVE_BACK,
         LIKE_ANOTHER,
         ALWAYS_SHARES,
         ANOTHER_OBJECT,

@@ -14,7 +14,7 @@ from irscope.ir.core import Graph
 from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
 from irscope.ops.registry import effect_of
-from irscope.ops.schema.effects import statistics_flag
+from irscope.ops.schema.op import statistics_flag
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.fold import fold_constants
 from irscope.transforms.functionalize.functionalize_pass import functionalize

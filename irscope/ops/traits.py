@@ -1,0 +1,297 @@
+"""What kind of op a name is, one set for each question.
+
+The view ops by kind, and their inverses.
+
+Each view op has exactly one kind, by what happens to the elements. The sets that passes use are unions of kinds,
+minus the exceptions that are named here. An op that is missing may still be a view, if its schema says so. Then only the
+schema counts, with conservative assumptions: it may have to copy, it reads the elements, and it does not keep their order.
+
+Tested with torch 2.13, kind by kind and name by name: `tests/ops/traits/test_views.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = [
+    "ALWAYS_SHARES", "ANOTHER_OBJECT", "CHANGES_RANDOM_STATE", "COMMUTES", "CREATES", "CREATES_LIKE", "CUTS",
+    "CUTS_GRADIENT", "DECIDES", "DENSE_RESULT", "INVERSES", "JOINS", "KEEPS_ORDER", "KNOWN_SIDE_EFFECTS",
+    "LAID_OUT_LIKE_FIRST", "LAID_OUT_LIKE_INPUT_ON_CPU", "LAYOUT_READERS", "LIKE_ANOTHER", "LOGICAL", "MAX_POOLS",
+    "MAYBE_ANOTHER_OBJECT", "MAY_COPY", "MOVES_STATISTICS", "NARROWS", "OBJECT_READERS", "OBJECT_WRITERS",
+    "OVERLAPPING_RESULT", "PACKS", "PACKS_SEQUENCE", "PATCHES", "PUTS_BACK", "READS_SHAPE", "READ_NOTHING",
+    "REBINDS_STORAGE", "RESHAPES", "ROW_MAJOR_FROM_ROWS", "ROW_MAJOR_RESULT", "RUNS_UNSEEN_CODE", "SAME_PLACE",
+    "SEEN_THROUGH", "SHAPE_READERS", "SHAPE_WRITERS", "STARTS_LIKE_FIRST", "STOPS", "STORAGE_WRITERS", "UNPACKS",
+    "VIEWS",
+]  # fmt: skip
+
+
+# Properties of ops' results and operands: created from numbers, packed into containers, laid out without gaps, commutative.
+
+def _aten(names: str) -> frozenset[str]:
+    return frozenset(f"aten::{name}" for name in names.split())
+
+
+CREATES: Final = _aten("arange eye full ones zeros")
+"""The result is a tensor determined by numbers."""
+
+CREATES_LIKE: Final = _aten("full_like new_full new_ones new_zeros ones_like zeros_like")
+"""The same, but reads the element type and the extents of a tensor operand."""
+
+DENSE_RESULT: Final = _aten("clone empty_like full_like ones_like zeros_like")
+"""Not pointwise, but the result is also in memory of its own and laid out without gaps."""
+
+LAID_OUT_LIKE_FIRST: Final = _aten("copy")
+"""Not pointwise, but the axes of the result are laid out in the order of those of the first operand; if that has no gaps, the
+layouts are equal."""
+
+LAID_OUT_LIKE_INPUT_ON_CPU: Final = _aten("group_norm native_group_norm")
+"""On a CPU the result is channels-last if the input is; on a GPU it is row-major (torch 2.13)."""
+
+STARTS_LIKE_FIRST: Final = _aten("copy as_strided_scatter diagonal_scatter masked_scatter select_scatter slice_scatter")
+"""The result is the first operand with other elements. It may begin at an offset into its memory, as that operand does."""
+
+ROW_MAJOR_RESULT: Final = _aten("zeros ones full empty arange rand randn eye linspace mm bmm addmm baddbmm linear matmul embedding")
+"""The result is always row-major (torch 2.13)."""
+
+ROW_MAJOR_FROM_ROWS: Final = _aten(
+    "cat concat stack sum mean amax amin cumsum softmax _softmax log_softmax _log_softmax layer_norm index_select gather clone empty_like "
+    "zeros_like ones_like full_like"
+)
+"""The result is row-major if all operands are (torch 2.13)."""
+
+OVERLAPPING_RESULT: Final = _aten("as_strided as_strided_copy as_strided_scatter empty_strided new_empty_strided")
+"""The result may contain the same memory location twice, because its strides are operands."""
+
+CUTS_GRADIENT: Final = frozenset({"aten::data", "aten::detach", "prim::data"})
+"""The result requires no gradient, whether or not the operand does."""
+
+PACKS_SEQUENCE: Final = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
+PACKS: Final = PACKS_SEQUENCE | {"prim::DictConstruct"}
+"""The result is a new container of exactly the operands."""
+
+NARROWS: Final = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"})
+"""The result is the operand, with a more precise static type."""
+
+UNPACKS: Final = frozenset({"prim::ListUnpack", "prim::TupleUnpack"})
+"""The results are the elements of the operand, a container, one by one."""
+
+COMMUTES: Final = _aten("add bitwise_and bitwise_or bitwise_xor eq logical_and logical_or logical_xor mul ne") | {
+    f"kernel::{name}" for name in "add and eq mul ne or xor".split()
+}
+"""Swapping two tensors changes no bit of a result that is a number, if `alpha` is 1. `maximum` does not commute: its result
+for 0.0 and -0.0 depends on their order."""
+
+DECIDES: Final[Mapping[str, frozenset[str]]] = {
+    "aten::group_norm": frozenset({"eps"}), "aten::linalg_vector_norm": frozenset({"ord"}),
+    "aten::nan_to_num": frozenset({"nan", "posinf", "neginf"}), "aten::norm": frozenset({"p"}), "aten::pow": frozenset({"exponent"}),
+    "aten::std": frozenset({"correction"}), "aten::var": frozenset({"correction"}), "aten::var_mean": frozenset({"correction"}),
+}  # fmt: skip
+"""Numbers that determine which operations are computed, by op and argument; they must be known when a kernel is built."""
+
+
+# Effects on memory that schemas do not declare: ops that read only shapes, may change them, or replace storage.
+#
+# An op in none of these sets is assumed to read all of its operands, elements and shape, and to write what its schema says.
+
+REBINDS_STORAGE: Final = frozenset({"aten::set_", "aten::set_data"})
+"""The first operand gets the storage of the second: its views no longer share memory with it."""
+
+STORAGE_WRITERS: Final = REBINDS_STORAGE | {
+    "aten::_resize_output_", "aten::resize_", "aten::resize_as_", "aten::resize_as_sparse_", "aten::sparse_resize_",
+    "aten::sparse_resize_and_clear_",
+}  # fmt: skip
+"""The first operand may get other storage, of another size."""
+
+SHAPE_WRITERS: Final = STORAGE_WRITERS | {
+    "aten::_coalesced_", "aten::as_strided_", "aten::copy_sparse_to_sparse_", "aten::squeeze_",
+    "aten::swapaxes_", "aten::swapdims_", "aten::t_", "aten::transpose_", "aten::unsqueeze_",
+}  # fmt: skip
+"""The first operand may have another shape, other strides or other sparse parts afterwards, under all its names."""
+
+OBJECT_WRITERS: Final = SHAPE_WRITERS | {"aten::detach_"}
+"""The first operand, as an object, may have properties other than its elements changed, including its autograd state: the ops
+that torch tags `inplace_view`, and more. An op that creates a view of that operand must not be reordered with them."""
+
+SHAPE_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    size dim numel stride sym_size sym_stride sym_numel sym_storage_offset storage_offset is_floating_point is_complex
+    is_contiguous element_size""".split()
+) | frozenset(
+    f"prim::{name}"
+    for name in """
+    device dtype is_cpu is_ipu is_maia is_meta is_mtia is_vulkan is_xla is_xpu itemsize layout is_cuda is_mps requires_grad shape
+    nbytes isinstance""".split()
+)
+"""They read the shape and the type of a tensor, not its elements, and return a number."""
+
+LAYOUT_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    as_strided as_strided_ as_strided_copy as_strided_scatter _reshape_alias is_contiguous storage_offset stride sym_storage_offset
+    sym_stride""".split()
+)
+"""Their results depend on the strides of their operand, not only on its elements and extents."""
+
+OBJECT_READERS: Final = frozenset(
+    f"aten::{name}"
+    for name in """
+    __getitem__ _set_item append extend insert pop clear Delete copy get setdefault update keys values items popitem len
+    list dict reverse slice select add_ mul_ add mul""".split()
+) | {"prim::ListUnpack"}
+"""Their overloads on lists and dicts read which objects a container holds, not the objects themselves."""
+
+READ_NOTHING: Final = frozenset({
+    "prim::If", "prim::Loop", "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::TupleUnpack",
+    "prim::TupleIndex", "prim::TupleSlice", "prim::Constant", "prim::Uninitialized", "prim::unchecked_unwrap_optional",
+    "prim::CreateObject", "aten::__is__", "aten::__isnot__", "aten::_unwrap_optional",
+})  # fmt: skip
+"""They pass their operands on, or only compare object identity."""
+
+MOVES_STATISTICS: Final[Mapping[str, str]] = {
+    "aten::batch_norm": "training",
+    "aten::native_batch_norm": "training",
+    "aten::cudnn_batch_norm": "training",
+    "aten::miopen_batch_norm": "training",
+    "aten::_batch_norm_impl_index": "training",
+    "aten::instance_norm": "use_input_stats",
+}
+"""Normalisations that write their running statistics (operands 3 and 4), which their schemas do not declare, and the flag that
+enables it (operand 5)."""
+
+
+# Ops with side effects that no schema declares, by the kind of effect.
+
+_TELLS: Final = frozenset({
+    "aten::save", "aten::warn", "prim::Print", "prim::AddStatValue", "prim::TimePoint",
+})  # fmt: skip
+"""They produce output that is visible outside the program."""
+
+STOPS: Final = frozenset({
+    "prim::RaiseException", "aten::_assert_async", "aten::_assert_scalar", "aten::_assert_tensor_metadata",
+    "aten::_functional_assert_async", "aten::_functional_assert_scalar", "aten::_functional_sym_constrain_range",
+    "aten::_functional_sym_constrain_range_for_size", "aten::_linalg_check_errors", "aten::sym_constrain_range",
+    "aten::sym_constrain_range_for_size",
+})  # fmt: skip
+"""They may end the program: nothing may move from after to before them, and from then on only memory that the caller can reach
+matters."""
+
+CHANGES_RANDOM_STATE: Final = frozenset({"aten::manual_seed", "aten::seed"})
+
+_CHANGES_STATE: Final = CHANGES_RANDOM_STATE | {
+    "aten::set_grad_enabled", "aten::set_data", "aten::retain_grad", "prim::SetAttr",
+}  # fmt: skip
+"""They change global state, or an object as a whole."""
+
+KNOWN_SIDE_EFFECTS: Final = _TELLS | STOPS | _CHANGES_STATE
+"""They have a side effect outside memory; in memory they do only what their schema says."""
+
+RUNS_UNSEEN_CODE: Final = frozenset({
+    "aten::_backward", "aten::wait", "prim::BailOut", "prim::BailoutTemplate", "prim::CallFunction", "prim::CallMethod",
+    "prim::Enter", "prim::Exit", "prim::IgnoredPythonOp", "prim::PythonOp", "prim::awaitable", "prim::awaitable_nowait",
+    "prim::awaitable_wait", "prim::fork", "prim::forkClosure", "prim::rpc_async", "prim::rpc_remote", "prim::rpc_sync",
+})  # fmt: skip
+"""They run code that is not in the graph, or at another time, which may do anything to their operands."""
+
+
+SAME_PLACE: Final = _aten("alias contiguous data detach lift lift_fresh positive")
+"""All elements in the same positions, in the operand's shape."""
+
+_UNIT_AXES: Final = _aten("squeeze unsqueeze")
+"""Axes of extent 1 are inserted or removed."""
+
+RESHAPES: Final = _aten("_unsafe_view flatten ravel reshape reshape_as unflatten view view_as")
+"""All elements in row-major order, with any extents: axes may be merged or split."""
+
+_STRETCHES: Final = _aten("broadcast_to expand expand_as")
+"""Axes of extent 1, or new ones in front, are repeated."""
+
+_EXCHANGES: Final = _aten("mT moveaxis movedim numpy_T permute swapaxes swapdims t transpose")
+"""All elements, with axes in another order."""
+
+_PARTS: Final = _aten("diagonal linalg_diagonal narrow select slice")
+"""Some elements."""
+
+CUTS: Final = _aten(
+    "chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit"
+)
+"""A list of parts. Torch calls some unsafe because it does not track writes through them; they share memory nevertheless."""
+
+_WINDOWS: Final = _aten("_reshape_alias as_strided unfold")
+"""Elements may occur several times."""
+
+_OF_ANOTHER_TYPE: Final = _aten("_conj _neg_view adjoint conj imag mH matrix_H real view_as_complex view_as_real")
+"""The bits are reinterpreted: parts of complex numbers, conjugates, negatives. (`view` with an element type also does that.)"""
+
+VIEWS: Final = (
+    SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES | _EXCHANGES | _PARTS | CUTS | _WINDOWS | _OF_ANOTHER_TYPE
+)
+
+_REGROUPS: Final = _aten("flatten ravel reshape reshape_as")
+"""Views only where the strides allow it, otherwise copies."""
+
+MAY_COPY: Final = _REGROUPS | _aten("contiguous to type_as")
+"""The result is a view of all elements of the first operand (the operand itself, unless it is regrouped), or else a copy; the element
+types, extents and strides of both decide which."""
+
+_GIVES_BACK: Final = _aten("lift lift_fresh positive")
+"""The result is the operand, as an object."""
+
+_MAY_GIVE_BACK: Final = _aten("adjoint conj contiguous flatten mH mT matrix_H real") | _GIVES_BACK
+"""The result may be the operand, as an object: `real` of a real tensor, `mT` of a 0-d tensor."""
+
+LIKE_ANOTHER: Final = _aten("expand_as reshape_as view_as")
+"""Views that take extents from a second tensor, whose elements they do not read."""
+
+ALWAYS_SHARES: Final = VIEWS - MAY_COPY
+"""Every result shares memory with the first operand, whatever that is."""
+
+READS_SHAPE: Final = ALWAYS_SHARES | {"prim::ConstantChunk", "prim::data", "prim::unchecked_cast"}
+"""Views that read the shape of the operand, not its elements, and so may move across a write to them. A second tensor
+is read as usual, except by `LIKE_ANOTHER`: `narrow` and `tensor_split` may take numbers out of one."""
+
+ANOTHER_OBJECT: Final = ALWAYS_SHARES - _MAY_GIVE_BACK - CUTS
+"""The result is a separate tensor object even where it has all elements of the operand: `t_` on one does not affect the other."""
+
+MAYBE_ANOTHER_OBJECT: Final = VIEWS - _GIVES_BACK
+"""Two results of equal calls may be distinguishable from a single one, as objects."""
+
+KEEPS_ORDER: Final = SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES
+"""Axes of extent 1 are inserted, removed or repeated, and axes are merged or split, but none are exchanged or cut."""
+
+SEEN_THROUGH: Final = (
+    (_UNIT_AXES | RESHAPES | _STRETCHES | _EXCHANGES | _PARTS | CUTS | {"aten::contiguous"})
+    - LIKE_ANOTHER
+    - _aten("diagonal linalg_diagonal dsplit hsplit moveaxis ravel vsplit")
+    - _aten("unsafe_chunk unsafe_split unsafe_split_with_sizes")
+)
+"""Views that a kernel reads through: an element's position in the operand follows from its position in the result by adding,
+multiplying and dropping indices. The excluded ones have no type rule, take a second tensor, or move along two axes at once."""
+
+INVERSES: Final[Mapping[str, str]] = {
+    "aten::alias": "aten::alias",
+    "aten::swapaxes": "aten::swapaxes",
+    "aten::swapdims": "aten::swapdims",
+    "aten::t": "aten::t",
+    "aten::transpose": "aten::transpose",
+    "aten::unsqueeze": "aten::squeeze",
+    "aten::view": "aten::view_as",
+}
+"""Views of all elements, and the inverse of each: it takes the same operands, and `view_as` the viewed tensor."""
+
+PUTS_BACK: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "aten::slice": "aten::slice_scatter"}
+"""Views of a part, and the op that writes such a part into a copy of the whole."""
+
+LOGICAL: Final = VIEWS - _OF_ANOTHER_TYPE - _aten("_reshape_alias as_strided")
+"""An element's position in the operand follows from its position in the result and from the shapes. So the view of a copy with
+another layout has the same elements. The two excluded ones depend on strides."""
+
+PATCHES: Final = frozenset(PUTS_BACK.values())
+"""Ops that return a tensor with a part of it replaced."""
+
+JOINS: Final = _aten("cat concat stack")
+"""They join a list of tensors along an axis."""
+
+MAX_POOLS: Final = _aten("max_pool1d max_pool2d max_pool3d")
+"""Each element of the result is the largest one of a window of the operand."""

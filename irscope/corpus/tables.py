@@ -39,7 +39,7 @@ from irscope.errors import IrscopeError, LoadError, MissingExtra
 from irscope.files import read_file, write_file
 from irscope.frontends.text import parse
 from irscope.ir import Node
-from irscope.transforms.dedup import RELATIONS, Ladder, Piece, fingerprint, pieces_of, told
+from irscope.transforms.dedup import RELATIONS, Ladder, Piece, fingerprint, format_payload, pieces_of
 from irscope.transforms.dedup.rewrite import ClassHoles, class_holes
 
 __all__ = [
@@ -283,7 +283,7 @@ def _read_back(rows: Sequence[Row]) -> Iterator[tuple[str, Piece]]:
 def _families(holes: ClassHoles, marks: Sequence[str], row_of: dict[str, Row]) -> Iterator[Row]:
     """Yields the near-misses among classes that are equal except for holes."""
     parameters = holes.parameters
-    columns = list(zip(*([told(value) for value in row.values] for row in parameters), strict=True))
+    columns = list(zip(*([format_payload(value) for value in row.values] for row in parameters), strict=True))
     for place, row in enumerate(parameters):
         found: dict[tuple[str, ...], list[int]] = {}
         for member, column in enumerate(columns):

@@ -13,7 +13,7 @@ from irscope.ir import Node, Value
 from irscope.report.boxes import BoxTree, ModuleText
 from irscope.report.view_models import BesideLine, BesideView, PlaceView, RepeatView, VaryingView, Word
 from irscope.report.words import plural, short_type
-from irscope.transforms.dedup import Match, Piece, SlotPair, operand_name, told
+from irscope.transforms.dedup import Match, Piece, SlotPair, format_payload, operand_name
 
 __all__ = ["beside_view", "repeat_view"]
 
@@ -111,7 +111,7 @@ class _Printer:
         results = _listed([self._declared(value) for value in node.outputs])
         operands = _listed([[self._operand(node, k)] for k in range(len(node.inputs))])
         attrs = [
-            Word(text=shortened(f", {key}={told(value)}", _LONGEST), value=0, hole=self._holes.get((node, key, 0), -1))
+            Word(text=shortened(f", {key}={format_payload(value)}", _LONGEST), value=0, hole=self._holes.get((node, key, 0), -1))
             for key, value in (node.attrs or {}).items()
         ]
         return [*results, _plain(" = " if results else ""), _plain(node.op), _plain("("), *operands, *attrs, _plain(")")]
@@ -123,7 +123,7 @@ class _Printer:
 
     def _operand(self, node: Node, place: int) -> Word:
         value = node.inputs[place]
-        text = shortened(told(self._payloads[value]), _LONGEST) if value in self._payloads else self._name(value)
+        text = shortened(format_payload(self._payloads[value]), _LONGEST) if value in self._payloads else self._name(value)
         return Word(text=text, value=value.id, hole=self._holes.get((node, "operand", place), -1))
 
     def _name(self, value: Value) -> str:
@@ -204,7 +204,7 @@ def _differing(tree: BoxTree, text: ModuleText, places: Sequence[Sequence[Node]]
         for number in range(len(column[0].outputs)):
             yield from _apart("type", f"result of {column[0].op}{which}", [short_type(node.outputs[number].type) for node in column])
         for key in column[0].attrs:
-            yield from _apart("constant", f"{key!r} of {column[0].op}{which}", [told(node.attrs.get(key)) for node in column])
+            yield from _apart("constant", f"{key!r} of {column[0].op}{which}", [format_payload(node.attrs.get(key)) for node in column])
 
 
 def _apart(kind: str, where: str, values: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -213,7 +213,7 @@ def _apart(kind: str, where: str, values: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _payload(constant: Node) -> str:
-    return ", ".join(told(payload) for payload in constant.attrs.values()) or "None"
+    return ", ".join(format_payload(payload) for payload in constant.attrs.values()) or "None"
 
 
 def _is_chain(values: Sequence[Value], own: Sequence[dict[Value, Any]]) -> bool:

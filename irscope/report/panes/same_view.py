@@ -35,9 +35,9 @@ from irscope.transforms.dedup import (
     Piece,
     Relation,
     SlotPair,
+    format_payload,
     meeting,
     same_bits,
-    told,
 )
 from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of, proof
 
@@ -226,8 +226,8 @@ class SameViews:
     def _line(self, row: HoleRow, columns: Sequence[int]) -> HoleLine:
         subject = row.site.subject
         return HoleLine(
-            place=shortened(row.place, 120), kind=row.kind, told=row.told, varies=row.parameter is not None,
-            values=[shortened(told(row.values[column]), 60) for column in columns],
+            place=shortened(row.place, 120), kind=row.kind, told=row.dependence, varies=row.parameter is not None,
+            values=[shortened(format_payload(row.values[column]), 60) for column in columns],
             node=subject.id if isinstance(subject, Node) and subject.id in self._known else 0,
         )  # fmt: skip
 

@@ -24,8 +24,8 @@ from .piece import (
     Piece,
     Relation,
     SlotPair,
+    format_payload,
     operand_name,
-    told,
 )
 from .result import (
     Dedup,
@@ -57,5 +57,5 @@ __all__ = [
     "operand_name",
     "pieces_of",
     "same_bits",
-    "told",
+    "format_payload",
 ]

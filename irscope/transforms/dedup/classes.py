@@ -37,7 +37,7 @@ class Ladder:
         known = self._known.get(relation)
         if known is None:
             with without_collector():
-                known = self._known[relation] = self._joined(relation)
+                known = self._known[relation] = self._join(relation)
         return known
 
     @property
@@ -65,13 +65,13 @@ class Ladder:
         keys = Keys()
         return {member: keys.key(piece) for member, piece in counted(self.pieces.items(), "comparing pieces")}
 
-    def _joined(self, relation: Relation) -> list[Members]:
+    def _join(self, relation: Relation) -> list[Members]:
         """Join classes pairwise within each bucket of equal fingerprints, which nearly always becomes one class."""
         if RANK[relation] <= RANK["alpha"]:
             before: list[Members] = [(member,) for member in self.pieces]
         else:
             before = self.classes(RELATIONS[RANK[relation] - 1])
-        made, rest = self._listed(before, relation)
+        made, rest = self._split_by_keys(before, relation)
         buckets: dict[bytes, list[list[Members]]] = {}
         for members in counted(rest, f"classes by {relation}"):
             piece = self.pieces[members[0]]
@@ -85,7 +85,7 @@ class Ladder:
         made += [self._in_order(joined) for found in buckets.values() for joined in found]
         return sorted(made, key=lambda members: self._place[members[0]])
 
-    def _listed(self, before: list[Members], relation: Relation) -> tuple[list[Members], list[Members]]:
+    def _split_by_keys(self, before: list[Members], relation: Relation) -> tuple[list[Members], list[Members]]:
         """The classes that keys decide, and the previous ones that they do not decide."""
         if relation not in ("alpha", "symbols"):
             return [], before

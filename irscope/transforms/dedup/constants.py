@@ -31,23 +31,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from irscope._base.verdict import Verdict, no, yes
-from irscope._base.words import each, plural
+from irscope._base.words import each
 from irscope.analysis.per_graph import alias_db_of
-from irscope.errors import ArgumentError, UnknownName, loading
+from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import Graph, Module, Node, Rewriter, TensorData, Value
 from irscope.ir.module import graphs_of
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.cleanup.cse import EscapeInfo
-from irscope.transforms.dedup.piece import CONSTANT_STEPS, GIVES_UP, ConstantStep, Hole, first_told, known_step
-
-if TYPE_CHECKING:
-    import pandas as pd
+from irscope.transforms.dedup.piece import CONSTANT_STEPS, GIVES_UP, ConstantStep, Hole, format_holes, known_step
 
 __all__ = [
     "CLASS_COLUMNS", "LADDER_COLUMNS", "Constants", "Sharing", "Stored", "find_constants", "merge_constants",
@@ -223,11 +220,6 @@ class Constants:
         again = {found.constant for found in self.shared if found.step == "tied"}
         return sum(one.nbytes for one in self.all if one not in again)
 
-    @property
-    def bytes_saved(self) -> int:
-        """The bytes that need not be stored."""
-        return sum(found.bytes_saved for found in self.shared)
-
     @cached_property
     def named(self) -> dict[str, Stored]:
         """The constants by their names."""
@@ -296,7 +288,7 @@ class Constants:
         if chain is not None:
             return yes("; ".join(map(str, chain)) or f"%{a} is one constant", *chain)
         holes = _holes(self.named[a], self.named[b])
-        return no(f"%{a} and %{b} differ in {first_told(holes)}", *holes)
+        return no(f"%{a} and %{b} differ in {format_holes(holes)}", *holes)
 
     def why_not(self, a: str, b: str, step: ConstantStep) -> Verdict:
         """Whether two constants are the same by a step; if not, by which they are, and what that step gives up."""
@@ -335,27 +327,6 @@ class Constants:
             "of": ["" if found is None else found.other.name for found in sharings],
             "from": [0 if found is None else found.offset for found in sharings],
         }
-
-    def table(self) -> pd.DataFrame:
-        """One row for each constant that another contains, too."""
-        with loading("pandas"):
-            from irscope._base.tables import Table
-
-        rows = [
-            {
-                "constant": found.constant.name, "kind": found.constant.kind, "type": found.constant.data.dtype,
-                "shape": tuple(found.constant.data.shape), "how": found.how, "other": found.other.name,
-                "offset": found.offset, "bytes saved": found.bytes_saved,
-            } for found in self.shared
-        ]  # fmt: skip
-        columns = ["constant", "kind", "type", "shape", "how", "other", "offset", "bytes saved"]
-        return Table(rows, columns=columns)
-
-    def __repr__(self) -> str:
-        return (
-            f"<Constants: {plural(len(self.all), 'constant')} of {self.stored_bytes} bytes, {len(self.shared)} of them held by others, "
-            f"{self.bytes_saved} bytes to save>"
-        )
 
 
 def _holes(left: Stored, right: Stored) -> list[Hole]:

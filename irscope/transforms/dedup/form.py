@@ -172,7 +172,7 @@ class _Spelling(Protocol):
 _op: Final = lru_cache(maxsize=1 << 12)(prefixed)
 
 
-def _listed(body: Body, spelling: _Spelling, names: Mapping[Value, str] | None = None) -> Iterator[bytes]:
+def _list_tokens(body: Body, spelling: _Spelling, names: Mapping[Value, str] | None = None) -> Iterator[bytes]:
     """Yields the block as prefix-free tokens, with the `names` of values where they count. A value is the number of its definition,
     so that the k-th definition of one piece corresponds to the k-th of another with the same list: that is their bijection."""
     number: dict[Value, bytes] = {}
@@ -236,7 +236,7 @@ class _InFull:
 
 
 def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
-    return _listed(body, _InFull(relation, symbols), body.graph.names if relation == "text" else None)
+    return _list_tokens(body, _InFull(relation, symbols), body.graph.names if relation == "text" else None)
 
 
 # --- short lists that prove ---------------------------------------------------------------------------------------------
@@ -270,11 +270,11 @@ class Keys:
         if not all(named):
             return None
         try:
-            out = list(_listed(piece.body, self))
+            out = list(_list_tokens(piece.body, self))
             for bodies in named:
                 out.append(b"r%d:" % len(bodies))
                 for body in bodies:
-                    out += _listed(body, self)
+                    out += _list_tokens(body, self)
         except _NoKeyError:
             return None
         return b"".join(out)
@@ -297,7 +297,7 @@ class Keys:
     def _payload(self, payload: Any) -> object:
         """The content of a constant, distinguished to the bit and by type."""
         if isinstance(payload, str):
-            return "@", self._named(payload) if "@" in payload and self._piece.named else payload
+            return "@", self._spell_names(payload) if "@" in payload and self._piece.named else payload
         if isinstance(payload, TensorData) and payload.array is not None and payload.array.nbytes <= _SMALL:
             return payload.dtype, tuple(payload.shape), payload.device, payload.array.tobytes()
         if payload is None or isinstance(payload, int | float | complex):
@@ -312,7 +312,7 @@ class Keys:
             return "graph"  # its body is listed with the blocks
         raise _NoKeyError
 
-    def _named(self, text: str) -> object:
+    def _spell_names(self, text: str) -> object:
         """A text and the names in it: a root as its place, and a name declared elsewhere as itself."""
         if text.startswith('"'):
             return text

@@ -10,8 +10,6 @@ walked in listed order (`pairing.Listing`), from `order` on from the results dow
 that they leave open are postponed until everything else is decided; then operands that are equal to the bit are paired first,
 which keeps the list of holes short. A choice that fails is retried differently a few times; after that the result is None, which
 may leave equal pieces unmerged but is never wrong.
-
-Queries about two pieces: the bijection by a relation, their differences, and the finest relation by which they are the same.
 """
 
 from __future__ import annotations
@@ -50,9 +48,7 @@ from irscope.transforms.dedup.piece import (
 )
 from irscope.transforms.dedup.terms import Leaf, Operand, Ref, Term
 
-__all__ = [
-    "Difference", "Hole", "Match", "bijection", "differences", "excerpt", "match", "meeting", "same_bits",
-]  # fmt: skip
+__all__ = ["Match", "differences", "excerpt", "match", "meeting"]
 
 
 _ATTEMPTS: Final = 8
@@ -415,30 +411,9 @@ _NOWHERE: Final = Site("the state at the end", "result", 0, 0)
 # --- questions about two pieces ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Difference:
-    """All holes of two pieces with the same structure, or the first structural difference of two others."""
-
-    holes: tuple[Hole, ...]
-    alike: bool
-    """Whether ops and operands correspond throughout, so that only constants, types and names differ."""
-    apart: tuple[Node | None, Node | None] = (None, None)
-    """The nodes at which different structures diverge."""
-
-
-def bijection(left: Piece, right: Piece, relation: Relation) -> dict[Value, Value] | None:
-    """Returns the value of the right piece for each value of the left one, or None when the relation does not hold.
-
-    From `order` on, it contains only values that the results need, and equal values are merged where that is allowed.
-    """
-    found = match(left, right, relation)
-    return None if found is None else dict(found.values)
-
-
-def differences(left: Piece, right: Piece, relation: Relation = "alpha") -> Difference:
-    """Returns the differences of two pieces, in listed order."""
-    walk = Listing(left, right, relation).run()
-    return Difference(tuple(walk.holes), walk.alike, walk.apart)
+def differences(left: Piece, right: Piece, relation: Relation = "alpha") -> Listing:
+    """Returns the comparison of two pieces in listed order, with their differences."""
+    return Listing(left, right, relation).run()
 
 
 def meeting(left: Piece, right: Piece, since: Relation = "text") -> Match | None:

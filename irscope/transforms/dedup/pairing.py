@@ -1,10 +1,9 @@
-"""Pairs names, attributes, types and constants of two pieces: equal, equal up to slots, or different.
+"""Pairs names, attributes, types and constants of two pieces: equal, equal up to slots, or different; and all of two pieces in
+listed order (`Listing`), which finds a bijection of their values, or their differences.
 
 A name that a piece declares may correspond to another name of the other piece, if it does so everywhere and the meanings
 correspond: the bodies behind the names are compared like everything else. It is a bijection, so no two names become one.
 Names that are declared outside the pieces mean the same for both, and must be equal.
-
-Compares two pieces in listed order: finds a bijection of their values, or their differences.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from irscope.transforms.dedup.piece import (
     Site,
     SlotPair,
     attrs_of,
+    format_difference,
+    format_payload,
     operand_name,
     symbols_in,
-    told,
-    told_apart,
     without_symbols,
 )
 from irscope.transforms.dedup.terms import Leaf
@@ -87,11 +86,11 @@ class SymbolMap:
         if ours != theirs and not self.left.roots and all(body.block is NO_BLOCK for body in here):
             return False  # a global of the module around both: writing another global is a different effect
         self.to[ours], self._back[theirs] = theirs, ours
-        if here is not there or self.left is self.right or not self._closed(ours):
+        if here is not there or self.left is self.right or not self._is_closed(ours):
             self.pending.extend(zip(here, there, strict=True))
         return True
 
-    def _closed(self, name: str) -> bool:
+    def _is_closed(self, name: str) -> bool:
         """Whether the bodies behind a name, which both sides share, refer to no further names."""
         return not any(body.called for body in self.left.named[name])
 
@@ -258,7 +257,7 @@ class Listing(SideBySide):
                 ours, theirs = (str(len(block.params if kind == "parameters" else block.returns)) for block in (one, other))
                 hole = Hole("count", f"number of {kind}", ours, theirs)
             case "nodes":
-                hole = self._counted(one, other)
+                hole = self._length_hole(one, other)
             case "op":
                 hole = Hole("op", f"the node that produces value {len(self.partner)}", one.op, other.op)
             case "blocks":
@@ -272,7 +271,7 @@ class Listing(SideBySide):
                 hole = Hole(kind, what, f"%{self.left_names.get(x, x.name)}", f"%{self.right_names.get(y, y.name)}")
         self.holes.append(hole)
 
-    def _counted(self, a: Block, b: Block) -> Hole:
+    def _length_hole(self, a: Block, b: Block) -> Hole:
         """The hole where two blocks of different lengths diverge."""
         first = first_unlike(a, b)
         if first is not None:
@@ -314,7 +313,10 @@ class Listing(SideBySide):
                 continue
             values = a.get(key), b.get(key)
             both = key in a and key in b
-            one, other = told_apart(*values) if both else (told(side[key]) if key in side else "nothing" for side in (a, b))
+            if both:
+                one, other = format_difference(*values)
+            else:
+                one, other = (format_payload(side[key]) if key in side else "nothing" for side in (a, b))
             kind: HoleKind = "attribute"
             place = f"attribute {key!r} of {where if isinstance(where, str) else where.op}"
             if isinstance(where, Node) and where.op == "prim::Constant":

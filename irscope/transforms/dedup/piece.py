@@ -1,12 +1,12 @@
-"""Pieces, the units of comparison: a part of a program, the bodies that belong to it, and the meanings of its names.
+"""Pieces, the units of comparison, the relations by which two may be the same, and the holes where they differ.
 
-A piece is a fusion group, a graph, a region of a graph, or a module inside another: an executable. An executable has
-*roots*, the names under which it is called from outside, in the order in which it declares them; everything else in it
-is private, and matters only if something refers to it. Two executables are the same if their first roots correspond,
-their second ones, and so on. So two whose exports are exchanged are not the same, whatever they contain: a caller that
-asks for the first export would get another computation.
+A piece is a part of a program with the bodies that belong to it and the meanings of its names: a fusion group, a graph, a
+region of a graph, or a module inside another: an executable. An executable has *roots*, the names under which it is called from
+outside, in the order in which it declares them; everything else in it is private, and matters only if something refers to it.
+Two executables are the same if their first roots correspond, their second ones, and so on. So two whose exports are exchanged
+are not the same, whatever they contain: a caller that asks for the first export would get another computation.
 
-The ladder of relations: ten relations, each of which forgets one more property than the one before.
+The *ladder* has ten relations, each of which forgets one more property than the one before.
 
     text       the same print, names of values and entry points included
     alpha      names of values and of entry points are forgotten
@@ -21,8 +21,6 @@ The ladder of relations: ten relations, each of which forgets one more property 
 
 The op's schema decides which arguments may be holes: a `Scalar` or a `float` is data, a `SymInt` is a size, `int dim` and
 `bool keepdim` are structure and never a hole.
-
-Holes: the places where two pieces differ, and the contents of each in both pieces.
 """
 
 from __future__ import annotations
@@ -66,8 +64,8 @@ from irscope.ops.schema import draws_random_numbers
 __all__ = [
     "Body", "CONSTANT_STEPS", "ConstantStep", "GIVES_UP", "HOLED", "Hole", "HoleKind", "NO_BLOCK", "Piece", "RANK",
     "RELATIONS", "Relation", "Site", "SlotPair", "all_nodes", "apart_from_symbols", "attrs_of", "hole_of", "kept_in",
-    "known_arguments", "known_relation", "known_step", "operand_name", "renamed_symbols", "symbols_in", "told",
-    "told_apart",
+    "known_arguments", "known_relation", "known_step", "operand_name", "renamed_symbols", "symbols_in", "format_payload",
+    "format_difference",
 ]  # fmt: skip
 
 
@@ -384,7 +382,7 @@ class Hole:
 
 def hole_of(pair: SlotPair, words: str) -> Hole:
     """Returns the hole for a slot with different values; `words` name its place."""
-    return Hole(pair.kind, words, *told_apart(pair.left, pair.right), pair.site, (pair.left, pair.right))
+    return Hole(pair.kind, words, *format_difference(pair.left, pair.right), pair.site, (pair.left, pair.right))
 
 
 def operand_name(node: Node, index: int) -> str:
@@ -395,11 +393,11 @@ def operand_name(node: Node, index: int) -> str:
     return f"operand {index} of {node.op}"
 
 
-def told(payload: Any) -> str:
+def format_payload(payload: Any) -> str:
     """Returns a payload as text of at most sixty characters.
 
-    >>> told(0.5), told((1, 2)), told(TensorData.of(np.full((2, 3), 0.5))), told(TensorData.of(np.arange(5)))
-    ('0.5', '(1, 2)', '0.5 in all of float64[2, 3]', '0, 1, 2, … of int64[5]')
+    >>> [format_payload(each) for each in (0.5, (1, 2), TensorData.of(np.full((2, 3), 0.5)), TensorData.of(np.arange(5)))]
+    ['0.5', '(1, 2)', '0.5 in all of float64[2, 3]', '0, 1, 2, … of int64[5]']
     """
     if isinstance(payload, TensorData) and payload.array is not None and payload.array.size:
         text = _format_tensor(payload, payload.array)
@@ -408,12 +406,12 @@ def told(payload: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def told_apart(left: Any, right: Any) -> tuple[str, str]:
+def format_difference(left: Any, right: Any) -> tuple[str, str]:
     """Returns two different payloads as text; for tensors that differ in some elements, the first of these.
 
-    >>> told_apart(TensorData.of(np.arange(4)), TensorData.of(np.array([0, 1, 9, 8])))
+    >>> format_difference(TensorData.of(np.arange(4)), TensorData.of(np.array([0, 1, 9, 8])))
     ('2 at [2]', '9 at [2], and 1 more element')
-    >>> told_apart(0.5, 1)
+    >>> format_difference(0.5, 1)
     ('0.5', '1')
     """
     if isinstance(left, TensorData) and isinstance(right, TensorData) and (left.dtype, left.shape) == (right.dtype, right.shape):
@@ -425,7 +423,7 @@ def told_apart(left: Any, right: Any) -> tuple[str, str]:
                 where = f"at [{', '.join(map(str, np.unravel_index(at, a.shape)))}]"
                 more = f", and {plural(len(unlike) - 1, 'more element')}" if len(unlike) > 1 else ""
                 return f"{_numbers(left.dtype, a, at)} {where}", f"{_numbers(right.dtype, b, at)} {where}{more}"
-    return told(left), told(right)
+    return format_payload(left), format_payload(right)
 
 
 def _format_tensor(payload: TensorData, array: np.ndarray[Any, Any]) -> str:
@@ -451,7 +449,7 @@ def _numbers(dtype: str, array: np.ndarray[Any, Any], first: int, count: int = 1
     return ", ".join(repr(one.item()) for one in some)
 
 
-def first_told(holes: Sequence[Hole]) -> str:
+def format_holes(holes: Sequence[Hole]) -> str:
     """Returns the first three holes in one line, and the number of further ones."""
     more = f"; and {len(holes) - 3} more" if len(holes) > 3 else ""
     return "; ".join(map(str, holes[:3])) + more

@@ -35,7 +35,7 @@ from irscope.transforms.dedup.piece import (
     ConstantStep,
     Piece,
     Relation,
-    first_told,
+    format_holes,
     known_relation,
     known_step,
 )
@@ -213,13 +213,13 @@ class Dedup(Drawn):
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         if found_match is not None and found_match.holes:
             places = "one place" if len(found_match.holes) == 1 else f"{len(found_match.holes)} places"
-            return no(f"{both} differ in {places}: {first_told(found_match.holes)}{late}", *found_match.holes)
+            return no(f"{both} differ in {places}: {format_holes(found_match.holes)}{late}", *found_match.holes)
         found = differences(left, right, known_relation(self.relation) if found_match is not None else RELATIONS[-1])
         if found_match is not None:
-            return no(f"{both} differ in {GIVES_UP[found_match.step]}: {first_told(found.holes)}{late}", *found.holes)
+            return no(f"{both} differ in {GIVES_UP[found_match.step]}: {format_holes(found.holes)}{late}", *found.holes)
         holes = found.holes[-1:] if not found.alike else found.holes
         where = excerpt(left, right, found.apart)
-        return no(f"{both} are built differently: {first_told(holes)}{where}{late}", *holes)
+        return no(f"{both} are built differently: {format_holes(holes)}{where}{late}", *holes)
 
     def why_not(self, a: Node | Value | str, b: Node | Value | str) -> Verdict:
         """Whether two pieces are the same by this relation; if not, by which they are, and what that relation gives up."""
@@ -230,7 +230,7 @@ class Dedup(Drawn):
         if found_match is None or RANK[found_match.step] <= RANK[self.relation]:
             return self.difference(a, b)
         cost = f"which gives up {GIVES_UP[found_match.step]}"
-        where = f": {first_told(found_match.holes)}" if found_match.holes else ""
+        where = f": {format_holes(found_match.holes)}" if found_match.holes else ""
         late = "" if self.kernels is None else self.kernels.late(left.member, right.member)
         return no(
             f"{left.label} and {right.label} are the same only from step {found_match.step!r} on, {cost}{where}{late}",
@@ -272,7 +272,7 @@ class Dedup(Drawn):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
             raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
         price = rewrite.Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
-        return rewrite.recommended(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body(), named=self._member)
+        return rewrite.recommend(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body(), named=self._member)
 
     def _why_not_one_body(self) -> Callable[[Members, Relation], str]:
         """Returns the function that says why one piece cannot replace a class, or an empty text: only functions and executables
@@ -304,8 +304,8 @@ class Dedup(Drawn):
             relation = known_relation(self.relation if step is None else step)
             chosen = dict.fromkeys(self._ladder.classes(relation), relation)
         if self.regions is not None and isinstance(self.source, Graph):
-            return _outlined(self.source, self.regions, chosen)
-        return _merged(self.source, self._ladder, chosen)
+            return _outline_classes(self.source, self.regions, chosen)
+        return _merge_classes(self.source, self._ladder, chosen)
 
     def inside(self, cls: EquivalenceClass | Node | Value | int | str, *, unit: Literal["regions", "scopes"] = "regions") -> Dedup:
         """The repetitions within a class's representative, such as the heads of a layer. The pieces are those of the
@@ -382,7 +382,7 @@ class Dedup(Drawn):
         return f"<Dedup by {self.relation!r}: {plural(len(self._pieces), 'piece')}, {classes}>"
 
 
-def _merged(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
+def _merge_classes(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
     """The program with classes merged, each at the step chosen for it."""
     if isinstance(program, Module) and ladder.holds_groups:
         return Applied(*rewrite.merge_groups_of_all(program, ladder, chosen), None)
@@ -394,7 +394,7 @@ def _merged(program: Graph | Module, ladder: Ladder, chosen: Choice) -> Applied:
     return Applied(record.after, tuple(map(record.told, record.remarks)), record)
 
 
-def _outlined(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
+def _outline_classes(graph: Graph, regions: RegionPieces, classes: Mapping[Members, Relation]) -> Applied:
     """The program with the regions of each class as a function, and remarks on regions that stay as they are."""
     repeats = regions.chosen(classes)
     module, remarks = repeated.outline_nested(graph, repeats, regions.find)

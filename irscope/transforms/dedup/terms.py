@@ -154,7 +154,7 @@ class _Builder:
     def run(self) -> Flow:
         flow = self.flow
         flow.top = run(self.region(flow.body.block, top=True))
-        flow.needed = _needed(flow)
+        flow.needed = _needed_terms(flow)
         return flow
 
     def region(self, block: Block, *, top: bool) -> Call:
@@ -189,11 +189,11 @@ class _Builder:
             operands.append(state)
         exchanges = node.op in COMMUTES and self.may_exchange(node)
         term = Term(node, operands=tuple(operands), exchanges=exchanges, ordered=state is not None, regions=regions)
-        number = self.merged(term) if self.flow.merged else self.add(term)
+        number = self.find_or_add(term) if self.flow.merged else self.add(term)
         self.of.update({value: Ref(number, output) for output, value in enumerate(node.outputs)})
         return number
 
-    def merged(self, term: Term) -> int:
+    def find_or_add(self, term: Term) -> int:
         """The number of an equal term, or of this one if it is new."""
         node = term.node
         assert node is not None
@@ -311,7 +311,7 @@ def _runs_blocks(node: Node) -> bool:
     return bool(node.blocks) and _only_runs_blocks(node)
 
 
-def _needed(flow: Flow) -> list[int]:
+def _needed_terms(flow: Flow) -> list[int]:
     """The terms that a result or the state at the end depends on, in order."""
     found: set[int] = set()
     todo = [flow.top]

@@ -98,7 +98,7 @@ def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
 
 
 def _declaration(symbol: Symbol) -> Body:
-    attrs = _declared(symbol.kind, symbol.visibility)
+    attrs = _declaration_attrs(symbol.kind, symbol.visibility)
     if symbol.attrs:
         attrs = FrozenDict({**symbol.attrs, **attrs})
     graph = symbol.body
@@ -106,7 +106,7 @@ def _declaration(symbol: Symbol) -> Body:
 
 
 @lru_cache(maxsize=256)
-def _declared(kind: str, visibility: str) -> FrozenDict[str, Any]:
+def _declaration_attrs(kind: str, visibility: str) -> FrozenDict[str, Any]:
     """The attributes of most declarations, cached, as a module has many equal ones."""
     return FrozenDict({"declared by": kind, "visibility": visibility})
 

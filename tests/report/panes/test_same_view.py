@@ -152,7 +152,7 @@ def test_copies_are_told_of_as_if_each_had_been_looked_at() -> None:
             shown = views.cls(step, place)
             assert shown["members"] == [d.piece(member).label for member in members]
             assert [hole["values"] for hole in shown["holes"]] == [[str(value) for value in row.values] for row in every.rows]
-            assert [hole["told"] for hole in shown["holes"]] == [row.told for row in every.rows]
+            assert [hole["told"] for hole in shown["holes"]] == [row.dependence for row in every.rows]
             if len(members) > 1:
                 cost = cost_of(every, {})
                 assert shown["cost"] is not None and shown["cost"]["slowdown"] == cost.slowdown

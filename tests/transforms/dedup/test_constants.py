@@ -48,7 +48,7 @@ def test_constants_in_one_memory_are_tied_or_views() -> None:
     assert found(a=a, b=a[:]) == {"b": ("tied", "a", 0)}
     assert found(a=a, b=a[8:24]) == {"b": ("view", "a", 32)}
     assert found(a=a, b=a.reshape(8, 8).T) == {"b": ("view", "a", 0)}
-    assert find_constants(Module({}, constants={"a": a, "b": a[8:24]})).bytes_saved == 0
+    assert not [one.bytes_saved for one in find_constants(Module({}, constants={"a": a, "b": a[8:24]})).shared if one.bytes_saved]
 
 
 def test_interleaved_columns_are_no_views() -> None:
@@ -132,9 +132,8 @@ def test_equal_running_means_of_a_new_network_are_not_merged() -> None:
     graph = irs.load(model, torch.rand(2, 4))
     constants = find_constants(graph)
     assert {one.how for one in constants.shared} == {"equal"}
-    assert constants.bytes_saved > 0
+    assert sum(one.bytes_saved for one in constants.shared) > 0
     assert not merge_constants(graph).edits
-    assert constants.table().columns.tolist()[-1] == "bytes saved"
 
 
 def test_tied_weights_of_a_model_are_found() -> None:

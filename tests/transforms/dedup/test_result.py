@@ -21,7 +21,7 @@ from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.types import BOOL, ClassType, TensorType
 from irscope.transforms.dedup import RELATIONS, Piece, dedup, fingerprint
 from irscope.transforms.dedup.form import canonical_form
-from irscope.transforms.dedup.matching import bijection
+from irscope.transforms.dedup.matching import match
 
 Line = tuple[str, int, int]
 """An op, and its operands counted over parameters, constants and earlier lines."""
@@ -116,7 +116,7 @@ def test_equal_fingerprints_agree_with_the_bijection_and_relations_are_nested(pr
         held = []
         for relation in RELATIONS:
             equal = fingerprint(a, relation) == fingerprint(b, relation)
-            assert equal == (bijection(a, b, relation) is not None)
+            assert equal == (match(a, b, relation) is not None)
             assert equal == (canonical_form(a, relation) == canonical_form(b, relation))
             held.append(equal)
         assert all(coarser or not finer for finer, coarser in pairwise(held))

@@ -187,7 +187,7 @@ def test_executables_of_a_quantised_stack_become_one_with_two_parameters() -> No
     d = dedup(before, relation="constants")
     done = d.applied()
     assert [len(cls) for cls in d.classes] == [24]
-    assert [row.told for row in d.class_holes(0).parameters] == ["parameter 0", "parameter 1"]
+    assert [row.dependence for row in d.class_holes(0).parameters] == ["parameter 0", "parameter 1"]
     after = done.program
     assert isinstance(after, irs.Module)
     verify_module(after)
@@ -258,7 +258,7 @@ def test_sizes_that_follow_from_one_another_are_one_parameter() -> None:
   return (%y)""")
 
     d = dedup(irs.Module({f"f{n}": program(n) for n in (2, 3, 5)}), relation="extents")
-    assert sorted(row.told for row in d.class_holes(0).rows if row.parameter is not None) == [
+    assert sorted(row.dependence for row in d.class_holes(0).rows if row.parameter is not None) == [
         "4 × parameter 0", "4 × parameter 0", "parameter 0",
     ]  # fmt: skip
 

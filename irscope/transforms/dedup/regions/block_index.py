@@ -8,9 +8,8 @@ nodes here: they are part of the operands of their users and may differ between 
 that uses a value ties the node to that value just as an operand does.
 
 Looks are compared as tuples, not as hashes; the look of a node with blocks includes the canonical form of its blocks, also
-without constants and extents. Candidates found this way are finally matched payload by payload (`same_region`).
-
-Proves that two places of a region are the same: node by node, operand by operand, payload by payload.
+without constants and extents. Candidates found this way are finally proved the same (`same_region`): node by node, operand by
+operand, payload by payload.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from irscope.ir import NONE, Block, Graph, Node, TensorType, Type, Value, make_b
 from irscope.ir.structural import inner_blocks
 from irscope.transforms.dedup.encoding import spell_attrs
 from irscope.transforms.dedup.form import canonical_form
-from irscope.transforms.dedup.matching import bijection, same_bits
+from irscope.transforms.dedup.matching import match
+from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import Piece, Relation
 
 __all__ = ["BlockIndex", "OUTSIDE", "free_values", "inner_piece", "same_region"]
@@ -245,11 +245,7 @@ def _same_blocks(index: BlockIndex, a: int, b: int) -> bool:
 def _same_pieces(left: Piece, right: Piece, outer: Mapping[Value, Value]) -> bool:
     """Whether two blocks are the same by `extents`; `alpha` is tried first, as it is four times faster and implies it."""
     for relation in _RELATIONS:
-        matched = bijection(left, right, relation)
-        if matched is not None and _agrees(matched, outer):
+        found = match(left, right, relation)
+        if found is not None and all(outer.get(x, y) is y for x, y in found.values.items()):
             return True
     return False
-
-
-def _agrees(matched: dict[Value, Value], outer: Mapping[Value, Value]) -> bool:
-    return all(outer.get(x, y) is y for x, y in matched.items())

@@ -14,17 +14,16 @@ overlapping sets of regions is a problem of grammar compression (NP-hard); this 
 *Cost.* Colours, trials (`_SIZES` sizes, `_TRIALS` classes, `_PLACES` places each) and growth visit each edge a constant number of
 times; a class that is grown and refused was small. Nothing recurses.
 
-Finds seeds of repeated regions: nodes with equal neighbourhoods, by iterated colouring along the data flow.
-
-A colour of radius r encodes the look of a node, and r steps backwards its producers, or r steps forwards its users. Each round
-renumbers the pairs of a node's colour and its neighbours' colours; equal numbers mean equal neighbourhoods, as the pairs
-themselves are compared and not their hashes. A class of k nodes of one colour may be k places of one region: twelve layers have
-twelve nodes of most of their colours. Short radii suffice, since growth decides in the end; long ones would distinguish the first
-and last layers, whose surroundings differ.
+*Seeds* are nodes with equal neighbourhoods, by iterated colouring along the data flow. A colour of radius r encodes the look of
+a node, and r steps backwards its producers, or r steps forwards its users. Each round renumbers the pairs of a node's colour
+and its neighbours' colours; equal numbers mean equal neighbourhoods, as the pairs themselves are compared and not their hashes.
+A class of k nodes of one colour may be k places of one region: twelve layers have twelve nodes of most of their colours. Short
+radii suffice, since growth decides in the end; long ones would distinguish the first and last layers, whose surroundings
+differ.
 
 Every round is linear in the edges (the colours of users are sorted, so n·log n for a value with n users).
 
-Grows equal regions side by side, from one node in each.
+Regions grow side by side, from one node in each.
 
 *Columns.* A region is a list of columns; a column has one node in each place, and the nodes of a column look the same. A new
 column consists of the nodes that the same edge from one column leads to in all places: the producer of an operand, or the n-th
@@ -40,7 +39,7 @@ becomes a parameter or a result. Refusals are final, as columns only grow: each 
 number of edges of the grown regions and of their border. Users are tried before producers, so that layers end where the next one
 begins.
 
-Makes regions convex, so that each can run as one step: no path leaves one and comes back, and no two wait for each other.
+Regions are made *convex*, so that each can run as one step: no path leaves one and comes back, and no two wait for each other.
 
 *One region.* A region can be one step of the program if no path of dependences (data, memory, effects, random numbers) leads out
 of it and back in. One walk from its first node to its last finds the nodes outside that depend on it, and the nodes inside that
@@ -93,7 +92,7 @@ def seed_classes(index: BlockIndex) -> Iterator[list[list[int]]]:
     for _ in range(_FORWARDS):
         forwards = _forwards(index, forwards)
         yield _classes(forwards)
-    yield _classes(_numbered(list(zip(backwards, forwards, strict=True))))
+    yield _classes(_number(list(zip(backwards, forwards, strict=True))))
 
 
 def _classes(colours: Sequence[int]) -> list[list[int]]:
@@ -104,20 +103,20 @@ def _classes(colours: Sequence[int]) -> list[list[int]]:
 
 
 def _backwards(index: BlockIndex, colours: list[int]) -> list[int]:
-    return _numbered([
+    return _number([
         (colours[place], tuple([(colours[producer], number) if producer != OUTSIDE else OUTSIDE for producer, number in row]))
         for place, row in enumerate(index.producers)
     ])  # fmt: skip
 
 
 def _forwards(index: BlockIndex, colours: list[int]) -> list[int]:
-    return _numbered([
+    return _number([
         (colours[place], tuple(sorted([(number, slot, colours[reader]) for number, slot, reader in row])))
         for place, row in enumerate(index.users)
     ])  # fmt: skip
 
 
-def _numbered(keys: Sequence[tuple[object, ...]]) -> list[int]:
+def _number(keys: Sequence[tuple[object, ...]]) -> list[int]:
     known: dict[tuple[object, ...], int] = {}
     return [known.setdefault(key, len(known)) for key in keys]
 

@@ -8,11 +8,10 @@ and random numbers. So the result is a reordering of the program that keeps all 
 *Limits.* The types in the function are those that hold in every place: an extent or a stride that differs is unknown in it. A
 region with blocks inside that differ between places is left as it is.
 
-Outlines repeated regions to any depth: the heads of a layer as well as the layers.
-
-Regions of one search do not overlap, so repetitions within a region are found only when it is a function, and repetitions around
-regions only when they are calls. Both are searched again until nothing is left. Each further region makes the module smaller, so
-this terminates; every step is an `outline`, which preserves the meaning of the program.
+*Depth.* Regions are outlined to any depth: the heads of a layer as well as the layers. Those of one search do not overlap, so
+repetitions within a region are found only when it is a function, and repetitions around regions only when they are calls. Both
+are searched again until nothing is left. Each further region makes the module smaller, so this terminates; every step is an
+`outline`, which preserves the meaning of the program.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ir.module import reference_to
-from irscope.transforms.dedup.matching import bijection, differences
-from irscope.transforms.dedup.piece import first_told
+from irscope.transforms.dedup.matching import differences, match
+from irscope.transforms.dedup.piece import format_holes
 from irscope.transforms.dedup.regions.block_index import BlockIndex, inner_piece
 from irscope.transforms.dedup.regions.repeat import Repeat, region_body
 
@@ -101,9 +100,9 @@ def why_left(repeat: Repeat) -> str:
             leader = inner_piece(graph, node, block)
             for nodes in repeat.places[1:]:
                 other = inner_piece(graph, nodes[column], nodes[column].blocks[number])
-                if bijection(leader, other, "alpha") is None:
+                if match(leader, other, "alpha") is None:
                     holes = differences(leader, other, "alpha").holes
-                    return f"the blocks of {node.op} differ, and a function has no parameter for that: {first_told(holes)}"
+                    return f"the blocks of {node.op} differ, and a function has no parameter for that: {format_holes(holes)}"
     return ""
 
 
@@ -118,7 +117,7 @@ def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]
             for _, repeat in called for at, place in enumerate(repeat.places)
         ]  # fmt: skip
         unread = _unread(graph, inside, calls.values())
-        nodes = [node for node in _scheduled(BlockIndex(graph, block), called, calls) if node not in unread]
+        nodes = [node for node in _schedule(BlockIndex(graph, block), called, calls) if node not in unread]
         rewriter.set_nodes(
             block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own copy") for node in unread)]
         )
@@ -154,7 +153,7 @@ def _call(name: str, repeat: Repeat, at: int) -> Node:
     return make_node(new_id(), "func::call", inputs, outputs, attrs, (), place[0].location, repeat.scope(at))
 
 
-def _scheduled(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: Mapping[Node, Node]) -> list[Node]:
+def _schedule(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: Mapping[Node, Node]) -> list[Node]:
     """The nodes of the block with calls, in an order that keeps all dependences and is as close to the old one as possible."""
     place_of = {node: at for at, node in enumerate(index.nodes)}
     unit = list(range(len(index.nodes)))

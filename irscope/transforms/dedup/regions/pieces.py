@@ -1,10 +1,9 @@
-"""Builds pieces from repeated regions, to compare them by relations: each place is a block over parameters.
+"""Builds pieces from repeated regions, and from the modules of the model, to compare them: each is a block over parameters.
 
-Builds pieces from the modules of the model: the nodes of each module path that exporters record on nodes.
-
-A piece is all nodes of one block whose scope is at or below a path, so pieces nest: a layer, and its attention. They are compared
-like any others. To be outlined as a function, the places of a class must also be regions in the sense of `finding`, with the
-nodes in one order; the outermost classes for which that holds are the repeated regions.
+The piece of a *module path*, which exporters record on nodes, is all nodes of one block whose scope is at or below a path, so
+pieces nest: a layer, and its attention. They are compared like any others. To be outlined as a function, the places of a class
+must also be regions in the sense of `finding`, with the nodes in one order; the outermost classes for which that holds are the
+repeated regions.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def scope_pieces(graph: Graph) -> RegionPieces:
             path: nodes for path, nodes in _by_path(index).items() if len(nodes) >= _LEAST and path not in place_of
         }
         place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
-        repeats += [_repeat(index, places) for places in _repeated(index, found)]
+        repeats += [_repeat(index, places) for places in _find_repeated(index, found)]
     what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to modules inside it"
     note = what if place_of else "no two nodes of the graph belong to one module of the model"
     return RegionPieces(tuple(repeats), place_of, lambda inner: scope_pieces(inner).repeats, note)
@@ -150,7 +149,7 @@ def _scopes(index: BlockIndex) -> list[str]:
     return scopes
 
 
-def _repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[list[list[int]]]:
+def _find_repeated(index: BlockIndex, found: Mapping[str, list[int]]) -> Iterator[list[list[int]]]:
     """The places of each repeated region: outer regions first, and no further regions within them."""
     taken: set[int] = set()
     looks: dict[tuple[int, ...], list[list[int]]] = {}

@@ -1,6 +1,5 @@
-"""A repeated region: its places, their inputs and outputs, and the differences between them.
-
-Builds a block of its own from a place of a region: operands from outside become parameters, constants are copied.
+"""A repeated region: its places, their inputs and outputs, and the differences between them; and the block that a place becomes as
+a function.
 """
 
 from __future__ import annotations
@@ -29,8 +28,9 @@ from irscope.ir import (
     new_id,
 )
 from irscope.ir.module import renamed_body
-from irscope.transforms.dedup.matching import match, same_bits
-from irscope.transforms.dedup.piece import told
+from irscope.transforms.dedup.matching import match
+from irscope.transforms.dedup.pairing import same_bits
+from irscope.transforms.dedup.piece import format_payload
 from irscope.transforms.dedup.regions.block_index import free_values, inner_piece
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class Repeat:
             values = [row.get((kind, site)) for row in rows]
             if first is not None and not all(same_bits(value, values[0]) for value in values):
                 where = f"{first.place(site, kind)}, in {self.places[0][column].op}#{column}"
-                yield RegionHole("constant" if kind in ("constant", "size") else "type", where, tuple(map(told, values)))
+                yield RegionHole("constant" if kind in ("constant", "size") else "type", where, tuple(map(format_payload, values)))
 
     def _format_value(self, value: Value, names: Any) -> tuple[str, bool]:
         producer = self.graph.producer.get(value)
@@ -270,9 +270,9 @@ def common_type(types: Sequence[Type]) -> Type:
     tensors = [type for type in types if isinstance(type, TensorType)]
     if len(tensors) < len(types):
         return common_type(list(map(erase_refinements, types))) if first != erase_refinements(first) else ANY
-    facts = {name: _agreed([getattr(type, name) for type in tensors]) for name in _FIELDS}
+    facts = {name: _common_fact([getattr(type, name) for type in tensors]) for name in _FIELDS}
     return TensorType(
-        shape=_agreed_shape([type.shape for type in tensors]),
+        shape=_common_shape([type.shape for type in tensors]),
         undefined=any(type.undefined for type in tensors),
         **facts,
     )
@@ -281,11 +281,11 @@ def common_type(types: Sequence[Type]) -> Type:
 _FIELDS: Final = ("dtype", "strides", "device", "requires_grad")
 
 
-def _agreed(facts: Sequence[Any]) -> Any:
+def _common_fact(facts: Sequence[Any]) -> Any:
     return facts[0] if all(fact == facts[0] for fact in facts) else None
 
 
-def _agreed_shape(shapes: Sequence[tuple[Dim, ...] | None]) -> tuple[Dim, ...] | None:
+def _common_shape(shapes: Sequence[tuple[Dim, ...] | None]) -> tuple[Dim, ...] | None:
     """The shape with the extents that agree; None unless all shapes have one rank."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len(set(map(len, known))) > 1:
@@ -303,7 +303,7 @@ Remake = Callable[[Value, int, int], Value]
 def region_body(repeat: Repeat, place: int, *, lift: bool = False, results: Remake | None = None) -> Block:
     """Returns the nodes of a place over parameters. Constants that differ between places become parameters with `lift`, and are
     otherwise in the body, as are constants that are the same everywhere."""
-    return _Body(repeat, place, lift, results or (lambda value, column, number: value)).made()
+    return _Body(repeat, place, lift, results or (lambda value, column, number: value)).build()
 
 
 class _Body:
@@ -322,15 +322,15 @@ class _Body:
                     new_id(), repeat.input_type(number) if lift else value.type, value.name
                 )
 
-    def made(self) -> Block:
+    def build(self) -> Block:
         repeat = self._repeat
         nodes = repeat.places[self._place]
         for column, node in enumerate(nodes):
-            self._nodes.extend(self._copied(column, node))
+            self._nodes.extend(self._copy(column, node))
         returns = [self._inside[nodes[column].outputs[number]] for column, number in repeat.outputs]
         return make_block(new_id(), tuple(self._params.values()), tuple(self._nodes), tuple(returns))
 
-    def _copied(self, column: int, node: Node) -> Iterator[Node]:
+    def _copy(self, column: int, node: Node) -> Iterator[Node]:
         operands = self._repeat.operands[self._place][column]
         stand_ins = []
         for number, value in enumerate(operands):

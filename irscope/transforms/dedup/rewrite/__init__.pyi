@@ -16,14 +16,14 @@ from .parameters import (
     class_holes,
     proof,
 )
-from .recommend import (
+from .recommendation import (
     Cost,
     Price,
     Recommendation,
     compile_seconds,
     cost_of,
     measured_seconds,
-    recommended,
+    recommend,
     text_bytes,
 )
 
@@ -44,6 +44,6 @@ __all__ = [
     "normal_form",
     "obstacles",
     "proof",
-    "recommended",
+    "recommend",
     "text_bytes",
 ]

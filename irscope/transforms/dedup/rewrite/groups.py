@@ -8,10 +8,9 @@ Constants that are equal in all groups of a class stay in the body.
 order of independent nodes and of commutative operands, on which no bit depends (`terms`). Parameters and operands are passed as
 the match says, and results keep their places.
 
-Copies the body of a class, the leader's block, for each member, with parameters in the holes.
-
-All copies have the same nodes in the same order on the same operands, so that one kernel serves them. Differences that are not
-parameters of a kernel (an extent, a size that is an operand, a layout) keep the member's own values.
+*Copies.* All copies of the leader's block have the same nodes in the same order on the same operands, so that one kernel serves
+them. Differences that are not parameters of a kernel (an extent, a size that is an operand, a layout) keep the member's own
+values.
 """
 
 from __future__ import annotations
@@ -185,12 +184,9 @@ def constant_node(payload: Any, value: Value) -> Node:
     return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), None, "")
 
 
-def passed(rows: Sequence[HoleRow], member: int, make: Callable[[Any, int], Value]) -> tuple[Value, ...]:
+def operands_of_member(rows: Sequence[HoleRow], member: int, make: Callable[[Any, int], Value]) -> tuple[Value, ...]:
     """Returns the operands that a member passes for the parameters."""
     return tuple(make(row.values[member], number) for number, row in enumerate(rows))
-
-
-Values = Mapping[Value, Value]
 
 
 Choice = Mapping[Members, Relation]
@@ -300,7 +296,7 @@ def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> 
         made.append(constant_node(value, make_value(new_id(), types[number], "")))
         return made[-1].output
 
-    extra = passed(body.rows, place, operand)
+    extra = operands_of_member(body.rows, place, operand)
     inputs = (*(node.inputs[at] for at in arguments), *extra)
     block = body.of(body.holes.matches[place])
     made.append(

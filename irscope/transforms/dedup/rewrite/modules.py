@@ -11,8 +11,6 @@ the names inside correspond as well (`pairing`). Executables have no variables o
 *Sizes* that differ are parameters where they are operands of an op, and unknown in the leader's types (`parameters`). Where a
 type or an attribute decides what an op computes, they cannot be passed as operands: such classes are merged only up to
 `constants`, and a remark names the op.
-
-Turns the holes of a class's function into parameters, and its callers' calls into calls that pass them.
 """
 
 from __future__ import annotations
@@ -50,16 +48,16 @@ from irscope.transforms.dedup.rewrite.parameters import (
     ClassHoles,
     HoleRow,
     class_holes,
-    is_said_by_operands,
-    relaxed,
-    told_type,
+    covering_type,
+    follows_from_operands,
     types_in_common,
     why_not_free,
+    with_types,
 )
 
 __all__ = [
-    "CALLS", "Call", "ModuleRemark", "Opened", "arguments_of", "call_of", "merge_modules", "obstacles", "opened",
-    "taken_by", "why_not_opened", "with_parameters",
+    "CALLS", "Call", "ModuleRemark", "Parameterized", "arguments_of", "call_of", "merge_modules", "obstacles", "parameterize",
+    "taken_by", "why_not_parameterized", "with_parameters",
 ]  # fmt: skip
 
 
@@ -71,7 +69,7 @@ CALLS: Final = frozenset({"func::call", "util::call", "flow::dispatch"})
 
 
 @dataclass(frozen=True)
-class Opened:
+class Parameterized:
     """The parameters that a leader's function gets for its holes."""
 
     rows: tuple[HoleRow, ...]
@@ -87,11 +85,11 @@ class Opened:
     """The types that hold in every member, for values whose types differ."""
 
 
-def why_not_opened(holes: ClassHoles, functions: Sequence[Graph]) -> str:
+def why_not_parameterized(holes: ClassHoles, functions: Sequence[Graph]) -> str:
     """Returns why the holes of a class cannot all be parameters of its functions; empty if they can."""
     inside = [set(function.nodes()) for function in functions]
     for row in holes.rows:
-        if row.parameter is None or is_said_by_operands(row, holes):
+        if row.parameter is None or follows_from_operands(row, holes):
             continue
         if not is_number(row):
             return f"{row.place} differs, which is part of a type or an attribute: no operand can pass it"
@@ -106,7 +104,7 @@ def is_number(row: HoleRow) -> bool:
     return is_parameter(row) or (is_size and all(type(value) is int for value in row.values))
 
 
-def opened(function: Graph, holes: ClassHoles, at: int | None) -> Opened:
+def parameterize(function: Graph, holes: ClassHoles, at: int | None) -> Parameterized:
     """Returns one more parameter for each hole in the function, before the parameter `at`, or behind the last."""
     nodes = set(function.nodes())
     rows: list[HoleRow] = []
@@ -122,7 +120,7 @@ def opened(function: Graph, holes: ClassHoles, at: int | None) -> Opened:
         if key not in known:
             known[key] = len(rows)
             rows.append(row)
-            type = INT if row.kind == "size" else told_type(row, parameter_type(row.values[0], node.inputs[row.site.place].type))
+            type = INT if row.kind == "size" else covering_type(row, parameter_type(row.values[0], node.inputs[row.site.place].type))
             params.append(make_value(new_id(), type, ""))
         if isinstance(node.inputs[row.site.place].type, ListType):
             entries.setdefault((node, row.site.place), {})[row.site.index] = params[known[key]]
@@ -130,13 +128,13 @@ def opened(function: Graph, holes: ClassHoles, at: int | None) -> Opened:
             reads.setdefault(node, {})[row.site.place] = params[known[key]]
     lists: dict[Node, list[Node]] = {}
     for (node, place), own in entries.items():
-        made = _packed(constant_value(function.producer[node.inputs[place]]), own, node.inputs[place].type)
+        made = _pack(constant_value(function.producer[node.inputs[place]]), own, node.inputs[place].type)
         lists.setdefault(node, []).extend(made)
         reads.setdefault(node, {})[place] = made[-1].output
-    return Opened(tuple(rows), tuple(params), at, reads, lists, types_in_common(holes))
+    return Parameterized(tuple(rows), tuple(params), at, reads, lists, types_in_common(holes))
 
 
-def _packed(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> list[Node]:
+def _pack(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> list[Node]:
     """The nodes that build a list of numbers, some of which are parameters."""
     made: list[Node] = []
     items = []
@@ -148,7 +146,7 @@ def _packed(payload: Sequence[Any], own: Mapping[int, Value], type: Type) -> lis
     return [*made, make_node(new_id(), "prim::ListConstruct", tuple(items), (output,), EMPTY, (), None, "")]
 
 
-def with_parameters(graph: Graph, made: Opened) -> Graph:
+def with_parameters(graph: Graph, made: Parameterized) -> Graph:
     """Returns the function, whose nodes read the parameters already, with these parameters and without unused constants."""
     before = {value for node, places in made.reads.items() for value in (node.inputs[place] for place in places)}
     rewriter = Rewriter(graph)
@@ -158,7 +156,7 @@ def with_parameters(graph: Graph, made: Opened) -> Graph:
     graph = rewriter.finish()
     place = len(graph.inputs) if made.at is None else made.at
     params = (*graph.inputs[:place], *made.params, *graph.inputs[place:])
-    return relaxed(replace(graph, body=Block(graph.body.id, params, graph.body.nodes, graph.body.returns)), made.types)
+    return with_types(replace(graph, body=Block(graph.body.id, params, graph.body.nodes, graph.body.returns)), made.types)
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,7 @@ class Call:
         return constants, (*inputs[: self.first], *passed, *inputs[self.first + self.taken :])
 
 
-def call_of(node: Node, function: Graph, leader: Graph, found: Match, made: Opened, member: int) -> Call | str:
+def call_of(node: Node, function: Graph, leader: Graph, found: Match, made: Parameterized, member: int) -> Call | str:
     """Returns the call that replaces a call of a member, or why it cannot call the leader."""
     order = arguments_of(function, leader, found)
     segments = _segments(node)
@@ -292,7 +290,7 @@ class _Merged:
     holes: ClassHoles
     target: str
     """The new name of the leader."""
-    opened: Mapping[str, Opened]
+    parameterized: Mapping[str, Parameterized]
     """The new parameters, by the leader's roots."""
     entries: Mapping[str, str]
     """The new names of the leader's roots."""
@@ -340,7 +338,7 @@ class _Work:
 
     def plan(
         self, names: Sequence[str], relation: Relation
-    ) -> tuple[ClassHoles, dict[str, Opened], dict[Node, Call]] | str:
+    ) -> tuple[ClassHoles, dict[str, Parameterized], dict[Node, Call]] | str:
         """Plan the merge of one class: its holes, the leader's parameters, the calls; or return why it cannot be merged."""
         inside = bool(self.module.modules)
         if inside and any(self.visibility.get(name, "private") == "public" for name in names):
@@ -351,10 +349,10 @@ class _Work:
         functions = {
             root: graph for root in _roots(holes.leader) if (graph := self.function(holes.leader, root)) is not None
         }
-        because = why_not_opened(holes, list(functions.values()))
+        because = why_not_parameterized(holes, list(functions.values()))
         if because:
             return because
-        made = {root: opened(function, holes, self.place(holes, root)) for root, function in functions.items()}
+        made = {root: parameterize(function, holes, self.place(holes, root)) for root, function in functions.items()}
         calls = self.new_calls(holes, functions, made)
         return calls if isinstance(calls, str) else (holes, made, calls)
 
@@ -370,7 +368,7 @@ class _Work:
         return min((count for count in found if count is not None), default=None)
 
     def new_calls(
-        self, holes: ClassHoles, functions: Mapping[str, Graph], made: Mapping[str, Opened]
+        self, holes: ClassHoles, functions: Mapping[str, Graph], made: Mapping[str, Parameterized]
     ) -> dict[Node, Call] | str:
         """The calls that replace the calls of the members, or why one of them cannot call the leader."""
         found: dict[Node, Call] = {}
@@ -397,7 +395,7 @@ class _Work:
                 found[node] = call
         return found
 
-    def target(self, holes: ClassHoles, made: Mapping[str, Opened], *, inside: bool) -> str:
+    def target(self, holes: ClassHoles, made: Mapping[str, Parameterized], *, inside: bool) -> str:
         """The new name of the leader: its own only where it is public and unchanged."""
         leader = str(holes.leader.member)
         is_public = not inside and self.visibility.get(leader, "public") == "public"
@@ -438,7 +436,7 @@ class _Work:
                 found[name] = self.rewritten(graph, None, self.renaming)
                 continue
             if name == one.holes.leader.member:
-                made = one.opened[name]
+                made = one.parameterized[name]
                 changed = self.rewritten(graph, made, self.renaming)  # the bound inputs stay with the callers
                 found[one.target] = Graph(
                     changed.body, one.target, distinct_inputs=graph.distinct_inputs, functional=graph.functional
@@ -456,7 +454,7 @@ class _Work:
                 found[name] = inner
             elif name == one.holes.leader.member:
                 renaming: Renaming = {(root,): (entry,) for root, entry in one.entries.items()}
-                by_function = {_function_name(one.holes.leader, root): made for root, made in one.opened.items()}
+                by_function = {_function_name(one.holes.leader, root): made for root, made in one.parameterized.items()}
                 graphs = {
                     one.entries.get(old, old): replace(
                         self.rewritten(graph, by_function.get(old), renaming), name=one.entries.get(old, old)
@@ -474,7 +472,7 @@ class _Work:
                 found[one.target] = replace(inner, name=one.target, graphs=graphs, symbols=tuple(symbols))
         return found
 
-    def rewritten(self, graph: Graph, made: Opened | None, renaming: Renaming) -> Graph:
+    def rewritten(self, graph: Graph, made: Parameterized | None, renaming: Renaming) -> Graph:
         """A function with its new parameters, and calls of leaders."""
         reads: Mapping[Node, Mapping[int, Value]] = made.reads if made is not None else {}
         rewriter = Rewriter(graph)
@@ -570,15 +568,15 @@ def _renamed_attrs(attrs: Mapping[str, Any], renaming: Renaming) -> FrozenDict[s
                 return "::".join(reference_to(name) for name in (*renaming[names[:length]], *names[length:]))
         return found.group(0)
 
-    return FrozenDict({key: _mapped(value, lambda text: _PATH.sub(path, text)) for key, value in attrs.items()})
+    return FrozenDict({key: _map_texts(value, lambda text: _PATH.sub(path, text)) for key, value in attrs.items()})
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """An attribute with its texts changed; attributes nest a few levels at most."""
     if isinstance(value, tuple | list):
-        return tuple([_mapped(item, change) for item in value])
+        return tuple([_map_texts(item, change) for item in value])
     if isinstance(value, Mapping):
-        return FrozenDict({key: _mapped(item, change) for key, item in value.items()})
+        return FrozenDict({key: _map_texts(item, change) for key, item in value.items()})
     return change(value) if isinstance(value, str) and "@" in value and not value.startswith('"') else value
 
 
@@ -589,7 +587,7 @@ def _with(node: Node, inputs: tuple[Value, ...], attrs: Mapping[str, Any]) -> No
 def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
     """Build a function that only calls the leader."""
     leader = one.holes.leader
-    made = one.opened[str(leader.member)]
+    made = one.parameterized[str(leader.member)]
     place = next(i for i, piece in enumerate(one.holes.members) if piece.member == name)
     params = function.inputs  # the same Values, as other tables refer to them
     order = tuple(arguments_of(function, leader.graph, one.holes.matches[place]))

@@ -66,7 +66,7 @@ def normal_form(graph: Graph) -> PassRecord:
     body = run(made.block(graph.body))
     same = _is_same(graph.body, body)
     after = graph if same else replace(graph, body=body)
-    edits = () if same else (*made.edits, *made.dropped(graph))
+    edits = () if same else (*made.edits, *made.erasures(graph))
     remarks = []
     changed = list(dict.fromkeys((*made.moved, *made.exchanged)))
     if changed:
@@ -175,7 +175,7 @@ class _Normal:
                 inputs[:2] = inputs[1::-1]
                 self.exchanged.append(node)
         operands = tuple([self.value(value, emit) for value in inputs])
-        outputs = tuple([self.unnamed(value) for value in node.outputs])
+        outputs = tuple([self.drop_name(value) for value in node.outputs])
         self.kept.add(node)
         same = operands == node.inputs and outputs == node.outputs and all(map(_is_same, blocks, node.blocks))
         if same:
@@ -188,7 +188,7 @@ class _Normal:
             return self.rank[operand.term] + b"%d" % operand.output
         return self.colors.operand(operand)
 
-    def unnamed(self, value: Value) -> Value:
+    def drop_name(self, value: Value) -> Value:
         """The value without its name."""
         if not value.name:
             return value
@@ -205,7 +205,7 @@ class _Normal:
             payload, type = node.attrs.get("value"), node.output.type
             key = _constant_key(payload, type)
             if key not in constants:
-                output = self.unnamed(node.output)
+                output = self.drop_name(node.output)
                 if node in self.kept:  # in a block before this one
                     output = make_value(new_id(), type, "")
                 self.kept.add(node)
@@ -220,7 +220,7 @@ class _Normal:
 
         return emit
 
-    def dropped(self, graph: Graph) -> list[Edit]:
+    def erasures(self, graph: Graph) -> list[Edit]:
         """The edits for nodes that are not needed."""
         return [Erased(node, "no needed node depends on it") for node in graph.nodes() if node not in self.kept]
 

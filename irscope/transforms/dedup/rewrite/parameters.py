@@ -4,13 +4,12 @@ Two holes with equal values in every member share one parameter. A size that is 
 always larger by the same amount, follows from it; so does a float that is the same integer multiple of another to the bit.
 A place with equal values in all members needs no parameter, and stays as it is.
 
-Handles sizes that differ between the members of a class: as parameters, or as unknown extents in types.
-
-Where a function consists of ops whose results follow from their operands, its types only repeat what operands determine: a type
-that differs between members can be weakened without changing what is computed. So an extent that differs becomes unknown in the
-leader, and a size that is an op's operand (`view(x, [n, 4])`) becomes a parameter like any number. Ops of MLIR's dialects are
-different: the result of `tensor.empty` is determined by its result type and by no operand. With such an op, or an unknown op,
-the function stays as it is, and a remark names the op.
+*Sizes* that differ between members are parameters, or unknown extents in types. Where a function consists of ops whose results
+follow from their operands, its types only repeat what operands determine: a type that differs between members can be weakened
+without changing what is computed. So an extent that differs becomes unknown in the leader, and a size that is an op's operand
+(`view(x, [n, 4])`) becomes a parameter like any number. Ops of MLIR's dialects are different: the result of `tensor.empty` is
+determined by its result type and by no operand. With such an op, or an unknown op, the function stays as it is, and a remark
+names the op.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from irscope.ir import (
 from irscope.ops.registry import has_value_tensors, schema_of
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.pairing import same_bits
-from irscope.transforms.dedup.piece import RANK, HoleKind, Piece, Relation, Site, told
+from irscope.transforms.dedup.piece import RANK, HoleKind, Piece, Relation, Site, format_payload
 from irscope.transforms.dedup.regions.repeat import common_type
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "ClassHoles", "HoleRow", "class_holes", "is_said_by_operands", "proof", "relaxed", "told_type", "types_in_common",
+    "ClassHoles", "HoleRow", "class_holes", "follows_from_operands", "proof", "with_types", "covering_type", "types_in_common",
     "why_not_free",
 ]  # fmt: skip
 
@@ -67,7 +66,7 @@ class HoleRow:
     """How it follows from the parameter: empty for the parameter itself, `4 ×` or `+ 1` where it is computed."""
 
     @property
-    def told(self) -> str:
+    def dependence(self) -> str:
         """How the hole depends on a parameter, in words."""
         if self.parameter is None:
             return "equal everywhere"
@@ -102,12 +101,12 @@ class ClassHoles:
             from irscope._base.tables import Table
 
         columns = ["hole", "kind", *(piece.label for piece in self.members), "varies"]
-        rows = [[row.place, row.kind, *map(_cell, row.values), row.told] for row in self.rows]
+        rows = [[row.place, row.kind, *map(_cell, row.values), row.dependence] for row in self.rows]
         return Table(rows, columns=columns, dtype=object)  # so that a None does not turn sizes into floats
 
 
 def _cell(value: Any) -> Any:
-    return told(value) if isinstance(value, TensorData) else value
+    return format_payload(value) if isinstance(value, TensorData) else value
 
 
 def proof(leader: Piece, member: Piece, relation: Relation) -> Match | None:
@@ -195,7 +194,7 @@ def _is_plain_float(value: Any) -> bool:
 # --- sizes that differ ------------------------------------------------------------------------------------------------
 
 
-def is_said_by_operands(row: HoleRow, holes: ClassHoles) -> bool:
+def follows_from_operands(row: HoleRow, holes: ClassHoles) -> bool:
     """Whether a hole needs no parameter because operands determine it: an extent or a stride in a type, or in that of a constant
     tensor that is passed."""
     if row.kind not in ("extent", "stride"):
@@ -239,14 +238,14 @@ def types_in_common(holes: ClassHoles) -> dict[Value, Type]:
     return found
 
 
-def told_type(row: HoleRow, leaf: Type) -> Type:
+def covering_type(row: HoleRow, leaf: Type) -> Type:
     """Returns the type of the parameter for constant tensors: the type that covers all of them."""
     tensors = [value for value in row.values if isinstance(value, TensorData)]
     types: list[Type] = [TensorType(each.dtype, tuple(each.shape), device=each.device) for each in tensors]
     return leaf if not types or all(type == types[0] for type in types) else common_type(types)
 
 
-def relaxed(graph: Graph, types: Mapping[Value, Type]) -> Graph:
+def with_types(graph: Graph, types: Mapping[Value, Type]) -> Graph:
     """Returns the graph with other types for some of its values, also in nested blocks."""
     if not types:
         return graph

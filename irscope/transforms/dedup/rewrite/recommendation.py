@@ -1,7 +1,5 @@
 """Recommends a step for each class: the coarsest one whose slowdown is within a budget.
 
-Estimates the costs and savings of one body for a class.
-
 *Savings* are bodies: their ops, their text, and the time to compile them. Where an executable is given, that time is measured on
 its kernels; otherwise it is estimated from the number of ops, and labelled so.
 
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClassChoice", "Cost", "Measures", "Price", "Recommendation", "compile_seconds", "cost_of", "measured_seconds",
-    "recommended", "text_bytes",
+    "recommend", "text_bytes",
 ]  # fmt: skip
 
 
@@ -178,7 +176,7 @@ _COARSEST: Final[Relation] = "free"
 
 @dataclass(frozen=True)
 class ClassChoice:
-    """The recommended step for one class, with its cost."""
+    """The recommend step for one class, with its cost."""
 
     members: Members
     """The members, the leader first."""
@@ -265,7 +263,7 @@ class Recommendation:
         return "\n".join([*lines, *(f"declined: {choice}" for choice in self.declined)])
 
 
-def recommended(
+def recommend(
     ladder: Ladder, *, budget: float, price: Price, why_not: Callable[[Members, Relation], str],
     named: Callable[[Any], Node | str],
 ) -> Recommendation:

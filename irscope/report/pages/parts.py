@@ -185,9 +185,10 @@ class ProgramPage(Page):
     @cached_property
     def heat(self) -> Heat | None:
         """The heat of the boxes by the profile, if there is one."""
-        profile, tree = self.exploration.profile, self.index.tree
+        profile = self.exploration.profile
         if profile is None:
             return None
+        tree = self.index.tree  # a walk over the program, which a page without a profile does not pay for
         around = [tree.ids[box] if box >= 0 else 0 for box in tree.parent.tolist()]
         return Heat(profile, list(zip(tree.ids, around, strict=True)), self.exploration.way)
 

@@ -9,13 +9,25 @@ import pytest
 
 import irscope as irs
 from irscope.report.pages.exploration import Exploration
-from irscope.report.pages.parts import explorer_view
+from irscope.report.pages.parts import PARTS, Cost, ProgramPage, explorer_view
 from irscope.session import exploration as exploration_of
 
 
 def test_the_view_is_plain_json(exploration: Exploration) -> None:
     view = explorer_view(exploration, details=True)
     assert json.loads(json.dumps(view))["title"] == exploration.graph.name
+
+
+def test_a_stored_page_has_every_part_that_a_live_one_asks_for(exploration: Exploration) -> None:
+    page, stored = ProgramPage(exploration, Cost.LITTLE), explorer_view(exploration, details=True)
+    for name, (_, cost) in PARTS.items():
+        if Cost.LITTLE < cost < Cost.EVERY_ANSWER:
+            assert page.part(name).keys() <= stored.keys(), name
+    assert page.view["later"] == ["search", "questions", "numbers", "remarks", "timeline", "copies"]
+
+
+def test_a_page_without_a_profile_builds_its_boxes_once(exploration: Exploration) -> None:
+    assert "tree" not in vars(ProgramPage(exploration).index)
 
 
 def test_the_head_line_counts_what_there_is(exploration: Exploration) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from irscope._base.escaping import in_markup
-from irscope.report.boxes import Layout, Rect, Route, lay_out
+from irscope.report.layout import Layout, Rect, Route, lay_out
 from irscope.report.view_models import Box, GraphView
 from irscope.report.words import PALETTE, WRITES
 

@@ -19,7 +19,7 @@ from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Type, Value
 from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
-from irscope.report.boxes import node_lines, writes_memory
+from irscope.report.box_tree import node_lines, writes_memory
 from irscope.report.query_language import Both, Either, Not, Query, Term, parse_query
 from irscope.report.words import names_in, short_type
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from irscope.ir import GROUPS, Graph, Node
 from irscope.ops.view_steps import Num, byte_words
-from irscope.report.boxes import writes_memory
+from irscope.report.box_tree import writes_memory
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count, TimelineView

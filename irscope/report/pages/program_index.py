@@ -16,7 +16,7 @@ from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_first_lines, print_node
 from irscope.ops.registry import category_of, effect_of
-from irscope.report.boxes import BoxTree, Levels, heading_lines, line_count, writes_memory
+from irscope.report.box_tree import BoxTree, Levels, heading_lines, line_count, writes_memory
 from irscope.report.panes import repeat_view
 from irscope.report.panes.program_view import opened_at_first
 from irscope.report.queries import Queries

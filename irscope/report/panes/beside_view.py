@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from irscope._base.escaping import shortened
 from irscope.ir import Node, Value
-from irscope.report.boxes import BoxTree, ModuleText
+from irscope.report.box_tree import BoxTree
+from irscope.report.repeats import ModuleText
 from irscope.report.view_models import BesideLine, BesideView, PlaceView, RepeatView, VaryingView, Word
 from irscope.report.words import plural, short_type
 from irscope.transforms.dedup import Match, Piece, SlotPair, format_payload, operand_name

@@ -9,7 +9,7 @@ from irscope._base.escaping import shortened
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
-from irscope.report.boxes import BoxTree
+from irscope.report.box_tree import BoxTree
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView, TextView
 from irscope.report.words import plural
 from irscope.transforms.dedup import Dedup

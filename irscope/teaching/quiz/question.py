@@ -17,7 +17,7 @@ from irscope._base.words import listed
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
-from irscope.report.boxes import node_lines
+from irscope.report.box_tree import node_lines
 
 __all__ = ["Judgement", "Option", "Question", "Remarked"]
 

@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
-from irscope.report.boxes import BoxTree
+from irscope.report.box_tree import BoxTree
 from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import ProgramPage, explorer_view, is_sent_whole
 from irscope.report.panes.program_view import text_view

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.report.boxes.layout import lay_out
+from irscope.report.layout import lay_out
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView
 
 

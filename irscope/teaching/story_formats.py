@@ -17,7 +17,7 @@ from irscope.errors import LoadError, UnknownName
 from irscope.files import parse_json
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
-from irscope.report.boxes import BoxTree
+from irscope.report.box_tree import BoxTree
 from irscope.report.pages import ProgramIndex
 from irscope.report.pages.parts import explorer_view
 from irscope.report.view_models import StoryView

@@ -17,7 +17,7 @@ from irscope._base.escaping import shortened
 from irscope.analysis.per_graph import once
 from irscope.ir import Block, Graph, Node, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
-from irscope.report.boxes.repeats import (
+from irscope.report.repeats import (
     CONSTANT,
     FEWEST,
     ModuleCalls,

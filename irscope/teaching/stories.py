@@ -12,7 +12,7 @@ from irscope.errors import ArgumentError, MissingExtra
 from irscope.files import read_text, write_file
 from irscope.ir import Node, Value
 from irscope.report.view_models import PaneName, StoryStep, StoryView
-from irscope.teaching.stories.formats import Names, Step, notebook, page, picture_and_text, steps_from, steps_text
+from irscope.teaching.story_formats import Names, Step, notebook, page, picture_and_text, steps_from, steps_text
 
 if TYPE_CHECKING:
     from irscope.report.pages import Exploration

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.report.boxes.layout import GAP_X, GAP_Y, layered
+from irscope.report.layout import GAP_X, GAP_Y, layered
 
 
 @st.composite

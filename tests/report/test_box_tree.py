@@ -8,8 +8,7 @@ import pytest
 
 import irscope as irs
 from irscope.ir import Node
-from irscope.report.boxes import BoxTree, Levels, node_lines
-from irscope.report.boxes.box_tree import MOST_SIDE_BY_SIDE
+from irscope.report.box_tree import MOST_SIDE_BY_SIDE, BoxTree, Levels, node_lines
 from irscope.report.panes.program_view import graph_view, opened_at_first, text_view
 
 T = "Float(4, 4)"

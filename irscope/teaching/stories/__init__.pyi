@@ -1,3 +1,0 @@
-from .recording import Story, story
-
-__all__ = ["Story", "story"]

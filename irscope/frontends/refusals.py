@@ -1,14 +1,16 @@
 """Files that are refused: those that hold no program that a frontend reads, by their first bytes, with the way to the program;
-and those that may hold code, unless the caller trusts them."""
+those that may hold code, unless the caller trusts them; and example arguments that do not fit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from irscope.errors import LoadError
+from irscope.errors import ArgumentError, LoadError
+from irscope.ir import Graph
 
-__all__ = ["not_trusted", "refuse_foreign", "refuse_pointer", "start_of", "way_in"]
+__all__ = ["not_trusted", "refuse_foreign", "refuse_pointer", "refuse_wrong_count", "start_of", "way_in"]
 
 _START: Final = 1 << 16
 _WEIGHTS: Final = "holds weights and no program"
@@ -73,3 +75,11 @@ def not_trusted(path: Path, why: str) -> LoadError:
         f"{str(path)!r} can run code when it is loaded, and is not trusted: {why}", rule="code-is-trusted",
         hint="if you trust who made it: irs.load(path, trust=True), or --trust on the command line; see SECURITY.md",
     )  # fmt: skip
+
+
+def refuse_wrong_count(args: Sequence[object], graph: Graph) -> None:
+    """Raises ArgumentError if there are example arguments, and not one for each free input."""
+    if args and len(args) != len(graph.free_inputs):
+        expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
+        what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
+        raise ArgumentError(what, hint=f"pass {expected or 'none'}")

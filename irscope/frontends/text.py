@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from irscope.errors import ArgumentError, ParseError
+from irscope.errors import ParseError
 from irscope.files import read_text
+from irscope.frontends.refusals import refuse_wrong_count
 from irscope.ir import Graph, Module
 from irscope.ir.text import is_module_text, parse_module
 from irscope.ir.text import parse as read
@@ -65,8 +66,5 @@ def load(source: str | Path, args: Sequence[object], *, name: str | None = None)
     if is_module_text(text):
         return parse_module(text, file=file)
     graph = read(text, file=file)
-    if args and len(args) != len(graph.free_inputs):
-        expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
-        what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
-        raise ArgumentError(what, hint=f"pass {expected or 'none'}")
+    refuse_wrong_count(args, graph)
     return replace(graph, name=name) if name else graph

@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
-from irscope.errors import ArgumentError, LoadError, MissingExtra
+from irscope.errors import LoadError, MissingExtra
 from irscope.files import read_file
+from irscope.frontends.refusals import refuse_wrong_count
 from irscope.ir import Graph
 
 __all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "recognizes", "suffixes"]
@@ -87,10 +88,7 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, missing_w
     except MALFORMED as error:  # names that are not text, numbers where lists should be
         what = f"{file or 'the ModelProto'!r} is damaged ({type(error).__name__}: {str(error)[:200]})"
         raise LoadError(what, hint=_HINT) from error
-    if args and len(args) != len(graph.free_inputs):
-        expected = ", ".join(f"%{graph.names[value]} : {value.type}" for value in graph.free_inputs)
-        what = f"{len(args)} example arguments for {len(graph.free_inputs)} inputs"
-        raise ArgumentError(what, hint=f"pass {expected or 'none'}")
+    refuse_wrong_count(args, graph)
     return graph
 
 

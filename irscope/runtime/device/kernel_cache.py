@@ -4,11 +4,9 @@ In memory, one entry is built once however many threads ask for it. On disk, an 
 not at all (written aside, then renamed), and is deleted when its content is not what was written. Several processes may
 share a directory: at worst two of them build the same entry, and the later file replaces an equal one.
 
-The files hold machine code, which runs as the user. The directory must therefore belong to the user alone
-(`irscope._base.private_folder` defines this); otherwise it is not used, and a remark says why. A file is read whole, then
-authenticated, then loaded from memory: it carries a MAC of its key and its bytes, computed with a secret that is kept in
-the directory in a file that only the user can read. So an entry written by another user, or stored under another entry's
-name, does not run. Those who can read the secret, the user and root, are trusted.
+The files hold machine code, which runs as the user. So the directory is used only if it belongs to the user and nobody else may
+write in it (`private_folder`); otherwise a remark says why. Each file begins with a digest of its name and its bytes: a damaged file
+does not run.
 
 The names of files depend on the version of their format, so that versions of irscope do not delete each other's. Uses and
 misses of all processes are counted by the lengths of two files in the directory, to which each appends a byte. Files that
@@ -18,33 +16,31 @@ them under another suffix; their bytes are counted, but not their number or uses
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import hmac
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from secrets import token_bytes
+from secrets import token_hex
 from typing import Final, Generic, TypeVar
 
-from irscope._base.private_folder import Distrusted, PrivateFolder
-
 __all__ = [
-    "CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "user_cache_directory", "user_store", "user_stores",
+    "CacheCounts", "KernelCache", "ObjectStore", "StoreSummary", "private_folder", "user_cache_directory", "user_store",
+    "user_stores",
 ]  # fmt: skip
 
 T = TypeVar("T")
 
-_MAGIC: Final = b"irscope-object-3\n"
+_MAGIC: Final = b"irscope-object-4\n"
 """The first bytes of a file; the number is the version of its format."""
 _KERNEL: Final = ".o"
 _OTHER: Final = ".aux"
 _UNFINISHED: Final = ".new-"
-_SECRET: Final = "secret"
-_SECRET_BYTES: Final = 32
+_DIGEST_BYTES: Final = 32
 _LISTED_EVERY: Final = 64
 """Entries that this process saves before it lists the directory, to see what others have saved."""
 
@@ -163,7 +159,6 @@ class ObjectStore:
         self._limit = limit_bytes
         self._unlisted = 0
         self._room = -1
-        self._open: _OpenStore | None = None
 
     def load(self, key: str) -> bytes | None:
         """Returns the bytes of a kernel saved under a key, or None; counts the use. Deletes a damaged or foreign file."""
@@ -174,7 +169,7 @@ class ObjectStore:
     def read(self, key: str, *, kernel: bool = True) -> bytes | None:
         """As `load`, but without counting, and also for entries that are not kernels."""
         try:
-            return self._opened().load(_name(key, kernel))
+            return self._read(_name(key, kernel))
         except OSError as error:
             self._refusal = _reason(error)
             return None
@@ -182,12 +177,12 @@ class ObjectStore:
     def count(self, *, found: bool) -> None:
         """Counts a lookup of a kernel: appending a byte needs no lock."""
         with suppress(OSError):  # nowhere to count
-            self._opened().folder.append("hits" if found else "misses", b".")
+            _append(self._folder() / ("hits" if found else "misses"), b".")
 
     def save(self, key: str, payload: bytes, *, kernel: bool = True) -> bool:
         """Saves bytes under a key; returns False when the directory cannot take them."""
         try:
-            self._opened().save(_name(key, kernel), payload)
+            self._write(_name(key, kernel), payload)
         except OSError as error:
             self.refused += 1
             self._refusal = _reason(error)
@@ -202,18 +197,16 @@ class ObjectStore:
     def drop(self, key: str) -> None:
         """Deletes the entry of a key, if there is one."""
         with suppress(OSError):
-            self._opened().folder.remove(_name(key))
+            (self._folder() / _name(key)).unlink(missing_ok=True)
 
     def clear(self) -> int:
         """Deletes every entry and the counts, but no other files; returns how many kernels there were."""
         files = self._files()
         with suppress(OSError):
-            folder = self._opened().folder
-            for _, _, name in files:
-                folder.remove(name)
+            folder = self._folder()
+            for name in [*(name for _, _, name in files), "hits", "misses", *_NOTES]:
+                (folder / name).unlink(missing_ok=True)
             self._sweep(folder, 0.0)
-            for kind in ("hits", "misses", *_NOTES):
-                folder.remove(kind)
         return _kernels(files)
 
     def summary(self) -> StoreSummary:
@@ -222,13 +215,13 @@ class ObjectStore:
         size = sum(size for _, size, _ in files)
         counts = {"hits": 0, "misses": 0}
         with suppress(OSError):
-            counts |= {name: status.st_size for name, status in self._opened().folder.files() if name in counts}
+            counts |= {name: status.st_size for name, status in _files_in(self._folder()) if name in counts}
         return StoreSummary(self.directory, _kernels(files), size, self._limit, **counts, trouble=self.trouble())
 
     def trouble(self) -> str:
         """Returns why nothing is kept here, or why the last entry was not; empty if entries can be saved."""
         try:
-            self._opened().try_out()
+            self._try_out()
         except OSError as error:
             return _reason(error)
         return self._refusal
@@ -241,39 +234,66 @@ class ObjectStore:
     def read_note(self, name: str) -> bytes:
         """Returns a file of notes on the entries, kept beside them; empty if there is none."""
         with suppress(OSError):
-            return self._opened().folder.read(name)
+            return (self._folder() / name).read_bytes()
         return b""
 
     def add_note(self, name: str, line: bytes, *, most: int) -> None:
         """Appends a line to such a file, which is deleted once it has more bytes than `most`."""
         with suppress(OSError):
-            folder = self._opened().folder
-            if folder.append(name, line) > most:
-                folder.remove(name)
+            path = self._folder() / name
+            if _append(path, line) > most:
+                path.unlink(missing_ok=True)
 
-    def _opened(self) -> _OpenStore:
-        """Returns the directory, held open. Raises OSError if it cannot be used."""
+    def _folder(self) -> Path:
+        """Returns the directory, made if it is missing. Raises OSError if it cannot be used."""
         if self.directory is None:
-            raise Distrusted("this user has no home; set XDG_CACHE_HOME to a folder that is the user's alone")
-        found = self._open
-        if found is None or not found.folder.is_valid():
-            found = self._open = _OpenStore(PrivateFolder(self.directory))
-        return found
+            raise PermissionError(errno.EACCES, "this user has no home; set XDG_CACHE_HOME to a folder that is the user's alone")
+        return private_folder(self.directory)
+
+    def _read(self, name: str) -> bytes | None:
+        path = self._folder() / name
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        start = len(_MAGIC) + _DIGEST_BYTES
+        if not data.startswith(_MAGIC) or data[len(_MAGIC) : start] != _digest(name, data[start:]):
+            path.unlink(missing_ok=True)
+            return None
+        with suppress(OSError):
+            os.utime(path)  # the least recently used go first
+        return data[start:]
+
+    def _write(self, name: str, payload: bytes) -> None:
+        folder = self._folder()
+        aside = folder / f"{_UNFINISHED}{token_hex(8)}"
+        try:
+            aside.write_bytes(_MAGIC + _digest(name, payload) + payload)
+            aside.replace(folder / name)  # at once: no process reads half a file
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+    def _try_out(self) -> None:
+        """Raises OSError if nothing can be written."""
+        trial = self._folder() / f"{_UNFINISHED}{token_hex(8)}"
+        trial.touch()
+        trial.unlink()
 
     def _files(self) -> list[tuple[float, int, str]]:
         """Returns time of last use, bytes and name of each entry."""
         try:
-            files = list(self._opened().folder.files())
+            files = list(_files_in(self._folder()))
         except OSError:
             return []
         return [(status.st_mtime, status.st_size, name) for name, status in files if name.endswith((_KERNEL, _OTHER))]
 
-    def _sweep(self, folder: PrivateFolder, age: float) -> None:
+    def _sweep(self, folder: Path, age: float) -> None:
         """Deletes the files that killed processes left unfinished."""
         oldest = time.time() - age
-        for name, status in folder.files():
+        for name, status in _files_in(folder):
             if name.startswith(_UNFINISHED) and status.st_mtime <= oldest:
-                folder.remove(name)
+                (folder / name).unlink(missing_ok=True)
 
     def _shrink(self) -> None:
         """Deletes the least recently used files until half of the limit is free, if the limit is exceeded."""
@@ -281,64 +301,52 @@ class ObjectStore:
         total = sum(size for _, size, _ in files)
         self._unlisted, self._room = 0, self._limit - total
         with suppress(OSError):
-            folder = self._opened().folder
+            folder = self._folder()
             self._sweep(folder, _ABANDONED)
             if total <= self._limit:
                 return
             for _, size, name in sorted(files):
-                folder.remove(name)
+                (folder / name).unlink(missing_ok=True)
                 total -= size
                 if total <= self._limit // 2:
                     break
         self._room = self._limit - total
 
 
-class _OpenStore:
-    """A private folder with the secret that its entries are authenticated with."""
+def private_folder(path: Path) -> Path:
+    """Returns a folder that belongs to the user and in which nobody else may write; made, with mode 0700, if it is missing.
 
-    def __init__(self, folder: PrivateFolder) -> None:
-        self.folder = folder
-        self._secret = _secret_of(folder)
-
-    def load(self, name: str) -> bytes | None:
-        try:
-            data = self.folder.read(name, touch=True)
-        except FileNotFoundError:
-            return None
-        except OSError:  # a link, a pipe, another user's: not what was saved
-            self.folder.remove(name)
-            return None
-        start = len(_MAGIC) + 32
-        payload = data[start:]
-        if not data.startswith(_MAGIC) or not hmac.compare_digest(self._mac(name, payload), data[len(_MAGIC) : start]):
-            self.folder.remove(name)
-            return None
-        return payload
-
-    def save(self, name: str, payload: bytes) -> None:
-        self.folder.write(name, _MAGIC + self._mac(name, payload) + payload, prefix=_UNFINISHED)
-
-    def try_out(self) -> None:
-        """Raises OSError if nothing can be written."""
-        self.folder.write(f"{_UNFINISHED}trial", b"", prefix=_UNFINISHED)
-        self.folder.remove(f"{_UNFINISHED}trial")
-
-    def _mac(self, name: str, payload: bytes) -> bytes:
-        return hmac.digest(self._secret, name.encode() + b"\n" + payload, "sha256")
-
-
-def _secret_of(folder: PrivateFolder) -> bytes:
-    """Returns the folder's secret, created if there is none. Raises Distrusted if it is not the user's own.
-
-    Two processes may create one at once: the earlier one remains.
+    Trusted are also root, and who may rename the folders above it. Raises PermissionError for any other folder, OSError if it
+    cannot be made. Windows has no such modes: there a user's folders are private by their place.
     """
-    with suppress(FileNotFoundError):
-        found = folder.read(_SECRET, secret=True)
-        if len(found) == _SECRET_BYTES:
-            return found
-        raise Distrusted(f"{_SECRET} in it is damaged; delete it")
-    folder.write(_SECRET, token_bytes(_SECRET_BYTES), prefix=_UNFINISHED, replace=False)
-    return folder.read(_SECRET, secret=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    status = path.stat()
+    if hasattr(os, "geteuid"):
+        if status.st_uid != os.geteuid():
+            raise PermissionError(errno.EACCES, f"it belongs to user {status.st_uid}")
+        if status.st_mode & 0o022:
+            raise PermissionError(errno.EACCES, "other users may write in it; chmod go-w makes it private")
+    return path
+
+
+def _files_in(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yields the regular files of a folder with their status; other processes may delete some meanwhile."""
+    for entry in os.scandir(folder):
+        with suppress(OSError):
+            if entry.is_file(follow_symlinks=False):
+                yield entry.name, entry.stat(follow_symlinks=False)
+
+
+def _append(path: Path, data: bytes) -> int:
+    """Appends to a file, which is created if it does not exist; returns its size."""
+    with path.open("ab") as file:
+        file.write(data)
+        return file.tell()
+
+
+def _digest(name: str, payload: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\n" + payload).digest()
 
 
 def _name(key: str, kernel: bool = True) -> str:
@@ -379,6 +387,6 @@ def user_stores() -> dict[str, ObjectStore]:
 
 
 def _reason(error: OSError) -> str:
-    if isinstance(error, Distrusted):
+    if isinstance(error, PermissionError) and error.filename is None:  # of `private_folder`
         return str(error.strerror)
     return f"it cannot be written: {error.strerror or error}"

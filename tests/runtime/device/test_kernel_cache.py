@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import sys
 import threading
 import time
@@ -13,7 +15,13 @@ from pathlib import Path
 import pytest
 
 from irscope.runtime.device import kernel_cache as cache
-from irscope.runtime.device.kernel_cache import KernelCache, ObjectStore, user_cache_directory
+from irscope.runtime.device.kernel_cache import (
+    KernelCache,
+    ObjectStore,
+    private_folder,
+    user_cache_directory,
+    user_store,
+)
 
 
 def test_many_threads_build_each_key_once() -> None:
@@ -214,3 +222,79 @@ def test_the_user_cache_follows_the_convention(monkeypatch: pytest.MonkeyPatch, 
     assert user_cache_directory() == tmp_path / "irscope"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/paths/are/to/be/ignored")
     assert user_cache_directory() == Path.home() / ".cache" / "irscope"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no owners")
+def test_a_directory_of_another_user_is_not_used(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save("k", b"code")
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert store.load("k") is None
+    assert not store.save("other", b"code")
+    assert "it belongs to user" in store.trouble()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+def test_a_new_directory_is_the_user_s_alone(tmp_path: Path) -> None:
+    folder = private_folder(tmp_path / "caches" / "irscope" / "cpu")
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (folder, folder.parent)] == [0o700, 0o700]
+
+
+def test_an_entry_under_another_name_is_not_used(store: ObjectStore) -> None:
+    store.save("k", b"code")
+    path = only_file(store)
+    store.save("other", b"more")
+    (other,) = set(store.directory.glob("*.o")) - {path}
+    other.write_bytes(path.read_bytes())
+    assert store.load("other") is None
+
+
+def test_a_directory_that_was_deleted_is_made_again(store: ObjectStore) -> None:
+    store.save("k", b"code")
+    shutil.rmtree(store.directory)
+    assert store.load("k") is None
+    assert store.save("k", b"code") and store.load("k") == b"code"
+
+
+def test_every_truncation_and_every_flipped_bit_is_found(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path / "objects")
+    store.save("k", bytes(range(40)))
+    (path,) = store.directory.glob("*.o")
+    whole = path.read_bytes()
+    damaged = [whole[:size] for size in range(len(whole))]
+    damaged += [
+        whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :]
+        for bit in range(8 * len(whole))
+    ]
+    for data in damaged:
+        path.write_bytes(data)
+        assert store.load("k") is None
+        assert not path.exists()
+    path.write_bytes(whole)
+    assert store.load("k") == bytes(range(40))
+
+
+def test_what_killed_processes_left_is_swept_away(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path / "objects")
+    store.save("first", b"code")
+    old, young = store.directory / ".new-old", store.directory / ".new-young"
+    old.write_bytes(b"half")
+    young.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    for index in range(64):
+        store.save(f"k{index}", b"code")
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert user_cache_directory() is None
+    store = user_store("cpu")
+    assert not store.save("k", b"code")
+    assert store.load("k") is None
+    assert "XDG_CACHE_HOME" in store.summary().trouble
+    assert list(tmp_path.iterdir()) == [], "a place that anyone can make is no place for code"

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median_low
 from typing import Any
@@ -24,26 +23,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.benchmarks import kernel_suite
 from tests.benchmarks.kernel_cases import CASES
+from tests.benchmarks.kernel_suite import OURS, geometric_mean, ratios, rows_of
 
-OURS = "fused"
 KINDS = {"median": "by medians", "best": "by quickest turns"}
 PEERS = {"eager": 0.0, "torch.compile": 1.5, "jax.jit": 1.2}
 """Whose time over ours should have at least this geometric mean over all cases."""
 BOUND_BY_MEMORY = tuple(case.name for case in CASES if case.memory_bound)
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
-def rows_of(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {row["label"]: row for row in run["rows"]}
-
-
-def ratios(runs: Iterable[dict[str, Any]], peer: str, kind: str) -> list[float]:
-    """A competitor's time over ours."""
-    found = [rows_of(run) for run in runs]
-    return [rows[peer][kind] / rows[OURS][kind] for rows in found if peer in rows]
 
 
 def best_ratio(run: dict[str, Any], kind: str) -> tuple[float, str]:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,7 +42,7 @@ Function = Callable[..., Any]
 
 _SIZES: Final = (1_000, 100_000, 10_000_000)
 _QUICK_SIZES: Final = (1_000, 1_000_000)
-_OURS: Final = "fused"
+OURS: Final = "fused"
 
 
 def run_suite(
@@ -57,8 +57,7 @@ def run_suite(
         found["runs"] += _in_a_process(count, options)
     found["load_after"] = describe()["load"]
     say(_kernel_table(found["runs"]))
-    found["summary"] = {kind: _means(found["runs"], kind) for kind in ("median", "best")}
-    say(_summary(found["summary"]))
+    say(_summary(found["runs"]))
     return found
 
 
@@ -224,8 +223,8 @@ def _kernel_table(runs: Sequence[Mapping[str, Any]]) -> str:
     titles = ["case", "size", "threads", "irscope", "of copy", "call", *peers, "best / ours", "error"]
     lines = []
     for run in runs:
-        rows = {row["label"]: row for row in run["rows"]}
-        ours = rows[_OURS]
+        rows = rows_of(run)
+        ours = rows[OURS]
         best = min((rows[peer]["median"] for peer in peers if peer in rows), default=None)
         call = run.get("kernel_call_us")
         lines.append([
@@ -243,7 +242,7 @@ def _own_table(runs: Sequence[Mapping[str, Any]]) -> str:
         ["case", "size", "threads", "median", "quartiles", "GB/s", "of copy", "GFLOP/s", "cold ms", "warm ms", "launched", "error"]
     ]  # fmt: skip
     for run in runs:
-        ours = next(row for row in run["rows"] if row["label"] == _OURS)
+        ours = rows_of(run)[OURS]
         lines.append([
             run["case"], f"{run['size']:.0e}", str(run["threads"]), _us(ours["median"]),
             f"{_us(ours['low'])} – {_us(ours['high'])}", _number(ours["bandwidth"], 1), _number(ours["copy_fraction"]),
@@ -253,36 +252,31 @@ def _own_table(runs: Sequence[Mapping[str, Any]]) -> str:
     return aligned(lines)
 
 
-def _means(runs: Sequence[Mapping[str, Any]], kind: str) -> dict[str, dict[str, float]]:
-    """Returns for each competitor the geometric mean of its time over ours, and the worst case."""
-    found: dict[str, dict[str, float]] = {}
-    for peer in _labels(runs):
-        ratios = []
-        for run in runs:
-            rows = {row["label"]: row for row in run["rows"]}
-            if peer in rows:
-                ratios.append(rows[peer][kind] / rows[_OURS][kind])
-        found[peer] = {
-            "geometric_mean": math.exp(sum(map(math.log, ratios)) / len(ratios)), "worst": min(ratios),
-            "cases": len(ratios),
-        }  # fmt: skip
-    return found
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
-def _summary(means: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+def rows_of(run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["label"]: row for row in run["rows"]}
+
+
+def ratios(runs: Iterable[Mapping[str, Any]], peer: str, kind: str) -> list[float]:
+    """A competitor's time over ours; `kind` is `median` or `best`."""
+    return [rows[peer][kind] / rows[OURS][kind] for rows in map(rows_of, runs) if peer in rows]
+
+
+def _summary(runs: Sequence[Mapping[str, Any]]) -> str:
     lines = [["their time / ours", "by medians", "worst", "by quickest turns", "worst", "cases"]]
-    for peer, median in means["median"].items():
-        best = means["best"][peer]
-        lines.append([
-            peer, f"{median['geometric_mean']:.2f}", f"{median['worst']:.2f}", f"{best['geometric_mean']:.2f}",
-            f"{best['worst']:.2f}", f"{median['cases']:.0f}",
-        ])  # fmt: skip
+    for peer in _labels(runs):
+        median, best = ratios(runs, peer, "median"), ratios(runs, peer, "best")
+        figures = geometric_mean(median), min(median), geometric_mean(best), min(best)
+        lines.append([peer, *(f"{figure:.2f}" for figure in figures), str(len(median))])
     return aligned(lines)
 
 
 def _labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the competitors other than ours, in order of appearance."""
-    return [label for label in dict.fromkeys(row["label"] for run in runs for row in run["rows"]) if label != _OURS]
+    return [label for label in dict.fromkeys(row["label"] for run in runs for row in run["rows"]) if label != OURS]
 
 
 def _us(milliseconds: float) -> str:

@@ -129,8 +129,7 @@ def compile_graph(
     inexact = (
         tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     )
-    pool = BufferPool() if pooled else None
-    made = Executable(graph, device, devices, pool, exact=is_torchs, told=(*inexact, *lean), memory=memory)
+    made = Executable(graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *lean), memory=memory)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
     return made
@@ -148,14 +147,13 @@ class Executable:
     """
 
     def __init__(
-        self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None, pool: BufferPool | None,
-        *, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
+        self, graph: Graph, device: str, device_of: Callable[[Node], Device] | None,
+        *, pooled: bool = True, exact: bool = False, told: tuple[Remark, ...] = (), memory: Memory = None,
     ) -> None:  # fmt: skip
         """`device_of` returns the device that compiles a group's kernels; None runs groups through the library."""
         self.graph = graph
-        self.pool = pool
-        """Allocates large results; without a pool, the library's own allocator does."""
         self.device = device
+        self._is_pooled = pooled
         self.compile_seconds = 0.0
         """The time to plan the program and to compile the kernels that were known beforehand."""
         self.exact = exact
@@ -168,7 +166,6 @@ class Executable:
         self._free = graph.free_inputs
         self._floats = frozenset(index for index, value in enumerate(self._free) if value.type == FLOAT)
         self._programs: dict[str, BoundProgram] = {}
-        self._surroundings = Surroundings(graph, device)
         self._node_by_node: BoundProgram | None = None
         """The program without kernels, for calls in which torch must see its own ops."""
         self._is_planned = memory is not None
@@ -188,6 +185,15 @@ class Executable:
     @cached_property
     def _checks(self) -> list[Check | None]:
         return [check_of(value, self.graph.names[value]) for value in self._free]
+
+    @cached_property
+    def pool(self) -> BufferPool | None:
+        """Allocates large results; without a pool, the library's own allocator does."""
+        return BufferPool() if self._is_pooled else None
+
+    @cached_property
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self.graph, self.device)
 
     @cached_property
     def _is_torchs(self) -> bool:

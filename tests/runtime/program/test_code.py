@@ -16,6 +16,7 @@ from irscope.runtime.arrays.numpy import NumpyLibrary
 from irscope.runtime.program.bound_program import as_torch
 from irscope.runtime.program.code import Code, flatten
 from irscope.runtime.program.executable import Executable
+from irscope.runtime.reference import run_reference
 from tests.behaviour.live_results import CountingLibrary
 from tests.random_programs.graphs import random_program
 
@@ -217,6 +218,34 @@ def test_random_programs_give_the_same_in_every_run(library: str) -> None:
 def test_many_random_programs_give_the_same_in_every_run(start: int) -> None:
     pytest.importorskip("torch")
     assert sum(check(seed, "torch") for seed in range(start, start + 250)) > 2000
+
+
+def modes(code: Code) -> Iterator[tuple[Code, Any, Any]]:
+    """Yields the code with and without its options, and the callbacks of a run."""
+    times: list[int] = []
+    stamped = code.stamped((times.append, lambda: len(times)))
+    yield code, None, None
+    yield code, lambda node: None, lambda position: None
+    yield stamped, None, None
+    assert len(times) == 1 + sum(stop - start for start, stop in stamped.path), "one at the start, one after each instruction"
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_random_programs_give_what_the_reference_gives_in_every_mode(first: int) -> None:
+    for seed in range(first, first + 40):
+        program = random_program(seed, size=40)
+        graph = parse(program.text)
+        wanted = run_reference(graph, *program.fresh())
+        for code, visit, after in modes(flatten(graph.body, NumpyLibrary())):
+            slots = code.template.copy()
+            for slot, argument in zip(code.inputs, program.fresh(), strict=True):
+                slots[slot] = argument
+            code.run(slots, visit, after)
+            for a, b in zip(parts([slots[slot] for slot in code.outputs]), parts(list(wanted)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+            ends = {*code.inputs, *code.outputs}
+            alive = [slot for slot, value in enumerate(slots) if value is not None and code.template[slot] is None]
+            assert ends.issuperset(alive), "everything else is dead in the end"
 
 
 @LIBRARIES

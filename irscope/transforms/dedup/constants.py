@@ -214,12 +214,6 @@ class Constants:
         """One sentence that says what the pieces are."""
         return f"{each(len(self.all), 'constant')} of the program is a piece"
 
-    @property
-    def stored_bytes(self) -> int:
-        """The bytes of all constants, with tied ones and views counted once."""
-        again = {found.constant for found in self.shared if found.step == "tied"}
-        return sum(one.nbytes for one in self.all if one not in again)
-
     @cached_property
     def named(self) -> dict[str, Stored]:
         """The constants by their names."""

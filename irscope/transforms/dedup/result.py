@@ -477,7 +477,7 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
         what = "a Graph, a Fusion, a Module or the result of irs.compile"
         raise ArgumentError(f"dedup works on {what}, not on {type(source).__name__}", hint=hint)
     if unit == "constants":
-        return _sorted_constants(program, known_step(relation or "equal"))
+        return _sort_constants(program, known_step(relation or "equal"))
     relation = known_relation(relation or "alpha")
     if unit == "kernels" and generated is None:
         raise ArgumentError(
@@ -485,23 +485,18 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
         )
     if generated is not None and unit in ("auto", "kernels"):
         kernels = kernel_pieces(generated)
-        return _sorted_into_classes(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
+        return _sort_pieces(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
     if unit in ("regions", "scopes"):
         graph = program if isinstance(program, Graph) else program.graphs[entry(program)]  # the one called from outside
         with without_collector():
             found = (repeated.region_pieces if unit == "regions" else repeated.scope_pieces)(graph)
-        return _sorted_into_classes(graph, relation, found.pieces, found.note, regions=found)
-    with without_collector():
-        return _sorted_program(program, relation, groups=unit == "groups")
+        return _sort_pieces(graph, relation, found.pieces, found.note, regions=found)
+    with without_collector():  # a module may have a hundred thousand pieces
+        pieces, note = pieces_of(program, groups=unit == "groups")
+        return _sort_pieces(program, relation, pieces, note)
 
 
-def _sorted_program(program: Graph | Module, relation: Relation, *, groups: bool) -> Dedup:
-    """Sort the pieces of a graph or module itself; a module may have a hundred thousand of them."""
-    pieces, note = pieces_of(program, groups=groups)
-    return _sorted_into_classes(program, relation, pieces, note)
-
-
-def _sorted_into_classes(
+def _sort_pieces(
     program: Graph | Module, relation: Relation, pieces: Mapping[Node | str, Piece], note: str,
     *, regions: RegionPieces | None = None, kernels: KernelPieces | None = None,
 ) -> Dedup:  # fmt: skip
@@ -514,7 +509,7 @@ def _sorted_into_classes(
     return Dedup(program, relation, tuple(classes), note, ladder, dedup, regions, kernels)
 
 
-def _sorted_constants(program: Graph | Module, step: ConstantStep) -> Dedup:
+def _sort_constants(program: Graph | Module, step: ConstantStep) -> Dedup:
     found = find_constants(program)
     classes = [(members, found.saved_by(members, step)) for members in found.classes(step)]
     classes.sort(key=lambda entry: (-entry[1], -len(entry[0])))

@@ -90,7 +90,7 @@ def check(graph: Graph, step: Relation, *, kernels: bool) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("program", "least"), [(_bert, 4), (_lstm, 4), (_momentum, 0), (_softmax, 0), (_yolov3, 10)])
-def test_members_compute_with_their_class_what_they_computed(
+def test_members_compute_the_same_with_the_body_of_their_class(
     program: Callable[[], tuple[Any, ...]], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))

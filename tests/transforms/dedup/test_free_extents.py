@@ -135,7 +135,7 @@ def test_an_op_whose_type_decides_keeps_functions_apart() -> None:
     assert isinstance(done.program, irs.Module) and {"f", "g"} <= set(done.program.graphs)
 
 
-def test_a_node_that_nobody_needs_keeps_functions_apart() -> None:
+def test_an_unused_node_keeps_functions_apart() -> None:
     """It would be run with the leader's own sizes."""
     dead = "  %t : int[] = prim::Constant[value=[{n}, 2]]()\n  %u : Float({n}, 2) = aten::view(%x, %t)\n"
     functions = {

@@ -1,4 +1,4 @@
-"""Generated kernels as pieces: the specs are compared as graphs, and what differs early may have one machine code."""
+"""Generated kernels as pieces: specs are compared as graphs, and different ones may have the same machine code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compiled() -> irs.Executable:
     return irs.compile(irs.fuse(irs.parse(PROGRAM)))
 
 
-def test_kernels_climb_the_ladder_that_all_pieces_climb(compiled: irs.Executable) -> None:
+def test_kernels_have_the_ladder_of_all_pieces(compiled: irs.Executable) -> None:
     d = irs.dedup(compiled, relation="constants")
     assert {len(cls) for cls in d.classes} == {1, 2}
     pair = d.classes[0]
@@ -48,7 +48,7 @@ def test_kernels_climb_the_ladder_that_all_pieces_climb(compiled: irs.Executable
     assert ladder["measured"].all()  # what they took to compile is known
 
 
-def test_what_differs_early_may_be_the_same_late(compiled: irs.Executable) -> None:
+def test_different_specs_may_have_the_same_machine_code(compiled: irs.Executable) -> None:
     d = irs.dedup(compiled)
     by_type = {kernel.spec.outputs[0].dtype: kernel for kernel in compiled.kernels}
     told = d.why_not(by_type["int8"].name, by_type["uint8"].name)
@@ -60,7 +60,7 @@ def test_what_differs_early_may_be_the_same_late(compiled: irs.Executable) -> No
     assert d.ladder().loc["machine code", "classes"] == len(compiled.kernels) - 1
 
 
-def test_other_machine_code_is_not_said_to_be_the_same(compiled: irs.Executable) -> None:
+def test_different_machine_code_is_reported_as_different(compiled: irs.Executable) -> None:
     d = irs.dedup(compiled, relation="constants")
     first, second = d.classes[0].members
     told = irs.dedup(compiled).difference(first, second)
@@ -68,7 +68,7 @@ def test_other_machine_code_is_not_said_to_be_the_same(compiled: irs.Executable)
     assert d.table().loc[0, "machine codes"] == 2  # the constants are written into the instructions
 
 
-def test_kernels_go_by_name_number_group_and_themselves(compiled: irs.Executable) -> None:
+def test_kernels_are_found_by_name_number_group_and_object(compiled: irs.Executable) -> None:
     d = irs.dedup(compiled, unit="kernels")
     kernel = compiled.kernels[1]
     assert d.class_of(1) is d.class_of(kernel.name) is d.class_of(kernel.groups[0])  # type: ignore[arg-type]  # a number
@@ -76,22 +76,22 @@ def test_kernels_go_by_name_number_group_and_themselves(compiled: irs.Executable
         d.class_of("other")
 
 
-def test_graphs_of_specs_are_programs(compiled: irs.Executable) -> None:
+def test_graphs_of_kernel_specs_verify(compiled: irs.Executable) -> None:
     for kernel in compiled.kernels:
         verify(kernel.graph)
         assert str(irs.parse(str(kernel.graph))) == str(kernel.graph)
 
 
-def test_groups_of_what_was_compiled_are_pieces_too(compiled: irs.Executable) -> None:
+def test_groups_of_a_compiled_program_are_pieces(compiled: irs.Executable) -> None:
     assert irs.dedup(compiled, unit="groups").source is compiled.graph
 
 
-def test_kernels_of_what_was_not_compiled_and_merging_generated_ones_are_refused(compiled: irs.Executable) -> None:
+def test_kernels_need_a_compiled_program_and_cannot_be_merged(compiled: irs.Executable) -> None:
     with pytest.raises(ArgumentError, match=r"irs.compile\(program\)"):
         irs.dedup(compiled.graph, unit="kernels")
     with pytest.raises(ArgumentError, match="groups that they come from"):
         irs.dedup(compiled).apply()
 
 
-def test_instructions_that_commute_are_nodes_that_do() -> None:
+def test_commutative_instructions_are_commutative_ops() -> None:
     assert {f"kernel::{op}" for op in COMMUTATIVE} == {op for op in COMMUTES if op.startswith("kernel::")}

@@ -1,4 +1,4 @@
-"""The ladder on executables: what IREE's pass merges wrongly never meets, what it misses meets at the step that says why."""
+"""The ladder on executables: pairs that IREE merges wrongly stay apart; pairs it misses become equal at the expected relation."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ MET: list[tuple[str, str, str, Relation | None]] = [
 
 
 @pytest.mark.parametrize(("what", "left", "right", "step"), MET, ids=[entry[0] for entry in MET])
-def test_pairs_meet_at_the_step_that_says_why(what: str, left: str, right: str, step: Relation | None) -> None:
+def test_pairs_are_the_same_from_the_expected_relation_on(what: str, left: str, right: str, step: Relation | None) -> None:
     d = pieces(left, right)
     assert step_of(d) == step
     counts = d.ladder()["classes"].tolist()
@@ -191,7 +191,7 @@ def test_executables_with_exchanged_helpers_are_never_merged() -> None:
     assert step_of(pieces(ours, renamed)) == "symbols"
 
 
-def test_one_helper_cannot_stand_for_two() -> None:
+def test_one_helper_does_not_correspond_to_two() -> None:
     both = '  %c : T = func::call[callee="@h"](%a, %b)\n  %r : T = func::call[callee="@{}"](%c, %b)'
     ours = executable("e0", "f", function("f", both.format("k")), helper("h", "add"), helper("k", "add"))
     theirs = executable("e1", "g", function("g", both.format("h")), helper("h", "add"))
@@ -216,7 +216,7 @@ graph(%p : Float(4), %q : Float(4)):
     assert step_of(pieces(ours, apart)) is None
 
 
-def test_variables_of_an_executable_are_its_own() -> None:
+def test_executables_with_variables_are_not_merged() -> None:
     state = 'symbol "v" = util::global[visibility="private", is_mutable=1, type="f32"]()\n'
     d = pieces(executable("e0", "f", state, function("f", ADD)), executable("e1", "f", state, function("f", ADD)))
     assert step_of(d) is None
@@ -236,7 +236,7 @@ def graph(k: float, k2: float, last: str) -> irs.Graph:
     return irs.parse(text)
 
 
-def test_holes_are_few_where_operands_may_be_exchanged() -> None:
+def test_exchanging_operands_keeps_the_holes_few() -> None:
     """%x · 0.5 + %y · 0.25 against %y · 0.125 + %x · 0.5: one number differs, in whatever order the lines are."""
     ours, theirs = graph(0.5, 0.25, "add(%a, %b, %one)"), graph(0.5, 0.125, "add(%b, %a, %one)")
     d = dedup(irs.Module({"f": ours, "g": theirs}))
@@ -246,7 +246,7 @@ def test_holes_are_few_where_operands_may_be_exchanged() -> None:
     assert "0.25 against 0.125" in d.difference("f", "g").because
 
 
-def test_what_an_op_does_is_no_hole() -> None:
+def test_arguments_that_decide_what_an_op_does_are_no_holes() -> None:
     def program(dim: int, size: str) -> irs.Graph:
         return irs.parse(f"""graph(%x : Float(2, 3)):
   %dim : int[] = prim::Constant[value=[{dim}]]()
@@ -259,7 +259,7 @@ def test_what_an_op_does_is_no_hole() -> None:
     assert step_of(d, "f", "g") is None
 
 
-def test_sizes_that_an_op_is_told_are_holes() -> None:
+def test_sizes_among_the_arguments_of_an_op_are_holes() -> None:
     def program(rows: int) -> irs.Graph:
         return irs.parse(f"""graph(%x : Float({rows}, 4)):
   %size : int[] = prim::Constant[value=[{rows * 4}]]()
@@ -273,7 +273,7 @@ def test_sizes_that_an_op_is_told_are_holes() -> None:
     assert sorted(hole.values for hole in met.holes) == [(2, 3), (8, 12), (8, 12)]
 
 
-def test_parameters_are_told_apart_by_who_reads_them() -> None:
+def test_parameters_are_distinguished_by_their_users() -> None:
     def program(order: str, op: str) -> irs.Graph:
         names = order.split()
         return irs.parse(f"""graph({", ".join(f"%{name} : Float(4)" for name in names)}):
@@ -308,7 +308,7 @@ def test_a_constant_tensor_is_a_hole_of_its_size() -> None:
     assert step_of(d, "f", "h") == "extents"
 
 
-def test_the_copies_of_a_writer_keep_their_order() -> None:
+def test_copies_of_an_op_that_writes_keep_their_order() -> None:
     def program(first: str, second: str) -> irs.Graph:
         return irs.parse(f"""graph(%x : Float(2), %y : Float(2)):
   %a : Float(2) = aten::{first}

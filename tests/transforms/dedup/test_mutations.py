@@ -1,4 +1,4 @@
-"""Pieces that were changed at random: whatever is merged with the original computes the same, run and compared to the bit.
+"""Random mutants: those that are merged with the original compute the same, bit by bit.
 
 At steps without holes the two must agree as they are, with arguments in the order that the match says. At steps with holes the
 original with the mutant's numbers in them must compute what the mutant does.

@@ -1,4 +1,4 @@
-"""Pairs of small programs that a careless key would call the same, or would keep apart; torch in float64 is the judge.
+"""Pairs of small programs that a careless key would merge or keep apart; torch in float64 is the judge.
 
 A pair is two programs in shorthand, `x=mul a b; y=add_ x 2 1 | y`: a line for each node, numbers and lists in their places, and the
 results behind the bar. The first step of the ladder at which the two meet must be the one that the pair names, or none. Whatever is
@@ -153,7 +153,7 @@ def heads_of(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("start", range(0, len(PAIRS), 20))
-def test_pairs_meet_where_they_say_and_compute_the_same(start: int) -> None:
+def test_pairs_are_the_same_from_the_listed_relation_on_and_compute_the_same(start: int) -> None:
     """Each line: the step, two programs, and what their arguments are where they are no square matrices (for both, or each)."""
     for line in PAIRS[start : start + 20]:
         step, a, b, *heads = (part.strip() for part in line.split(" # "))
@@ -209,7 +209,7 @@ def rounds(params: str = "%p %q", start: str = "%a, %b", count: int = 3, back: s
         (rounds(), rounds().replace("return (%r, %w)", "return (%w, %r)"), "never"),
     ],
 )
-def test_blocks_are_what_their_owner_makes_of_them(a: str, b: str, step: str) -> None:
+def test_blocks_are_compared_with_the_node_that_owns_them(a: str, b: str, step: str) -> None:
     assert met(irs.parse(a), irs.parse(b)) == step
 
 
@@ -224,11 +224,11 @@ def foreign(*lines: str, results: str = "%x") -> irs.Graph:
         ("[k=[1]]", "[k=[1, 1]]"), ("[k=[1]]", "[k=1]"), ('[callee="@exp"]', '[callee="@log"]'), ("[k=[[1], [2]]]", "[k=[[1, 2]]]"),
     ],
 )  # fmt: skip
-def test_attributes_of_ops_that_nobody_knows_are_all_told(a: str, b: str) -> None:
+def test_all_attributes_of_unknown_ops_are_compared(a: str, b: str) -> None:
     assert first_met(foreign(f"%x : Tensor = foo::f{a}(%a)"), foreign(f"%x : Tensor = foo::f{b}(%a)")) is None
 
 
-def test_ops_that_nobody_knows_keep_their_order_and_their_number() -> None:
+def test_unknown_ops_keep_their_order_and_number() -> None:
     f, g, again = "%x : Tensor = foo::f(%a)", "%y : Tensor = foo::g(%b)", "%y : Tensor = foo::f(%a)"
     load, store = '%x : Tensor = util::global.load[global="@g"]()', 'util::global.store[global="@g"](%a)'
     assert first_met(foreign(f, g, results="%x, %y"), foreign(g, f, results="%x, %y")) is None
@@ -240,7 +240,7 @@ def test_ops_that_nobody_knows_keep_their_order_and_their_number() -> None:
     assert swapped is not None and swapped.step == "arguments"
 
 
-def test_tensors_in_the_program_are_told_to_the_bit() -> None:
+def test_constant_tensors_are_compared_bit_by_bit() -> None:
     def scaled(elements: Any) -> irs.Graph:
         b = GraphBuilder()
         return b.finish([b.op("aten::mul", b.input("a"), b.constant(TensorData.of(elements), TensorType(str(elements.dtype), (2,))))])
@@ -319,12 +319,12 @@ BACK = helper("h", SUB.replace("%x, %y", "%y, %x"))
         (("F:f", function("f", calls("h")), helper("h", SUB)), ("F:f", function("f", calls("h")), BACK), None),
     ],
 )  # fmt: skip
-def test_what_names_mean_must_correspond(a: tuple[str, ...], b: tuple[str, ...], step: Relation | None) -> None:
+def test_the_meanings_of_names_must_correspond(a: tuple[str, ...], b: tuple[str, ...], step: Relation | None) -> None:
     d = dedup(parse_module(f'module "all" = module::attributes():\n{executable("a", *a)}{executable("b", *b)}end\n'))
     assert next((relation for relation in RELATIONS if match(d.piece("a"), d.piece("b"), relation) is not None), None) == step
 
 
-def test_operands_that_lie_otherwise_are_not_exchanged_in_a_normal_form_either() -> None:
+def test_a_normal_form_does_not_exchange_operands_of_different_layouts() -> None:
     """The result lies as the first of them; a program in its normal form gives results that lie as before."""
     heads = {"a": SQUARE, "b": _SHORT["turned"]}
     for shorthand in ("x=mul a b | x", "x=mul b a | x", "y=t a; x=add y a 1 | x", "y=t a; x=add a y 1 | x"):

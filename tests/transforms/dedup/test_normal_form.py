@@ -1,4 +1,4 @@
-"""The normal form: one text for one program in whatever order and names, another for another, and idempotent."""
+"""The normal form: one text for each program, whatever its order and names; idempotent."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_one_program_has_one_normal_form(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_anything_that_matters_gives_another(seed: int) -> None:
+def test_programs_that_differ_have_different_normal_forms(seed: int) -> None:
     rng = random.Random(1000 + seed)
     lines = random_lines(rng)
     results = [len(lines) + 1]
@@ -96,7 +96,7 @@ def test_anything_that_matters_gives_another(seed: int) -> None:
     assert mark(plain) != mark(other)
 
 
-def test_writers_keep_their_order_and_dead_nodes_go() -> None:
+def test_ops_that_write_keep_their_order_and_unused_nodes_are_removed() -> None:
     graph = irs.parse("""graph(%x : Tensor, %y : Tensor):
   %dead : Tensor = aten::exp(%x)
   %b : Tensor = aten::tanh_(%y)
@@ -109,7 +109,7 @@ def test_writers_keep_their_order_and_dead_nodes_go() -> None:
     assert irs.verify(record.after) is None
 
 
-def test_blocks_keep_what_is_in_them() -> None:
+def test_nodes_stay_in_their_blocks() -> None:
     graph = irs.parse("""graph(%x : Float(4), %c : bool):
   %t : Float(4) = aten::tanh(%x)
   %e : Float(4) = aten::exp(%x)
@@ -133,7 +133,7 @@ def test_blocks_keep_what_is_in_them() -> None:
         np.testing.assert_array_equal(made, plain)
 
 
-def test_operands_that_alone_change_places_are_told_too() -> None:
+def test_exchanged_operands_alone_are_an_edit() -> None:
     text = "graph(%x : Float(4), %y : Float(4)):\n  %a : Float(4) = aten::mul(%{}, %{})\n  return (%a)"
     told = [[r.because for r in normal_form(irs.parse(text.format(*order))).remarks] for order in ("xy", "yx")]
     assert sorted(told) == [[], ["0 nodes moved, 1 pair of operands exchanged"]]

@@ -1,4 +1,4 @@
-"""Results that are kept with a body: the last ones, and no longer than the body."""
+"""Results cached in a body: the last ones, and no longer than the body lives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irscope.transforms.dedup.piece import Body, kept_in
 GRAPH = irs.parse("graph(%x : Float(4)):\n  %a : Float(4) = aten::relu(%x)\n  return (%a)")
 
 
-def test_the_last_results_are_kept_and_none_outlives_its_body() -> None:
+def test_only_the_last_results_are_cached_and_none_outlives_its_body() -> None:
     made = []
 
     @kept_in(2)

@@ -1,4 +1,4 @@
-"""What may be asked of a `Dedup`, and what is said of questions that mean nothing; several models together; small programs."""
+"""The questions of a `Dedup`, and errors for invalid ones; several models together; small programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def groups(relation: Any = "constants") -> Dedup:
     return irs.dedup(irs.fuse(FOUR), relation=relation)
 
 
-def test_a_class_is_a_sequence_of_its_members_and_goes_by_any_of_them() -> None:
+def test_a_class_is_a_sequence_of_its_members_and_found_by_any_of_them() -> None:
     d = groups()
     (cls,) = d
     assert list(cls) == list(cls.members) and len(cls) == 3 and cls[0] is cls.representative in cls
@@ -48,14 +48,14 @@ def test_a_class_is_a_sequence_of_its_members_and_goes_by_any_of_them() -> None:
         (lambda d: d.recommend(executable="cpu"), ArgumentError, "not of str"),
     ],
 )
-def test_questions_that_mean_nothing_are_errors_that_say_what_may_be_asked(
+def test_invalid_questions_are_errors_with_hints(
     ask: Callable[[Dedup], Any], error: type[Exception], told: str
 ) -> None:
     with pytest.raises(error, match=told):
         ask(groups())
 
 
-def test_a_recommendation_is_overruled_by_the_name_of_a_result() -> None:
+def test_a_recommendation_can_be_overruled_by_the_name_of_a_result() -> None:
     d = groups()
     assert [len(choice.members) for choice in d.recommend().choices] == [3]
     assert d.recommend().overrule("b1", "text").choices == ()
@@ -74,14 +74,14 @@ def test_groups_of_several_models_are_sorted_together() -> None:
 @pytest.mark.parametrize(
     ("count", "said"), [(0, "no fusion groups"), (1, "the one fusion group of"), (3, "each of the 3 fusion groups of")]
 )
-def test_what_the_pieces_are_is_a_sentence_for_one_and_for_many(count: int, said: str) -> None:
+def test_the_note_counts_pieces_in_a_sentence(count: int, said: str) -> None:
     lines = LINES.split("  %k")[1 : count + 1]
     results = ", ".join(f"%b{i}" for i in range(count)) or "%x0"
     text = f"graph(%x0 : Float(4), %x1 : Float(4), %x2 : Float(4)):\n{''.join('  %k' + line for line in lines)}  return ({results})"
     assert said in irs.dedup(irs.fuse(irs.parse(text))).note
 
 
-def test_the_collector_rests_while_pieces_are_sorted_and_goes_on_afterwards() -> None:
+def test_the_garbage_collector_pauses_while_pieces_are_sorted() -> None:
     module = irs.Module({f"f{i}": FOUR for i in range(50)})
     seen: list[str] = []
     before = gc.get_threshold()
@@ -103,7 +103,7 @@ def test_the_collector_rests_while_pieces_are_sorted_and_goes_on_afterwards() ->
         "graph(%x : Float(*)):\n  %y : Float(*) = aten::neg(%x)\n  return (%y)",
     ],
 )  # fmt: skip
-def test_a_program_with_nothing_to_compare_answers_everything(unit: Any, text: str) -> None:
+def test_a_program_without_pieces_answers_all_questions(unit: Any, text: str) -> None:
     d = irs.dedup(irs.parse(text), unit=unit)
     assert all(d.ladder()["classes"] == len(d)) and len(d.table()) == len(d)
     assert d.recommend().choices == ()

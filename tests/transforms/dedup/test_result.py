@@ -1,4 +1,4 @@
-"""Deduplication: what merges, what does not because of one difference, and that a fingerprint agrees with the proof."""
+"""Which pieces merge and which one difference keeps apart; fingerprints agree with the proof."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def scaled(constant: Any, type: TensorType = FLOAT23, result: TensorType | None 
     (piece([("aten::mul", 0, 1)]), piece([("aten::mul", 0, 1)], results=[-1, -1])),
     (piece([("aten::mul", 0, 1)]), piece([("aten::mul", 1, 0)])),
 ])  # fmt: skip
-def test_one_difference_keeps_pieces_apart_by_alpha_and_is_told(ours: Graph, theirs: Graph) -> None:
+def test_one_difference_keeps_pieces_apart_by_alpha_and_is_named(ours: Graph, theirs: Graph) -> None:
     d = dedup(Module({"a": ours, "b": theirs}))
     assert len(d.classes) == 2
     verdict = d.difference("a", "b")
@@ -169,7 +169,7 @@ def test_a_nan_constant_equals_itself() -> None:
     assert same(scaled(float("nan")), scaled(float("nan")), "alpha")
 
 
-def test_order_forgets_exchanged_operands_of_a_product_but_not_of_a_difference() -> None:
+def test_order_ignores_exchanged_operands_of_a_product_but_not_of_a_difference() -> None:
     assert same(piece([("aten::mul", 0, 1)]), piece([("aten::mul", 1, 0)]), "order")
     assert not same(piece([("aten::sub", 0, 1)]), piece([("aten::sub", 1, 0)]), "order")
 
@@ -203,7 +203,7 @@ def test_nodes_with_effects_keep_their_order() -> None:
     assert not same(program("relu_", "exp_", "%a, %b"), program("exp_", "relu_", "%b, %a"), "order")
 
 
-def test_extents_forget_sizes_but_not_the_broadcast_pattern_rank_or_stride_order() -> None:
+def test_extents_ignores_sizes_but_not_broadcast_pattern_rank_or_stride_order() -> None:
     def program(*shape: int, strides: tuple[int, ...] | None = None) -> Graph:
         return scaled(0.5, TensorType("float32", shape, strides))
 
@@ -216,7 +216,7 @@ def test_extents_forget_sizes_but_not_the_broadcast_pattern_rank_or_stride_order
     assert not same(program(2, 3), scaled(0.5, TensorType("float64", (2, 3))), "extents")
 
 
-def test_things_of_which_only_the_text_is_known_equal_nothing_else() -> None:
+def test_constants_known_only_by_text_equal_nothing_else() -> None:
     def program(payload: Any) -> Graph:
         b = GraphBuilder()
         return b.finish([b.constant(payload, ClassType("__torch__.M"))])
@@ -231,7 +231,7 @@ def holding(tensor: TensorData) -> Graph:
     return b.finish([b.constant(tensor, TensorType("float32", (2,)))])
 
 
-def test_constant_tensors_go_by_their_contents() -> None:
+def test_constant_tensors_are_compared_by_content() -> None:
     def tensor(*numbers: float) -> TensorData:
         return TensorData.of(np.array(numbers, np.float32))
 
@@ -239,7 +239,7 @@ def test_constant_tensors_go_by_their_contents() -> None:
     assert not same(holding(tensor(1, 2)), holding(tensor(1, 3)), "alpha")
 
 
-def test_constant_tensors_without_contents_equal_only_themselves() -> None:
+def test_constant_tensors_without_elements_equal_only_themselves() -> None:
     unknown = [TensorData("float32", (2,), None) for _ in range(2)]
     assert same(holding(unknown[0]), holding(unknown[0]), "alpha")
     assert not same(holding(unknown[0]), holding(unknown[1]), "alpha")
@@ -318,7 +318,7 @@ def test_a_graph_without_groups_is_one_piece_and_says_so() -> None:
     assert "no fusion groups" in d.note
 
 
-def test_a_relation_nobody_knows_is_an_error_with_the_choices() -> None:
+def test_an_unknown_relation_is_an_error_with_the_choices() -> None:
     with pytest.raises(ArgumentError, match="choose one of text, alpha"):
         dedup(scaled(1.0), relation="bytes")  # type: ignore[arg-type]
 
@@ -330,7 +330,7 @@ def test_two_helpers_with_exchanged_bodies_are_not_the_same() -> None:
     assert not same(ours.graphs["F"], theirs.graphs["F"], "extents")
 
 
-def test_blocks_nested_five_thousand_deep_are_no_recursion() -> None:
+def test_blocks_nested_five_thousand_deep_need_no_recursion() -> None:
     def program(op: str) -> Graph:
         x, c = Value(new_id(), FLOAT23), Value(new_id(), BOOL)
         inner = Value(new_id(), FLOAT23)

@@ -1,4 +1,4 @@
-"""What `apply` makes: verifies, computes the same to the bit, and one body or one kernel is left of each class."""
+"""Programs after `apply` verify, compute the same bits, and have one body or one kernel for each class."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_many_groups_compute_the_same_after_every_step(seed: int) -> None:
     check_groups(seed, kernels=True)
 
 
-def test_executables_of_a_quantised_stack_become_one_with_two_parameters() -> None:
+def test_executables_of_a_quantised_stack_are_merged_with_two_parameters() -> None:
     before = parse_module((SAMPLES / "quant24.flow.ir").read_text())
     d = dedup(before, relation="constants")
     done = d.applied()
@@ -203,7 +203,7 @@ def test_executables_of_a_quantised_stack_become_one_with_two_parameters() -> No
     assert print_module(parse_module(print_module(after))) == print_module(after)
 
 
-def test_sizes_of_executables_stay_apart_and_it_is_said_why() -> None:
+def test_executables_of_other_sizes_are_not_merged_and_a_remark_says_why() -> None:
     d = dedup(parse_module((SAMPLES / "resnet18.flow.ir").read_text()), relation="extents")
     done = d.applied()
     assert isinstance(done.program, irs.Module)
@@ -213,7 +213,7 @@ def test_sizes_of_executables_stay_apart_and_it_is_said_why() -> None:
     assert any("no operand can pass it" in remark for remark in done.remarks)
 
 
-def test_a_function_that_calls_itself_hands_nothing_on() -> None:
+def test_a_function_that_calls_itself_gets_no_parameters() -> None:
     def function(name: str, number: float) -> str:
         return f"""graph(%x : Float(4), %y : Float(4), %z : Float(4)):
   %k : float = prim::Constant[value={number}]()
@@ -237,7 +237,7 @@ def test_a_pipeline_runs_it_by_name() -> None:
         irs.Pipeline("dedup{step=beta}")(graph)
 
 
-def test_a_number_that_is_the_same_everywhere_stays_a_number() -> None:
+def test_a_number_that_is_equal_everywhere_is_no_parameter() -> None:
     rng = random.Random(0)
     program = Program(rng)
     program.lines = [("mul", (0,), 0.5), ("add", (3, 1), None), ("mul", (4,), 0.25)]
@@ -293,7 +293,7 @@ def test_the_slowdown_is_measured_on_the_kernels_if_asked_for() -> None:
     assert estimate.table()["slowdown is"].tolist() == ["estimated"]
 
 
-def test_what_measures_decides() -> None:
+def test_measured_slowdowns_decide() -> None:
     class Slow:
         """A device on which a number that is read costs half of the time."""
 
@@ -353,7 +353,7 @@ def test_groups_of_several_functions_get_one_body(step: Relation, bodies: int, b
             assert np.array_equal(irs.compile(after.graphs[name], device=device)(*arguments), want), (name, device)
 
 
-def test_a_class_of_functions_goes_as_far_as_its_leader_can_take_parameters() -> None:
+def test_functions_are_merged_as_far_as_the_leader_can_take_parameters() -> None:
     """Sizes are recommended for functions too, where the budget allows them; where an op cannot be told them, it is said."""
     text = TWO_LAYERS.format(n=16, k=0.5)
     d = dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("16", "32"))}))

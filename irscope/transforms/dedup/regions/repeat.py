@@ -32,6 +32,7 @@ from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import format_payload
 from irscope.transforms.dedup.regions.block_index import free_values, inner_piece
+from irscope.transforms.grouping import common_scope
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,7 +177,7 @@ class Repeat:
 
     def scope(self, place: int) -> str:
         """The module path that all nodes of a place share; empty if there is none."""
-        return _common([node.scope for node in self.places[place]])
+        return common_scope(dict.fromkeys(node.scope for node in self.places[place]))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -241,21 +242,6 @@ def _is_plain(payload: Any) -> bool:
     if isinstance(payload, tuple | list):
         return all(map(_is_plain, payload))
     return payload is None or isinstance(payload, int | float | complex | str)
-
-
-def _common(scopes: Sequence[str]) -> str:
-    """The longest module path that all scopes share.
-
-    >>> _common(["layer.0.query", "layer.0.key"]), _common(["a", "b"])
-    ('layer.0', '')
-    """
-    paths = [scope.split(".") for scope in dict.fromkeys(scopes)]
-    shared = []
-    for parts in zip(*paths, strict=False):
-        if any(part != parts[0] for part in parts):
-            break
-        shared.append(parts[0])
-    return ".".join(shared)
 
 
 def common_type(types: Sequence[Type]) -> Type:

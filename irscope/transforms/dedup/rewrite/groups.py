@@ -15,7 +15,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -61,15 +61,7 @@ def is_parameter(row: HoleRow) -> bool:
 
 def parameter_type(value: Any, leaf: Type) -> Type:
     """Returns the type of a parameter that replaces a constant."""
-    return (
-        leaf
-        if isinstance(value, TensorData)
-        else FLOAT
-        if isinstance(value, float)
-        else INT
-        if type(value) is int
-        else leaf
-    )
+    return FLOAT if isinstance(value, float) else INT if type(value) is int else leaf
 
 
 class BodyCopy:
@@ -184,11 +176,6 @@ def constant_node(payload: Any, value: Value) -> Node:
     return make_node(new_id(), "prim::Constant", (), (value,), attrs, (), None, "")
 
 
-def operands_of_member(rows: Sequence[HoleRow], member: int, make: Callable[[Any, int], Value]) -> tuple[Value, ...]:
-    """Returns the operands that a member passes for the parameters."""
-    return tuple(make(row.values[member], number) for number, row in enumerate(rows))
-
-
 Choice = Mapping[Members, Relation]
 """The step at which each class is merged, by its members."""
 
@@ -268,8 +255,8 @@ def _merge(
     if because or len(holes.members) < 2:
         remarks.append(_missed(holes.leader, "body", because or "no other group matches it"))
         return
-    if not body.rows and all(_has_body(holes.leader, piece) for piece in holes.members[1:]):
-        return
+    if not body.rows and all(match(holes.leader, piece, "alpha") for piece in holes.members[1:]):
+        return  # all have the leader's body as it is
     done: dict[Node, None] = {}
     for place, (piece, found) in enumerate(zip(holes.members, holes.matches, strict=True)):
         node = _node(piece)
@@ -282,22 +269,11 @@ def _merge(
     remarks.append(Remark("passed", "one-body", _node(holes.leader), because, tuple(done)))
 
 
-def _has_body(leader: Piece, piece: Piece) -> bool:
-    """Whether a group has the leader's body as it is."""
-    return match(leader, piece, "alpha") is not None
-
-
 def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> list[Node]:
     """The nodes of a member with the leader's body, preceded by the constants that it passes."""
-    made: list[Node] = []
-    types = body.parameter_types()
-
-    def operand(value: Any, number: int) -> Value:
-        made.append(constant_node(value, make_value(new_id(), types[number], "")))
-        return made[-1].output
-
-    extra = operands_of_member(body.rows, place, operand)
-    inputs = (*(node.inputs[at] for at in arguments), *extra)
+    pairs = zip(body.rows, body.parameter_types(), strict=True)
+    made = [constant_node(row.values[place], make_value(new_id(), type, "")) for row, type in pairs]
+    inputs = (*(node.inputs[at] for at in arguments), *(constant.output for constant in made))
     block = body.of(body.holes.matches[place])
     made.append(
         make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope)

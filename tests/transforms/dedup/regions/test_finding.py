@@ -115,7 +115,7 @@ def test_constants_and_extents_are_holes_and_constants_that_are_equal_everywhere
     assert repeat.table().shape == (len(kinds), 2 + 9)
 
 
-def test_a_different_op_in_one_place_ends_the_region_before_it() -> None:
+def test_a_region_ends_before_a_different_op() -> None:
     text = str(chain(6, LAYER)).replace("%q3 : Float(4) = aten::tanh", "%q3 : Float(4) = aten::exp")
     found = find_regions(irs.parse(text))
     assert_sound(irs.parse(text), found)
@@ -123,7 +123,7 @@ def test_a_different_op_in_one_place_ends_the_region_before_it() -> None:
     assert not odd
 
 
-def test_operands_from_outside_may_come_the_other_way_round_but_edges_inside_may_not() -> None:
+def test_operands_from_outside_may_be_exchanged_but_inner_edges_may_not() -> None:
     text = str(chain(6, LAYER)).replace("aten::mul", "aten::sub").replace("aten::sub(%r2, %y)", "aten::sub(%y, %r2)")
     graph = irs.parse(text)
     [repeat] = find_regions(graph)
@@ -169,7 +169,7 @@ def test_a_write_in_between_is_a_dependence() -> None:
         assert set(ops(repeat)) <= {"mul", "tanh"} or set(ops(repeat)) <= {"mul", "exp"}
 
 
-def test_regions_that_would_wait_for_each_other_are_not_both_kept() -> None:
+def test_of_regions_that_wait_for_each_other_one_is_given_up() -> None:
     text = """graph(%x : Float(4), %y : Float(4)):
       %a : Float(4) = aten::tanh(%x)
       %b : Float(4) = aten::tanh(%y)
@@ -222,7 +222,7 @@ def test_nothing_repeats_in_a_program_of_different_ops() -> None:
     assert find_regions(irs.parse(text + "  return (%v29)")) == ()
 
 
-def test_thousands_of_layers_are_no_recursion() -> None:
+def test_thousands_of_layers_need_no_recursion() -> None:
     [repeat] = find_regions(chain(3000, LAYER))
     assert len(repeat) == 3000
 
@@ -237,7 +237,7 @@ def test_outlined_random_programs_mean_the_same(seed: int) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 4))
-def test_a_random_function_that_was_written_out_several_times_is_found_again(seed: int, times: int) -> None:
+def test_a_function_inlined_several_times_is_found_again(seed: int, times: int) -> None:
     program = random_program(seed, size=12)
     callee = irs.parse(program.text)
     found = check_outlined(written_out(callee, times), program, 2)

@@ -52,7 +52,7 @@ def test_layers_of_one_build_are_one_class_with_their_scale_as_a_hole() -> None:
     assert told.witness[0] == "constants" and "0.5 against 1.5" in told.because
 
 
-def test_layers_are_written_once_and_called_and_compute_the_same() -> None:
+def test_outlined_layers_compute_the_same() -> None:
     g = graph()
     d = irs.dedup(g, unit="scopes")
     assert "by 'alpha' no two of its 3 places are the same" in "".join(d.applied().remarks)
@@ -68,7 +68,7 @@ def test_layers_are_written_once_and_called_and_compute_the_same() -> None:
     assert (want == got).all()
 
 
-def test_heads_are_found_inside_of_a_layer() -> None:
+def test_heads_are_found_inside_a_layer() -> None:
     d = irs.dedup(graph(), unit="regions", relation="constants")
     inner = d.inside(0)
     assert max(map(len, inner.classes)) == 4
@@ -81,7 +81,7 @@ def test_a_graph_without_scopes_has_no_such_pieces() -> None:
     assert len(d) == 0 and d.note == "no two nodes of the graph belong to one module of the model"
 
 
-def test_places_that_wait_for_one_another_stay_where_they_are() -> None:
+def test_places_that_wait_for_each_other_are_not_outlined() -> None:
     """Each module's second half reads the other's first: neither can be one step, though both are the same."""
     g = irs.parse('''graph(%x : Float(4), %y : Float(4)):
   %a : Float(4) = aten::tanh(%x), scope: net.0

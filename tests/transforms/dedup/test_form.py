@@ -1,4 +1,4 @@
-"""Keys of pieces: equal exactly when the walk side by side, which knows nothing of them, finds a bijection."""
+"""Keys of pieces are equal exactly when the walk side by side finds a bijection; fingerprints are stable."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import irscope as irs
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Block, Graph, Module, Node, Symbol
 from irscope.ir.payload import Opaque, TensorData
-from irscope.ir.types import TENSOR, ClassType, TensorType
-from irscope.transforms.dedup import pieces_of
+from irscope.ir.types import INT, TENSOR, ClassType, ListType, TensorType
+from irscope.transforms.dedup import fingerprint, has_stable_fingerprint, pieces_of
 from irscope.transforms.dedup.form import Keys
 from irscope.transforms.dedup.matching import match
 from tests.random_programs.graphs import random_program
@@ -64,14 +64,14 @@ def constant(payload: object, type: object = TENSOR) -> Graph:
     return b.finish([b.constant(payload, type)])  # type: ignore[arg-type]
 
 
-def test_what_is_known_by_identity_alone_has_no_key() -> None:
+def test_a_constant_known_only_by_identity_has_no_key() -> None:
     things = [Opaque("<object>"), TensorData("float32", (2,), None)]
     for thing in things:
         assert Keys().key(irs.dedup(Module({"a": constant(thing)})).piece("a")) is None
     assert not agree(Module({"a": constant(Opaque("x"), ClassType("M")), "b": constant(Opaque("x"), ClassType("M"))}))
 
 
-def test_numbers_are_told_apart_to_the_bit_and_in_type() -> None:
+def test_numbers_differ_in_bits_and_type() -> None:
     numbers = [1, 1.0, 0.0, -0.0, float("nan"), 1 + 0j, (1, 2), (1, 2.0), "1", None]
     for i, x in enumerate(numbers):
         for j, y in enumerate(numbers):
@@ -87,7 +87,7 @@ def executable(name: str, body: str, *, other: str = "") -> Module:
     return Module(graphs, symbols=tuple(symbols))
 
 
-def test_names_of_roots_do_not_count_and_names_from_outside_do() -> None:
+def test_keys_ignore_names_of_roots_but_not_names_from_outside() -> None:
     def both(a: Module, b: Module) -> Module:
         return Module({}, modules={"ex_0": a, "ex_1": b})
 
@@ -101,9 +101,28 @@ def test_names_of_roots_do_not_count_and_names_from_outside_do() -> None:
     assert all(Keys().key(piece) is None for piece in private.values())
 
 
-def test_types_that_are_equal_but_other_objects_have_one_number() -> None:
+def test_equal_types_of_different_objects_have_one_number() -> None:
     def graph() -> Graph:
         b = GraphBuilder()
         return b.finish([b.op("aten::relu", b.input("x", TensorType("float32", (2, 3))), type=TensorType("float32", (2, 3)))])
 
     assert agree(Module({"a": graph(), "b": graph()}))
+
+
+def test_a_program_read_back_from_its_text_has_the_same_fingerprints() -> None:
+    build = irs.GraphBuilder()
+    x = build.input("x", TensorType("float32", (4, 8)))
+    shape, weight, flag = build.constant((8,), ListType(INT)), build.constant(None), build.constant(True)
+    epsilon = build.constant(0.5)
+    y = build.op("aten::layer_norm", x, shape, weight, weight, epsilon, flag, type=x.type)
+    graph = build.finish([y])
+    pieces = [pieces_of(each)[0][each.name] for each in (graph, irs.parse(str(graph)))]
+    for relation in ("alpha", "order", "constants"):
+        assert fingerprint(pieces[0], relation) == fingerprint(pieces[1], relation), relation
+        assert match(pieces[0], pieces[1], relation) is not None
+
+
+def test_a_constant_known_only_by_identity_has_no_stable_fingerprint() -> None:
+    told = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+    strange = irs.parse("graph():\n  %y : __torch__.M = prim::Constant[value=<__torch__.M object at 0x7f>]()\n  return (%y)")
+    assert [has_stable_fingerprint(pieces_of(g)[0][g.name]) for g in (told, strange)] == [True, False]

@@ -71,9 +71,7 @@ def _forget_output() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="irscope", description="See what may share memory, what fuses, what repeats, and why."
-    )
+    parser = argparse.ArgumentParser(prog="irscope", description="See what may share memory, what fuses, what repeats, and why.")
     parser.add_argument("--version", action="version", version=f"irscope {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
@@ -93,9 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="write one HTML page with all views")
     _add_source(report)
     report.add_argument("-o", "--output", default="report.html", help="where to write it (default: %(default)s)")
-    report.add_argument(
-        "--sources", metavar="FOLDER", help="show source lines of the files in this folder that the program refers to"
-    )
+    report.add_argument("--sources", metavar="FOLDER", help="show source lines of the files in this folder that the program refers to")
     report.add_argument(
         "--answers", action=argparse.BooleanOptionalAction,
         help="include answers about every value and node (default: with up to 50,000 nodes)",
@@ -125,29 +121,19 @@ def _add_opt(commands: Any) -> None:
         + "\n\nexample:\n  irscope opt program.ir -p 'functionalize,cse,fuse{min_size=3},dce' --remarks missed",
     )  # fmt: skip
     _add_source(opt)
-    opt.add_argument(
-        "-p", "--passes", required=True, metavar="PIPELINE", help="comma-separated names, options in braces"
-    )
+    opt.add_argument("-p", "--passes", required=True, metavar="PIPELINE", help="comma-separated names, options in braces")
     opt.add_argument("-o", "--output", metavar="OUT", help="write the program to a file instead of printing it")
     opt.add_argument(
-        "--remarks",
-        nargs="?",
-        const="all",
-        choices=("all", "passed", "missed"),
-        help="print what was done, what was not, and why",
+        "--remarks", nargs="?", const="all", choices=("all", "passed", "missed"), help="print what was done, what was not, and why"
     )
-    opt.add_argument(
-        "--print-after", action="append", default=[], metavar="PASS", help="print the program after this pass, too"
-    )
+    opt.add_argument("--print-after", action="append", default=[], metavar="PASS", help="print the program after this pass, too")
     opt.add_argument("--verify-each", action="store_true", help="check the program after each pass")
     opt.add_argument("--time", action="store_true", help="print a table of passes, nodes and seconds to standard error")
     opt.set_defaults(run=_opt)
 
 
 def _add_profile(commands: Any) -> None:
-    profile = commands.add_parser(
-        "profile", help="say where the time, the bytes and the memory of a run go, and what would help"
-    )
+    profile = commands.add_parser("profile", help="say where the time, the bytes and the memory of a run go, and what would help")
     profile.add_argument("source", help="a program's file, or module:name (or path.py:name): a function, a model, or a model's builder")
     profile.add_argument(
         "--args", "--input", nargs="*", default=[], action="extend", metavar="TYPE",
@@ -167,9 +153,7 @@ def _add_profile(commands: Any) -> None:
 
 
 def _add_survey(commands: Any) -> None:
-    survey = commands.add_parser(
-        "survey", help="say what many models have in common: which kernels they share, and what is never fused"
-    )
+    survey = commands.add_parser("survey", help="say what many models have in common: which kernels they share, and what is never fused")
     survey.add_argument("sources", nargs="+", metavar="FOLDER", help="folders of programs, and programs")
     survey.add_argument("--out", required=True, metavar="DIR", help="where to write it; an interrupted survey resumes from there")
     survey.add_argument("--scheduler", metavar="ADDRESS", help="use the workers of this Dask cluster")
@@ -193,9 +177,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         help="an example argument, such as float32[1,3,416,416]; once per input, filled with random numbers",
     )  # fmt: skip
     parser.add_argument("--graph", metavar="NAME", help="of a file of several functions, this one with its calls inlined")
-    parser.add_argument(
-        "--trust", action="store_true", help="let the file run code of its author when it is loaded (see SECURITY.md)"
-    )
+    parser.add_argument("--trust", action="store_true", help="let the file run code of its author when it is loaded (see SECURITY.md)")
     parser.add_argument(
         "--missing-weights", choices=["inputs"], help="read an ONNX model whose weights are not there: they are inputs of known types"
     )
@@ -243,9 +225,7 @@ def _opt(options: argparse.Namespace) -> None:
     unknown = set(options.print_after) - {stage.name for stage in pipeline.stages}
     if unknown:
         stages = ", ".join(stage.name for stage in pipeline.stages)
-        raise ArgumentError(
-            f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {stages}"
-        )
+        raise ArgumentError(f"--print-after {sorted(unknown)[0]}: the pipeline has no such pass", hint=f"it runs: {stages}")
     graph = one_graph(_load(options))
     done = pipeline(graph, verify_each=options.verify_each)
     for record, stage in zip(done.records, done.stage_of, strict=True):
@@ -420,22 +400,15 @@ def _example(text: str) -> Any:
             raise ValueError
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{_shorten(text)!r} is not an array type",
-            hint="write it like float32[1,3,416,416], with NumPy's word for the element type",
+            f"{_shorten(text)!r} is not an array type", hint="write it like float32[1,3,416,416], with NumPy's word for the element type"
         ) from None
     size = 8 * prod(shape)  # random numbers are drawn in 64 bits
     if len(shape) > _MOST_DIMENSIONS or size > machine_memory():
         needed = f"{len(shape)} dimensions" if len(shape) > _MOST_DIMENSIONS else f"{byte_count(size)} to generate"
-        raise ArgumentError(
-            f"--input {_shorten(text)}: such an array takes {needed}, more than is possible", hint="give a smaller one"
-        )
+        raise ArgumentError(f"--input {_shorten(text)}: such an array takes {needed}, more than is possible", hint="give a smaller one")
     random = np.random.default_rng(0)
     try:
-        numbers = (
-            random.standard_normal(shape)
-            if dtype.kind == "f"
-            else random.integers(0, 2 if dtype.kind == "b" else 100, shape)
-        )
+        numbers = random.standard_normal(shape) if dtype.kind == "f" else random.integers(0, 2 if dtype.kind == "b" else 100, shape)
         array = numbers.astype(dtype)
     except (MemoryError, ValueError) as error:
         raise ArgumentError(f"--input {_shorten(text)}: {error}", hint="give a smaller one") from None

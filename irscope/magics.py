@@ -22,9 +22,7 @@ def load(shell: Any) -> None:
     """Register the magics and the rich display with an IPython shell."""
     register(shell)
     shell.register_magic_function(lambda line, cell: _ir(shell, line, cell), magic_kind="cell", magic_name="ir")
-    shell.register_magic_function(
-        lambda line, cell=None: _look(shell, line, cell), magic_kind="line_cell", magic_name="irscope"
-    )
+    shell.register_magic_function(lambda line, cell=None: _look(shell, line, cell), magic_kind="line_cell", magic_name="irscope")
 
 
 def _ir(shell: Any, line: str, cell: str) -> Any:
@@ -74,9 +72,7 @@ def _profile_cell(shell: Any, line: str, cell: str) -> Any:
     try:
         body = ast.parse(cell).body
     except SyntaxError as error:
-        raise ArgumentError(
-            f"the cell cannot be read: {error}", hint="write Python, with a call in the last line"
-        ) from None
+        raise ArgumentError(f"the cell cannot be read: {error}", hint="write Python, with a call in the last line") from None
     last = body[-1] if body else None
     if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
         raise ArgumentError("the last line of the cell is not a call", hint="%%irscope profiles it: model(x)")
@@ -94,9 +90,7 @@ def _profile(shell: Any, line: str) -> Any:
     call = _call(line)
     assert call is not None, "callers check that it is a call"
     function = _evaluate(shell, ast.unparse(call.func))
-    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
-        not named.arg for named in call.keywords
-    ):
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(not named.arg for named in call.keywords):
         raise ArgumentError("%irscope takes no * or ** in a call", hint="name the arguments: %irscope f(x, y)")
     args = [_evaluate(shell, ast.unparse(argument)) for argument in call.args]
     named = {str(each.arg): _evaluate(shell, ast.unparse(each.value)) for each in call.keywords}
@@ -124,6 +118,4 @@ def _evaluate(shell: Any, word: str) -> Any:
         return shell.ev(word)
     except Exception as error:
         what = f"{word!r} cannot be evaluated: {type(error).__name__}: {error}"
-    raise ArgumentError(
-        what, hint="%irscope takes words without spaces, such as names: %irscope f x y; or a call: %irscope f(x, y)"
-    )
+    raise ArgumentError(what, hint="%irscope takes words without spaces, such as names: %irscope f x y; or a call: %irscope f(x, y)")

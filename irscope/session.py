@@ -79,9 +79,7 @@ def load(
     if unknown:
         first = next(iter(unknown))
         call = f"irs.load(lambda x, {first}: f(x, {first}={first}), x, {first})"
-        raise ArgumentError(
-            f"load has no option {first!r}", hint=f"arguments go by position; where a program takes one by name, {call}"
-        )
+        raise ArgumentError(f"load has no option {first!r}", hint=f"arguments go by position; where a program takes one by name, {call}")
     if backward:
         from irscope.frontends.torch.backward import joint_graph
 
@@ -331,9 +329,7 @@ def explore(
     if hasattr(source, "_explored_"):  # defined above this layer
         return source._explored_()  # type: ignore[no-any-return]
     wanted: _Measure = "at once" if measure else "when asked" if measure is None else "never"
-    return Explorer(
-        exploration(source, example_args, measure=wanted, sources=sources, threads=threads, **load_options)
-    )
+    return Explorer(exploration(source, example_args, measure=wanted, sources=sources, threads=threads, **load_options))
 
 
 def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:

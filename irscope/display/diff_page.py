@@ -86,9 +86,7 @@ def _row(kind: str, before: str, after: str, how: str) -> str:
     tint = _TINTS.get(kind, "")
     # Both sides are in sight, however long the lines.
     look = "white-space:pre-wrap;overflow-wrap:anywhere;text-align:left;vertical-align:top;padding:1px 10px"
-    sides = [
-        f'<td style="{look};background:{tint if text else ""}">{in_markup(shortened(text, 240))}</td>' for text in (before, after)
-    ]
+    sides = [f'<td style="{look};background:{tint if text else ""}">{in_markup(shortened(text, 240))}</td>' for text in (before, after)]
     why = f'<td style="text-align:left;vertical-align:top;overflow-wrap:anywhere"><i>{in_markup(how)}</i></td>'
     return f'<tr><td title="{kind}" style="text-align:center">{_SIGNS[kind]}</td>{"".join(sides)}{why}</tr>'
 

@@ -59,9 +59,7 @@ def graph_dot(view: GraphView) -> str:
             lines.append(f'{indent}n{_key(box["id"])} [label={in_dot(label)} color="{colour}"]')
             continue
         lines.append(f'{indent}subgraph cluster_{_key(box["id"])} {{ label={in_dot(box["label"])} color="{colour}"')
-        lines.append(
-            f"{indent}  n{_key(box['id'])} [shape=point style=invis]"
-        )  # lets edges end at the box itself
+        lines.append(f"{indent}  n{_key(box['id'])} [shape=point style=invis]")  # lets edges end at the box itself
         depth += 1
         pending.append(None)
         pending.extend(reversed(inside))

@@ -110,9 +110,7 @@ def page_html(view: ExplorerView) -> str:
     data, packed = in_script(view), ""
     if len(data) > _PACKED_FROM:
         data, packed = b64encode(compress(data.encode(), 6, mtime=0)).decode(), ' data-packed="gzip"'
-    return _PAGE.format(
-        digest=digest, title=in_markup(view["title"]), static=static_html(view), packed=packed, view=data, script=code
-    )
+    return _PAGE.format(digest=digest, title=in_markup(view["title"]), static=static_html(view), packed=packed, view=data, script=code)
 
 
 def static_html(view: ExplorerView) -> str:

@@ -8,22 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from irscope._base.escaping import in_markup
-from irscope.display.svg import (
-    WIDTH as _WIDTH,
-)
-from irscope.display.svg import (
-    cut as _cut,
-)
+from irscope.display.svg import WIDTH as _WIDTH
+from irscope.display.svg import cut as _cut
 from irscope.display.svg import embedded_svg
-from irscope.display.svg import (
-    picture as _svg,
-)
-from irscope.display.svg import (
-    rect as _rect,
-)
-from irscope.display.svg import (
-    text as _text,
-)
+from irscope.display.svg import picture as _svg
+from irscope.display.svg import rect as _rect
+from irscope.display.svg import text as _text
 from irscope.report.panes import profile_view
 from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedNode, TimedWay
 from irscope.report.words import byte_count, duration
@@ -98,24 +88,18 @@ def heat_svg(lines: Sequence[HeatLine]) -> str:
         before = line["line"]
         color, is_hot = _heat(line["share"], hottest)
         if line["share"] > 0:
-            parts.append(
-                _rect(118, y, _WIDTH - 122, _ROW - 1, "", f"{duration(line['ms'])}, {line['share']:.1%}", color)
-            )
+            parts.append(_rect(118, y, _WIDTH - 122, _ROW - 1, "", f"{duration(line['ms'])}, {line['share']:.1%}", color))
             parts.append(_text(106, y + 13, duration(line["ms"]), "", "end"))
         ink = f"fill:{'#fff' if is_hot else '#1f2328'}" if line["share"] > 0 else ""
         parts.append(_text(122, y + 13, f"{line['line']:4}", "m q" if not ink else "m", "", ink))
-        parts.append(
-            _text(158, y + 13, _cut(line["text"].expandtabs(), _WIDTH - 170, 6.7), "m", "", f"white-space:pre;{ink}")
-        )
+        parts.append(_text(158, y + 13, _cut(line["text"].expandtabs(), _WIDTH - 170, 6.7), "m", "", f"white-space:pre;{ink}"))
         y += _ROW
     return _svg(y + 6, parts, "source lines on the colour of their time")
 
 
 def _legend(most: float) -> str:
     steps = "".join(_rect(118 + 26 * place, 6, 26, 10, "", "", color) for place, color in enumerate(_HEAT))
-    return (
-        steps + _text(106, 15, "0 %", "q", "end") + _text(118 + 26 * len(_HEAT) + 6, 15, f"{most:.0%} of the time", "q")
-    )
+    return steps + _text(106, 15, "0 %", "q", "end") + _text(118 + 26 * len(_HEAT) + 6, 15, f"{most:.0%} of the time", "q")
 
 
 def icicle_svg(way: TimedWay) -> str:
@@ -159,14 +143,10 @@ def timeline_svg(way: TimedWay) -> str:
         points, last = [f"M{left} {top + high}"], 0.0
         for at, bytes_ in memory:
             x = left + width * min(at, end) / end
-            points.append(
-                f"L{x:.1f} {top + high * (1 - last / most):.1f}L{x:.1f} {top + high * (1 - bytes_ / most):.1f}"
-            )
+            points.append(f"L{x:.1f} {top + high * (1 - last / most):.1f}L{x:.1f} {top + high * (1 - bytes_ / most):.1f}")
             last = bytes_
         points.append(f"L{left + width:.1f} {top + high * (1 - last / most):.1f}L{left + width:.1f} {top + high}Z")
-        parts.append(
-            f'<path class="f" d="{"".join(points)}"><title>bytes alive, at most {byte_count(most)}</title></path>'
-        )
+        parts.append(f'<path class="f" d="{"".join(points)}"><title>bytes alive, at most {byte_count(most)}</title></path>')
         parts.append(_text(4, top + 12, byte_count(most), "q") + _text(4, top + high, "memory", "q"))
     parts += [
         _text(left + width * part, top + high + 16, duration(end * part) if part else "0", "q", anchor)
@@ -194,37 +174,26 @@ def roofline_svg(view: ProfileView) -> str:
 
     knee, first, end = at(peak / bandwidth, peak), 10**x0, at(10**x1, peak)
     start = at(max(first, 10**y0 / bandwidth), max(first * bandwidth, 10**y0))
-    parts = [
-        f'<path class="l" d="M{start[0]:.1f} {start[1]:.1f}L{knee[0]:.1f} {knee[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"/>'
-    ]
+    parts = [f'<path class="l" d="M{start[0]:.1f} {start[1]:.1f}L{knee[0]:.1f} {knee[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"/>']
     parts.append(_text(end[0], end[1] - 5, f"multiply-adds {peak:.0f} GFLOP/s", "q", "end"))
     parts.append(_text(start[0] + 10, start[1] - 14, f"copy {bandwidth:.0f} GB/s", "q"))
     for power in range(int(x0) - 1, int(x1) + 1):
         if x0 <= power <= x1:
             x, _ = at(10.0**power, 10**y0)
-            parts.append(
-                f'<path class="g" d="M{x:.1f} 14V{bottom}"/>' + _text(x, bottom + 14, f"{10.0**power:g}", "q", "middle")
-            )
+            parts.append(f'<path class="g" d="M{x:.1f} 14V{bottom}"/>' + _text(x, bottom + 14, f"{10.0**power:g}", "q", "middle"))
     for power in range(int(y0) - 1, int(y1) + 1):
         if y0 <= power <= y1:
             _, y = at(10**x0, 10.0**power)
-            parts.append(
-                f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>'
-                + _text(left - 4, y + 4, f"{10.0**power:g}", "q", "end")
-            )
+            parts.append(f'<path class="g" d="M{left} {y:.1f}H{width - 10}"/>' + _text(left - 4, y + 4, f"{10.0**power:g}", "q", "end"))
     named = sorted(marks, key=lambda mark: -mark["share"])[:4]
     for mark in marks:
         x, y = at(mark["intensity"], mark["gflops"])
         title = f"{mark['label']}: {mark['gflops']:.3g} GFLOP/s, {mark['intensity']:.2g} FLOP/B, {mark['share']:.1%} of the time"
         radius = 3 + 9 * mark["share"] ** 0.5
-        parts.append(
-            f'<circle class="k" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{in_markup(title)}</title></circle>'
-        )
+        parts.append(f'<circle class="k" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{in_markup(title)}</title></circle>')
         if mark in named:
             anchor = "end" if x > width - 150 else "start"
-            parts.append(
-                _text(x + (-radius - 3 if anchor == "end" else radius + 3), y + 4, _cut(mark["label"], 140), "", anchor)
-            )
+            parts.append(_text(x + (-radius - 3 if anchor == "end" else radius + 3), y + 4, _cut(mark["label"], 140), "", anchor))
     parts.append(_text((left + width) / 2, height - 4, "FLOP for each byte moved", "q", "middle"))
     parts.append(_text(4, 12, "GFLOP/s", "q"))
     return _svg(height, parts, "roofline", width)
@@ -234,19 +203,11 @@ def before_after_svg(groups: Sequence[TimedGroup]) -> str:
     """The first ten fusion groups: the time of their nodes one by one, and of their kernels."""
     shown = groups[:10]
     longest = max((max(group["before"], group["after"]) for group in shown), default=1.0) or 1.0
-    parts = [
-        _rect(200, 4, 10, 10, "b")
-        + _text(214, 13, "op by op", "q")
-        + _rect(280, 4, 10, 10, "a")
-        + _text(294, 13, "fused", "q")
-    ]
+    parts = [_rect(200, 4, 10, 10, "b") + _text(214, 13, "op by op", "q") + _rect(280, 4, 10, 10, "a") + _text(294, 13, "fused", "q")]
     for place, group in enumerate(shown):
         y = 22 + place * 30
         parts.append(_text(4, y + 16, _cut(group["label"], 190, 6.6), "m"))
-        for offset, kind, took in (
-            (2, "b", group["before"]),
-            (14, "s" if group["verdict"] == "slower" else "a", group["after"]),
-        ):
+        for offset, kind, took in ((2, "b", group["before"]), (14, "s" if group["verdict"] == "slower" else "a", group["after"])):
             parts.append(_rect(200, y + offset, 480 * took / longest, 10, kind, f"{group['label']}: {duration(took)}"))
             parts.append(_text(206 + 480 * took / longest, y + offset + 9, duration(took), "q"))
         ratio = group["before"] / group["after"] if group["after"] and group["verdict"] != "the same" else 0.0
@@ -268,9 +229,7 @@ def profile_body(view: ProfileView) -> str:
         if place == 0:
             parts += [image, _helps(view)]
         else:
-            parts.append(
-                f"<details{' open' if place == 1 else ''}><summary>{in_markup(label)}</summary>{image}</details>"
-            )
+            parts.append(f"<details{' open' if place == 1 else ''}><summary>{in_markup(label)}</summary>{image}</details>")
     parts.append(f'<p style="max-width:60em;opacity:.75;font-size:.9em">{in_markup(view["caption"])}</p>')
     return "".join(parts)
 

@@ -83,9 +83,7 @@ _HEAD = "m-3-5l3 5 3-5"
 """The arrow head of an edge, which arrives from above."""
 
 
-def graph_svg(
-    view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False
-) -> str:
+def graph_svg(view: GraphView, *, closed: Collection[int] | None = None, selected: Collection[int] = (), themed: bool = False) -> str:
     """Draw a graph view; `selected` ids are outlined. A `themed` picture follows the reader's colour scheme."""
     shut = _closed_until_it_fits(view, closed)
     layout = lay_out(view, shut)
@@ -144,8 +142,7 @@ def _box(box: Box, rect: Rect, is_selected: bool) -> str:
     badge = ""
     if box["equivalence_class"] >= 0:
         badge = (
-            f'<text class="n" x="{rect.x + rect.width - 4:.1f}" y="{rect.y + 10:.1f}" '
-            f'text-anchor="end">={box["equivalence_class"]}</text>'
+            f'<text class="n" x="{rect.x + rect.width - 4:.1f}" y="{rect.y + 10:.1f}" text-anchor="end">={box["equivalence_class"]}</text>'
         )
     return (
         f"<g><title>{in_markup(box['label'])} {in_markup(box['detail'])}</title>"
@@ -163,9 +160,7 @@ def _edge(route: Route, layout: Layout) -> str:
     x1, y1 = source.x + source.width / 2, source.y + source.height
     x2, y2 = target.x + target.width / 2, target.y
     bend = max(12.0, min(60.0, abs(y2 - y1) / 2))
-    path = (
-        f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}{_HEAD}"/>'
-    )
+    path = f'<path class="e" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}{_HEAD}"/>'
     if len(route.values) == 1:
         return path
     return f'{path}<text class="n" x="{(x1 + x2) / 2 + 3:.1f}" y="{(y1 + y2) / 2:.1f}">{len(route.values)}</text>'

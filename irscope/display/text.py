@@ -59,9 +59,7 @@ def table_text(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> s
 def _aligned(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     cells = [[_short(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-    )
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
 
 
 def _short(cell: object) -> str:

@@ -139,9 +139,7 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], lis
 class _Ranks:
     """Boxes and dummies by rank, with their neighbours one rank up and down."""
 
-    def __init__(
-        self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: list[int], order: list[int]
-    ) -> None:
+    def __init__(self, widths: Sequence[float], edges: Sequence[tuple[int, int]], rank: list[int], order: list[int]) -> None:
         self.count = len(widths)
         self.width = list(widths)
         self.rows: list[list[int]] = [[] for _ in range(max(rank) + 1)]
@@ -320,12 +318,8 @@ def lay_out(view: GraphView, closed: Collection[int] | None = None) -> Layout:
         if shown[box["id"]] == box["id"]:
             around = rects.get(box["parent"])
             x, y = place[box["id"]]
-            rects[box["id"]] = Rect(
-                x + (around.x if around else 0.0), y + (around.y if around else 0.0), *size[box["id"]]
-            )
-    routes = [
-        Route(u, v, tuple(dict.fromkeys(values))) for level in lifted.values() for (u, v), values in level.items()
-    ]
+            rects[box["id"]] = Rect(x + (around.x if around else 0.0), y + (around.y if around else 0.0), *size[box["id"]])
+    routes = [Route(u, v, tuple(dict.fromkeys(values))) for level in lifted.values() for (u, v), values in level.items()]
     return Layout(rects, tuple(routes), width, height)
 
 
@@ -344,9 +338,7 @@ def _shown(view: GraphView, shut: frozenset[int]) -> dict[int, int]:
     return shown
 
 
-def _lift(
-    view: GraphView, boxes: Mapping[int, Box], shown: Mapping[int, int]
-) -> dict[int, dict[tuple[int, int], list[int]]]:
+def _lift(view: GraphView, boxes: Mapping[int, Box], shown: Mapping[int, int]) -> dict[int, dict[tuple[int, int], list[int]]]:
     """The edges of each level, between boxes of that level. Takes time linear in the nesting depth per edge, which is small."""
     depth: dict[int, int] = {0: 0}
     for box in view["boxes"]:
@@ -373,11 +365,7 @@ def _inner(
 ) -> tuple[float, float]:  # fmt: skip
     """Lay out the children of one box, record their positions, and return the box's size."""
     index = {box: i for i, box in enumerate(inside)}
-    drawing = layered(
-        [size[box][0] for box in inside],
-        [size[box][1] for box in inside],
-        [(index[u], index[v]) for u, v in edges],
-    )
+    drawing = layered([size[box][0] for box in inside], [size[box][1] for box in inside], [(index[u], index[v]) for u, v in edges])
     for box, i in index.items():
         place[box] = (drawing.x[i] + PAD, drawing.y[i] + PAD + HEAD)
     return drawing.width + 2 * PAD, drawing.height + 2 * PAD + HEAD

@@ -28,9 +28,7 @@ def short_type(type: Type) -> str:
     """
     match type:
         case TensorType():
-            dims = (
-                "" if type.shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in type.shape)}]"
-            )
+            dims = "" if type.shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in type.shape)}]"
             return (_SHORT.get(type.dtype, type.dtype) if type.dtype else "tensor") + dims
         case ListType(element):
             return f"{short_type(element)} list"
@@ -124,10 +122,7 @@ def names_in(history: History) -> dict[Value, str]:
 def _copied(history: History) -> dict[Value, Value]:
     """Values inside the groups of the last graph, mapped from the values they replace, whose names they may share."""
     inside = {
-        node.id: node
-        for group in history.final.nodes()
-        if group.op.endswith("Group") and group.blocks
-        for node in group.blocks[0].nodes
+        node.id: node for group in history.final.nodes() if group.op.endswith("Group") and group.blocks for node in group.blocks[0].nodes
     }
     found: dict[Value, Value] = {}
     for record in history.records:

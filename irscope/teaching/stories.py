@@ -94,8 +94,7 @@ class Story:
         unknown = changes.keys() - {"text", "colour", "pane", "state"}
         if unknown:
             raise ArgumentError(
-                f"a step has no {sorted(unknown)[0]}",
-                hint="text, colour, pane and state can be changed; add another step for the rest",
+                f"a step has no {sorted(unknown)[0]}", hint="text, colour, pane and state can be changed; add another step for the rest"
             )
         self._changed([*self.steps[:number], replace(self.steps[number], **changes), *self.steps[number + 1 :]], number)
 
@@ -126,14 +125,8 @@ class Story:
         bar."""
         last, found = self.exploration.fusion.history.count, []
         for number, step in enumerate(self.steps, 1):
-            found += [
-                f"step {number} selected {name}, which is gone"
-                for name in step.selection
-                if self.names.id(name) is None
-            ]
-            found += [
-                f"step {number} opened {name}, which is gone" for name in step.open or () if self.names.id(name) is None
-            ]
+            found += [f"step {number} selected {name}, which is gone" for name in step.selection if self.names.id(name) is None]
+            found += [f"step {number} opened {name}, which is gone" for name in step.open or () if self.names.id(name) is None]
             if step.state is not None and step.state > last:
                 found.append(f"step {number} showed state {step.state} of the history, which has {last} now")
         return found
@@ -175,9 +168,7 @@ class Story:
             ".json": self.to_json,
         }
         if path.suffix not in texts:
-            raise ArgumentError(
-                f"{path.name!r} is not a file that a story is saved in", hint=f"its name ends in {', '.join(texts)}"
-            )
+            raise ArgumentError(f"{path.name!r} is not a file that a story is saved in", hint=f"its name ends in {', '.join(texts)}")
         return write_file(path, texts[path.suffix]())
 
     def to_notebook(self) -> dict[str, Any]:
@@ -197,8 +188,7 @@ class Story:
     def __str__(self) -> str:
         """Format the steps with their selections, for a terminal."""
         lines = [
-            f"{k}. {step.text}{f'   [{chr(44).join(step.selection)}]' if step.selection else ''}"
-            for k, step in enumerate(self.steps, 1)
+            f"{k}. {step.text}{f'   [{chr(44).join(step.selection)}]' if step.selection else ''}" for k, step in enumerate(self.steps, 1)
         ]
         return "\n".join([self.title, *lines, *self.check()])
 
@@ -240,9 +230,7 @@ class _StoryVerb:
     1. It all begins with **%x**.   [%x]
     """
 
-    def __call__(
-        self, source: Any, *example_args: Any, title: str = "", measure: bool = False, **options: Any
-    ) -> Story:
+    def __call__(self, source: Any, *example_args: Any, title: str = "", measure: bool = False, **options: Any) -> Story:
         from irscope.session import exploration
 
         found = exploration(source, example_args, measure="at once" if measure else "never", **options)

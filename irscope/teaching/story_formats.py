@@ -71,9 +71,7 @@ class Names:
             if isinstance(subject, Value | Node):
                 continue
             around = paths.get(int(tree.parent[number]), "")
-            paths[number] = path = (
-                f"{around}/{tree.box(number)['label']}" if around else f"box {tree.box(number)['label']}"
-            )
+            paths[number] = path = f"{around}/{tree.box(number)['label']}" if around else f"box {tree.box(number)['label']}"
             found[id] = f"{path}#{seen[path]}" if seen[path] else path
             seen[path] += 1
         return found
@@ -190,10 +188,7 @@ def notebook(exploration: Exploration, title: str, steps: Sequence[Step]) -> dic
         if len(text) <= _MOST_LETTERS and "'''" not in text
         else "g = irs.load(...)  # the program of this story"
     )
-    cells = [
-        _cell(f"# {title}"),
-        _cell(f"import irscope as irs\n\n{given}\ne = irs.explore(g, measure=False)\ne", code=True),
-    ]
+    cells = [_cell(f"# {title}"), _cell(f"import irscope as irs\n\n{given}\ne = irs.explore(g, measure=False)\ne", code=True)]
     for step in steps:
         state = "" if step.state is None else f"\ne.step = {step.state}"
         cells += [_cell(step.text), _cell(f"e.selection = {_selection(step)}{state}\ne.selected", code=True)]
@@ -205,17 +200,10 @@ def notebook(exploration: Exploration, title: str, steps: Sequence[Step]) -> dic
 
 def _selection(step: Step) -> str:
     """Formats the selection of a step as a Python list."""
-    words = [
-        f"g.node({name.removeprefix('node ')!r})" if name.startswith("node ") else repr(name.lstrip("%"))
-        for name in step.selection
-    ]
+    words = [f"g.node({name.removeprefix('node ')!r})" if name.startswith("node ") else repr(name.lstrip("%")) for name in step.selection]
     return f"[{', '.join(words)}]"
 
 
 def _cell(source: str, *, code: bool = False) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "cell_type": "code" if code else "markdown",
-        "metadata": {},
-        "source": source.splitlines(keepends=True),
-    }
+    made: dict[str, Any] = {"cell_type": "code" if code else "markdown", "metadata": {}, "source": source.splitlines(keepends=True)}
     return made | {"outputs": [], "execution_count": None} if code else made

@@ -11,9 +11,7 @@ __all__ = ["register", "survey_box"]
 
 def register(shell: Any) -> None:
     """Register the timeline as the display of a History in an IPython shell."""
-    shell.display_formatter.ipython_display_formatter.for_type_by_name(
-        "irscope.transforms.history", "History", _history
-    )
+    shell.display_formatter.ipython_display_formatter.for_type_by_name("irscope.transforms.history", "History", _history)
 
 
 def _history(history: Any) -> None:

@@ -222,10 +222,7 @@ class Explorer(Forking):
         super().__init__(view=in_script(page.view).encode(), hub=Hub(step=step), runtime=Runtime.shared(), step=step, profile=profile)
         self._is_open = True
         self.hub.checks = {"selection": self._ids_of, "step": self._state_of}
-        self._links = (
-            traitlets.link((self, "selection"), (self.hub, "selection")),
-            traitlets.link((self, "step"), (self.hub, "step")),
-        )
+        self._links = (traitlets.link((self, "selection"), (self.hub, "selection")), traitlets.link((self, "step"), (self.hub, "step")))
         self._panes: WeakSet[Pane] = WeakSet()
         self.on_msg(self._answer)
         if page.exploration is not None:

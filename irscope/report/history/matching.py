@@ -136,9 +136,7 @@ class Match:
                 for block, its in zip(node.blocks, other.blocks, strict=False):
                     self._pair_producers(block.returns, its.returns, key, taken)
 
-    def _pair_producers(
-        self, values: Sequence[Value], others: Sequence[Value], key: Callable[[Node], Hashable], taken: set[Node],
-    ) -> None:
+    def _pair_producers(self, values: Sequence[Value], others: Sequence[Value], key: Callable[[Node], Hashable], taken: set[Node]) -> None:
         for value, other in zip(values, others, strict=False) if len(values) == len(others) else ():
             maker = self.first.producer.get(self.origin(self.first, value))
             made = self.second.producer.get(self.origin(self.second, other))

@@ -217,9 +217,7 @@ class _Order:
         self._after = {node: there[other] for node, other in nodes.items()}
         seen = _writes_before(first, set(self._writes))
         now = _writes_before(second, {nodes[node] for node in self._writes}) if self._writes else {}
-        self._passed = {
-            node: (seen[node], now[other]) for node, other in nodes.items() if self._writes and seen[node] != now[other]
-        }
+        self._passed = {node: (seen[node], now[other]) for node, other in nodes.items() if self._writes and seen[node] != now[other]}
         """For each node that passed writes, their number before it in the first and in the second program."""
 
     def how(self, node: Node) -> str:

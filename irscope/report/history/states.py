@@ -176,9 +176,7 @@ _MOST_STATES = 8
 """The number of alias dbs to keep: stepping back and forth asks about the same few states."""
 
 
-_State = tuple[
-    AliasViews, Mapping[int, int], Mapping[int, Value], Renaming, dict[int, tuple[list[int], list[int]]]
-]
+_State = tuple[AliasViews, Mapping[int, int], Mapping[int, Value], Renaming, dict[int, tuple[list[int], list[int]]]]
 """The views of a state; ids mapped to the ids they stand for; values by id; names; alias sets in ids of the last graph, by identity."""
 
 

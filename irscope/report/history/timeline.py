@@ -60,9 +60,7 @@ def program_name(history: History, state: int) -> str:
 # Lines of earlier states: those of removed nodes, and of nodes that passes rewrote.
 
 
-def gone_lines(
-    history: History, passes: Sequence[Stretch], found: Lives, text: TextView, names: Mapping[Value, str]
-) -> list[GoneLine]:
+def gone_lines(history: History, passes: Sequence[Stretch], found: Lives, text: TextView, names: Mapping[Value, str]) -> list[GoneLine]:
     """A line for each removed node, placed above the next node of its graph that still has a line."""
     own_line = {node: line for line, node in reversed(list(enumerate(text["nodes"]))) if node}
     line_of = dict(own_line)
@@ -204,9 +202,7 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
     names = _Names(history)
     steps = [step for stretch in passes for step in _steps(stretch, found, number, names)]
     return TimelineView(
-        passes=[
-            PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes
-        ],
+        passes=[PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes],
         steps=steps,
         groups=[_group(group, found.groups[group], found.loose) for group in number],
         since={id: state for id, state in found.since.items() if id in names.last},
@@ -236,14 +232,10 @@ class _Names:
 
 def _steps(stretch: Stretch, found: Lives, number: Mapping[Node, int], names: _Names) -> list[StepView]:
     rename = Renaming(stretch.record.before, names.by_id)
-    return [
-        _step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)
-    ]
+    return [_step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)]
 
 
-def _step(
-    state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names, rename: Renaming
-) -> StepView:
+def _step(state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names, rename: Renaming) -> StepView:
     group = found.merges.get(state)
     if group is None:
         return _whole_pass(state, step, found, names)

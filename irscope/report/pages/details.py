@@ -349,8 +349,7 @@ def stored_details(
     stored = StoredDetails(text, details)
     if timeline is not None:
         timeline["earlier_aliases"] = [
-            EarlierAlias(value=value, alias=stored.shared(alias), until=until)
-            for value, alias, until in _earlier_aliases(history)
+            EarlierAlias(value=value, alias=stored.shared(alias), until=until) for value, alias, until in _earlier_aliases(history)
         ]
     return stored.details, stored.alias_sets
 

@@ -136,9 +136,7 @@ class Exploration:
     @cached_property
     def class_of(self) -> Mapping[Node, int]:
         """The number of each group's equivalence class."""
-        return {
-            member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)
-        }
+        return {member: group.index for group in self.dedup.classes for member in group.members if isinstance(member, Node)}
 
     @cached_property
     def queries(self) -> Queries:

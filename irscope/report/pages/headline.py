@@ -42,17 +42,13 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
     before, after = _traffic(exploration)
     if after != 0:
         hint = "memory traffic of the fused ops, one by one and as groups"
-        counts.append(
-            Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint)
-        )
+        counts.append(Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint))
     if exploration.graph.storages:
         counts.append(_storages(exploration.graph))
     writes = in_place_writes(exploration)
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
     missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
-    counts.append(
-        _count(len(missed), "missed fusion", missed, "opportunities that were declined, each with its reason")
-    )
+    counts.append(_count(len(missed), "missed fusion", missed, "opportunities that were declined, each with its reason"))
     if exploration.profile is not None:
         counts.append(_call(exploration.profile))
     if exploration.comparison is not None:
@@ -87,9 +83,7 @@ def history_headline(history: History, timeline: TimelineView | None) -> list[Co
     if groups:
         counts.append(_count(len(groups), "fusion group", groups, "groups that the steps made"))
     if saved:
-        counts.append(
-            Count(label="saved", value=byte_count(saved), selects=[], hint="memory traffic that the steps avoid")
-        )
+        counts.append(Count(label="saved", value=byte_count(saved), selects=[], hint="memory traffic that the steps avoid"))
     return counts
 
 

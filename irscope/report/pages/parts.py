@@ -67,9 +67,7 @@ class Page:
     exploration: Exploration | None = None
     """The program of this process that is shown, if there is one."""
 
-    def __init__(
-        self, view: ExplorerView, inspect: Callable[..., Detail | PairDetail], resolve: Callable[[Any], int] = int
-    ) -> None:
+    def __init__(self, view: ExplorerView, inspect: Callable[..., Detail | PairDetail], resolve: Callable[[Any], int] = int) -> None:
         """`inspect` answers about one id or two, in a state of the history; `resolve` returns the id of a record by what a user
         calls it."""
         self.view = view
@@ -311,9 +309,7 @@ _WARM_UPS: Final[dict[str, Callable[[ProgramPage], object]]] = {
 """Parts without data: a page of a large program asks for them so that its first query, selection and question are quick."""
 
 
-def explorer_view(
-    exploration: Exploration, *, details: bool = False, answers: bool | None = None, whole: bool = True
-) -> ExplorerView:
+def explorer_view(exploration: Exploration, *, details: bool = False, answers: bool | None = None, whole: bool = True) -> ExplorerView:
     """The view of an exploration, as a live page begins with it, or with `details` as a page without Python holds it.
 
     With `answers=False` such a page has text, graph, tables and steps, but nothing about single values and nodes; by default that is

@@ -49,10 +49,7 @@ class AliasViews:
             return None
         shared = self._shared(value)
         return AliasDetail(
-            summary=self._summary(value, shared),
-            alias_set=shared.ids,
-            writers=shared.writer_ids,
-            points_to=self._around(value),
+            summary=self._summary(value, shared), alias_set=shared.ids, writers=shared.writer_ids, points_to=self._around(value)
         )
 
     def _shared(self, value: Value) -> _Shared:
@@ -121,9 +118,7 @@ class AliasViews:
         sealed = self.db.sealed
         element = sealed.element_of.get(value)
         if element is None:
-            return PointsToView(
-                labels=[f"%{self._names[value]}"], kinds=["location"], records=[value.id], edges=[], contains=[]
-            )
+            return PointsToView(labels=[f"%{self._names[value]}"], kinds=["location"], records=[value.id], edges=[], contains=[])
         places = self._nearest(sealed.class_of[element])
         found = {place: number for number, place in enumerate(places)}
         return PointsToView(

@@ -76,11 +76,7 @@ def buffer_view(views: ViewAliases, root: Value | str) -> BufferView:
     """The map of one buffer, without values whose bytes are known only at run time."""
     root = views.graph.value(root)
     names = views.graph.names
-    sets = {
-        value: covered
-        for value in views.tensors()
-        if views.root(value) is root and isinstance(covered := views.bytes(value), ByteSet)
-    }
+    sets = {value: covered for value in views.tensors() if views.root(value) is root and isinstance(covered := views.bytes(value), ByteSet)}
     shown = list(sets)[:_MOST_ROWS]
     length = max((sets[value].stop for value in shown), default=0)
     window = _window([sets[value] for value in shown], length)

@@ -173,11 +173,7 @@ def _icicle(profile: Profile, label: str, known: Container[int]) -> list[IcicleB
     pending = [(profile.name, root, 0, 0.0)]
     while pending:
         name, part, depth, start = pending.pop()
-        found.append(
-            IcicleBox(
-                label=name, depth=depth, start=start, share=part.ns / whole, selects=list(dict.fromkeys(part.nodes))
-            )
-        )
+        found.append(IcicleBox(label=name, depth=depth, start=start, share=part.ns / whole, selects=list(dict.fromkeys(part.nodes))))
         for inner_name, inner in part.inside.items():
             if inner.ns / whole >= _LEAST_SHARE:
                 pending.append((inner_name, inner, depth + 1, start))
@@ -216,14 +212,7 @@ def _lines(profile: Profile, known: Container[int]) -> list[HeatLine]:
     for file, _ in per_file.most_common(3):
         text = loaded_lines(file) if file in live else []
         timed = {line for name, line in found if name == file}
-        shown = sorted(
-            {
-                near
-                for line in timed
-                for near in range(line - _AROUND, line + _AROUND + 1)
-                if 0 < near <= max(len(text), line)
-            }
-        )
+        shown = sorted({near for line in timed for near in range(line - _AROUND, line + _AROUND + 1) if 0 < near <= max(len(text), line)})
         for line in shown:
             ns = sum(share.ns for share in found.get((file, line), ()))
             made.append(

@@ -146,9 +146,7 @@ def mixed(*, count: int = 10, difficulty: int = 1, seed: int | None = None, kind
     return _random("mixed", chosen, count, difficulty, seed)
 
 
-def sheets(
-    people: int, *, count: int = 5, difficulty: int = 1, seed: int | None = None, kinds: Iterable[str] = _ANALYSED
-) -> list[Quiz]:
+def sheets(people: int, *, count: int = 5, difficulty: int = 1, seed: int | None = None, kinds: Iterable[str] = _ANALYSED) -> list[Quiz]:
     """Draw a set for a class: one quiz for each of `people`, of the same kinds and difficulty about different programs.
     The seeds are consecutive, so that `mixed(seed=...)` recreates any of them."""
     first, chosen = _seed(seed), list(kinds)

@@ -71,10 +71,7 @@ def move_questions(graph: Graph, rng: random.Random, subject: Node | None = None
         place = block.index(write)
         points = [node for k, node in enumerate(block) if k not in (place, place + 1) and node.op != "prim::Constant"]
         chosen = _some(points, rng, partial(db.can_move_before, write))
-        options = [
-            Option(f"line {lines[p.id] + 1}", print_node(p, graph.names), db.can_move_before(write, p), p)
-            for p in chosen
-        ]
+        options = [Option(f"line {lines[p.id] + 1}", print_node(p, graph.names), db.can_move_before(write, p), p) for p in chosen]
         if subject is not None or _is_mixed(options):
             what = f"line {lines[write.id] + 1}, {print_node(write, graph.names)}"
             yield Question(
@@ -99,14 +96,7 @@ def fusion_questions(fusion: Fusion, rng: random.Random, subject: Value | None =
         options = [_of_value(graph, value, fusion.why_not(asked, value)) for value in chosen]
         if subject is not None or _is_mixed(options):
             prompt = f"One kernel computes %{graph.names[asked]}. Which of these will it compute too?"
-            yield Question(
-                "fusion",
-                graph,
-                prompt,
-                tuple(options),
-                subject=asked,
-                note=f"They are fused by the policy {fusion.policy!r}.",
-            )
+            yield Question("fusion", graph, prompt, tuple(options), subject=asked, note=f"They are fused by the policy {fusion.policy!r}.")
 
 
 def view_questions(graph: Graph, rng: random.Random, subject: Value | None = None) -> Iterator[Question]:
@@ -125,21 +115,11 @@ def view_questions(graph: Graph, rng: random.Random, subject: Value | None = Non
         op = graph.producer[value].op if value in graph.producer else "it"
         is_view = va.kind(value) == "view"
         options = [
-            Option(
-                "view",
-                "no byte moves: it shares existing memory",
-                Verdict(is_view, verdict.because, verdict.witness),
-                value,
-            ),
+            Option("view", "no byte moves: it shares existing memory", Verdict(is_view, verdict.because, verdict.witness), value),
             Option("copy", "it has memory of its own", Verdict(not is_view, verdict.because, verdict.witness), value),
         ]
         yield Question(
-            "views",
-            graph,
-            f"Will the {op} that returns %{graph.names[value]} copy?",
-            tuple(options),
-            several=False,
-            subject=value,
+            "views", graph, f"Will the {op} that returns %{graph.names[value]} copy?", tuple(options), several=False, subject=value
         )
 
 
@@ -155,11 +135,7 @@ def same_questions(found: Dedup, rng: random.Random) -> Iterator[Question]:
         return
     for group in _shuffled([group for group in found.classes if len(group) > 1], rng):
         pair = rng.sample([member for member in group.members if isinstance(member, Node)], 2)
-        strangers = [
-            other.representative
-            for other in found.classes
-            if other is not group and isinstance(other.representative, Node)
-        ]
+        strangers = [other.representative for other in found.classes if other is not group and isinstance(other.representative, Node)]
         if not strangers:
             continue
         rng.shuffle(strangers)
@@ -180,9 +156,7 @@ def same_questions(found: Dedup, rng: random.Random) -> Iterator[Question]:
 
 
 def _ops_of(group: Node) -> str:
-    ops = [
-        node.op.removeprefix("aten::") for block in group.blocks for node in block.nodes if node.op != "prim::Constant"
-    ]
+    ops = [node.op.removeprefix("aten::") for block in group.blocks for node in block.nodes if node.op != "prim::Constant"]
     shown = " · ".join(ops[:_MOST_OPS]) + (f" · {len(ops) - _MOST_OPS} more" if len(ops) > _MOST_OPS else "")
     return f"{shown}, returns {_returns(group)}"
 
@@ -248,11 +222,7 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
     low, ratio, high = speedup(measured)
     moved = [fusion.traffic(group) for group in fusion.groups]
     before, after = sum(each[0] for each in moved), sum(each[1] for each in moved)
-    fewer = (
-        f", and the fused ops move {byte_words(after)} in place of {byte_words(before)}"
-        if moved
-        else ", and nothing was fused"
-    )
+    fewer = f", and the fused ops move {byte_words(after)} in place of {byte_words(before)}" if moved else ", and nothing was fused"
     because = f"fused is {ratio:.2f} times as fast here ({_times(measured)}){fewer}"
     nearest = next(k for k, (_, to) in enumerate(BRACKETS) if ratio < to)
     options = tuple(
@@ -260,9 +230,7 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
         for k, ((since, to), words) in enumerate(zip(BRACKETS, _WORDS, strict=True))
     )
     note = f"The fused way has {plural(len(fusion.groups), 'fusion group')}. Measured on this machine: {measured.caption}"
-    return Question(
-        "speed", fusion.graph, "Which is faster, op by op or fused, and by how much?", options, several=False, note=note
-    )
+    return Question("speed", fusion.graph, "Which is faster, op by op or fused, and by how much?", options, several=False, note=note)
 
 
 def _rows(measured: Comparison) -> tuple[Any, Any]:

@@ -89,9 +89,7 @@ class Draft:
 
     def transposed(self, of: Named) -> Named:
         name, shape = of
-        return self.tensor(
-            f"aten::transpose({name}, {self.number(0)}, {self.number(1)})", (shape[1], shape[0], *shape[2:])
-        )
+        return self.tensor(f"aten::transpose({name}, {self.number(0)}, {self.number(1)})", (shape[1], shape[0], *shape[2:]))
 
     def write(self, of: Named | None = None) -> Named:
         """Adds an in-place op, which returns its operand."""
@@ -143,21 +141,13 @@ class Draft:
     def unused(self) -> list[Named]:
         """Returns the computed tensors without users."""
         taken = set(re.findall(r"%\w+", " ".join(line.partition(" = ")[2] for line in self.lines)))
-        return [
-            tensor
-            for tensor in self.tensors
-            if tensor[0] not in taken and any(tensor[0] in line for line in self.lines)
-        ]
+        return [tensor for tensor in self.tensors if tensor[0] not in taken and any(tensor[0] in line for line in self.lines)]
 
     def text(self, *results: Named) -> str:
         """Returns the program with these tensors, or the last one, as results, and with the flag and count its lines
         need as inputs."""
         body = "\n".join(self.lines)
-        params = [
-            *self.params,
-            *(["%flag : bool"] if "prim::If" in body else []),
-            *(["%n : int"] if "prim::Loop" in body else []),
-        ]
+        params = [*self.params, *(["%flag : bool"] if "prim::If" in body else []), *(["%n : int"] if "prim::Loop" in body else [])]
         constants = "".join(f"  {name} : {_constant(type, value)}\n" for (type, value), name in self._constants.items())
         names = ", ".join(name for name, _ in results or self.tensors[-1:])
         return f"graph({', '.join(params)}):\n{constants}{body}\n  return ({names})\n"
@@ -219,10 +209,7 @@ def for_fusion(rng: random.Random, difficulty: int) -> str:
     if difficulty > 2:
         breakers += [lambda: draft.transposed(draft.pick(square)), lambda: _row_sums(draft, draft.pick(square))]
     order = [rng.choice(breakers) for _ in range(1 + difficulty // 2)]
-    pointwise: list[Callable[[], Named]] = [
-        lambda: draft.unary(draft.pick(square)),
-        lambda: draft.binary(draft.pick(square)),
-    ]
+    pointwise: list[Callable[[], Named]] = [lambda: draft.unary(draft.pick(square)), lambda: draft.binary(draft.pick(square))]
     order += rng.choices(pointwise, k=2 + difficulty)
     rng.shuffle(order)
     for add_line in order:
@@ -302,9 +289,7 @@ def for_same(rng: random.Random, difficulty: int) -> str:
     for chain in chains:
         here = draft.tensor(f"aten::mm({here[0]}, %y)", here[1])
         for op, number in chain:
-            call = (
-                f"aten::mul({here[0]}, {draft.constant('float', number)})" if op == "mul" else f"aten::{op}({here[0]})"
-            )
+            call = f"aten::mul({here[0]}, {draft.constant('float', number)})" if op == "mul" else f"aten::{op}({here[0]})"
             here = draft.tensor(call, here[1])
         results.append(here)
     return draft.text(*results)

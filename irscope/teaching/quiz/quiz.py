@@ -76,13 +76,9 @@ class Quiz:
         """
         number = self.next if question is None else question
         if number is None:
-            raise ArgumentError(
-                "all questions are answered", hint="q.answer(..., question=0) judges another answer to the first one"
-            )
+            raise ArgumentError("all questions are answered", hint="q.answer(..., question=0) judges another answer to the first one")
         if not 0 <= number < len(self.questions):
-            raise ArgumentError(
-                f"there is no question {number}", hint=f"they are counted from 0 to {len(self.questions) - 1}"
-            )
+            raise ArgumentError(f"there is no question {number}", hint=f"they are counted from 0 to {len(self.questions) - 1}")
         judged = self.questions[number].judge(picks)
         if number not in self._judged:
             self._judged[number] = judged
@@ -120,13 +116,7 @@ class Quiz:
             if reply.strip().lower() in ("quit", "exit"):
                 break
             try:
-                write(
-                    str(
-                        self.answer(
-                            *(word for word in reply.replace(",", " ").split() if word.lower() not in ("line", "none"))
-                        )
-                    )
-                )
+                write(str(self.answer(*(word for word in reply.replace(",", " ").split() if word.lower() not in ("line", "none")))))
             except IrscopeError as error:
                 write(str(error))
         write(self.summary())
@@ -135,13 +125,7 @@ class Quiz:
     def record(self) -> dict[str, Any]:
         """Return seed, questions, answers and points as plain JSON, which a notebook keeps."""
         answers = [
-            {
-                "question": k,
-                "kind": asked.kind,
-                "prompt": asked.prompt,
-                "picks": list(judged.picks),
-                "points": judged.points,
-            }
+            {"question": k, "kind": asked.kind, "prompt": asked.prompt, "picks": list(judged.picks), "points": judged.points}
             for k, judged in sorted(self._judged.items())
             for asked in [self.questions[k]]
         ]
@@ -155,8 +139,7 @@ class Quiz:
             number = int(given["question"])
             if not 0 <= number < len(self) or self.questions[number].prompt != given["prompt"]:
                 raise ArgumentError(
-                    f"the answers are to other questions: {given['prompt']!r}",
-                    hint=f"make the quiz with the seed {record.get('seed')}",
+                    f"the answers are to other questions: {given['prompt']!r}", hint=f"make the quiz with the seed {record.get('seed')}"
                 )
             self.answer(*given["picks"], question=number)
         return self
@@ -217,9 +200,7 @@ def saved_records(path: str | Path) -> list[dict[str, Any]]:
     try:
         return list(_records(notebook["cells"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LoadError(
-            f"{str(path)!r} is not a notebook with answers of irscope", hint="give the path of a saved .ipynb file"
-        ) from None
+        raise LoadError(f"{str(path)!r} is not a notebook with answers of irscope", hint="give the path of a saved .ipynb file") from None
 
 
 _FIELDS: Final = {"title": str, "seed": int | None, "questions": int, "answers": list, "points": int | float}
@@ -286,10 +267,7 @@ def card_of(quiz: Quiz, number: int) -> CardView:
         how=question.how,
         several=question.several,
         subject=_id(question.graph, question.subject),
-        options=[
-            CardOption(name=option.name, text=option.text, record=_id(question.graph, option.record))
-            for option in question.options
-        ],
+        options=[CardOption(name=option.name, text=option.text, record=_id(question.graph, option.record)) for option in question.options],
         judged=None if judged is None else _judged(question, judged),
     )
 

@@ -302,7 +302,7 @@ def _of_one_line(evidence: Evidence, rows: list[NodeRow]) -> Remark | None:
     took = sum(row.self_time.median for row in rows)
     work = sum(row.roof_ns for row in rows)
     nodes = [row.node for row in rows]
-    if launches < _MANY or took / launches > _SMALL_NS or took < _CALLED * work:
+    if launches < _MANY or took / launches > _SMALL_NS or took < _CALLED * work or not took:  # events of a GPU can be no time apart
         return None
     sliced = any(node.op in _SLICES for node in nodes) or any(node.op in ("aten::stack", "aten::cat") for node in nodes)
     turns = max(row.calls for row in rows)

@@ -36,8 +36,7 @@ from irscope.ops.registry import (
     overloads,
     schema_of,
 )
-from irscope.ops.schema.op import draws_random_numbers
-from irscope.ops.schema.overload_resolution import choose_overload
+from irscope.ops.schema.op import choose_overload, draws_random_numbers
 from irscope.ops.schema.parser import parse_schema
 from tests.work import calls_made
 

@@ -117,7 +117,7 @@ def with_strides_of(graph: Graph, demands: Mapping[Value, Demand]) -> tuple[Grap
             raise ArgumentError(f"{name} is not an input of the program", hint="`demands` is for values that nodes make")
         if value in graph.bound:
             raise ArgumentError(f"{name} is a parameter, whose layout is fixed", hint="change the model: model.to(memory_format=…)")
-    return with_new_strides(graph, {value: _lying_so(value.type, demand) for value, demand in demands.items()})
+    return with_new_strides(graph, {value: _laid_out_as(value.type, demand) for value, demand in demands.items()})
 
 
 def with_new_strides(graph: Graph, types: Mapping[Value, Type], *, strict: bool = False) -> tuple[Graph, Shapes]:
@@ -132,7 +132,7 @@ def with_new_strides(graph: Graph, types: Mapping[Value, Type], *, strict: bool 
     return after, known or infer(after)
 
 
-def _lying_so(type: Type, demand: Demand) -> Type:
+def _laid_out_as(type: Type, demand: Demand) -> Type:
     if not isinstance(type, TensorType) or type.shape is None:
         return type
     if not all(isinstance(size, int) for size in type.shape):
@@ -156,7 +156,7 @@ def following(graph: Graph, sources: Collection[Value]) -> list[Value]:
         inside = list(_inside(node))
         if all(follows.isdisjoint(read) for _, read, _ in inside):
             continue
-        if any(_hides(inner) for inner, _, _ in inside):
+        if any(_may_hide_operand(inner) for inner, _, _ in inside):
             return [value for value in graph.values() if value not in graph.inputs]
         follows.update(value for _, _, bound in inside for value in bound)
     return [value for value in graph.values() if value in follows and value not in graph.inputs]
@@ -172,8 +172,8 @@ def _inside(node: Node) -> Iterator[tuple[Node, list[Value], list[Value]]]:
         todo.extend(inner for block in here.blocks for inner in block.nodes)
 
 
-def _hides(node: Node) -> bool:
-    """Whether an operand may come out of another node that does not use it."""
+def _may_hide_operand(node: Node) -> bool:
+    """Whether some operand may be reachable through a list or an unknown op, so that nodes that do not name it may return it."""
     if node.blocks:
         return False
     effect = effect_of(node)

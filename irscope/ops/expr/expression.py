@@ -171,7 +171,7 @@ class Expr:
     value: Any = None
     """The number of a `const`; the operand index of an `input` or `scalar`; the axes of a reduction or `count`."""
     strength: int = DIMENSIONED
-    """How it takes part in type promotion (`irscope.ops.typing.promotion`): as a tensor, a 0-dim tensor, or a number."""
+    """How it takes part in type promotion (`irscope.ops.typing.type_rules`): as a tensor, a 0-dim tensor, or a number."""
     rank: int | None = None
     """For an `input`: the number of dimensions of the operand, if known."""
 

@@ -9,16 +9,14 @@ from .op import (
     Category,
     Effect,
     Op,
+    choose_overload,
+    counts_with_results,
     define,
     draws_random_numbers,
     effect_of_schema,
     has_side_effects,
-    statistics_flag,
-)
-from .overload_resolution import (
-    choose_overload,
-    counts_with_results,
     may_end_in_results,
+    statistics_flag,
 )
 from .parser import (
     parse_schema,

@@ -83,7 +83,7 @@ def why_no_member(graph: Graph, target: Value, *, is_reshaped: bool) -> tuple[st
 # Properties of views that can be taken again and written back: disjoint parts, equal views, and restored strides.
 
 def restores(whole: TensorType, seen: TensorType) -> bool:
-    """Whether a tensor that was viewed with other extents has all its strides again after the inverse `view`.
+    """Whether `view` to other extents and back restores the original strides.
 
     >>> whole, seen = TensorType("float32", (3, 1), (1, 3)), TensorType("float32", (3,), (1,))
     >>> restores(whole, seen), restores(whole.with_(strides=(1, 1)), seen), restores(whole.with_(shape=(3, 2)), seen)

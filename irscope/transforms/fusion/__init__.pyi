@@ -5,6 +5,7 @@ from .fuse_pass import (
     fuse,
     fuse_groups,
     fuse_rebuilding,
+    prepare_fusion,
 )
 from .fusion_result import (
     GROUPING,
@@ -20,9 +21,6 @@ from .planning import (
 from .policies import (
     POLICIES,
     Score,
-)
-from .prepare import (
-    prepare_fusion,
 )
 
 __all__ = [

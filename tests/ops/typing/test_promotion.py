@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from irscope.ir.types import FLOAT, NUMBER, TensorType
-from irscope.ops.typing.promotion import Operand, operand_of, promote_types, result_dtype
-from irscope.ops.typing.type_rules import Unknown
+from irscope.ops.typing.type_rules import Operand, Unknown, operand_of, promote_types, result_dtype
 
 DTYPES = [
     "bool",

@@ -16,7 +16,7 @@ from typing import Any
 
 import lazy_loader
 
-from irscope._base.figures import Drawn
+from irscope._base.results import Drawn
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

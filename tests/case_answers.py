@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 import irscope as irs
-from irscope._base.verdict import Verdict
+from irscope._base.results import Verdict
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.analysis.shapes.inference import Shapes, infer
 from irscope.errors import IrscopeError

@@ -1,11 +1,16 @@
-"""Numbers with their nouns and units."""
+"""Numbers with their nouns and units, and warnings that point at the caller's line."""
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["byte_count", "each", "listed", "plural"]
+__all__ = ["byte_count", "each", "listed", "plural", "warn_caller"]
+
 
 T = TypeVar("T")
 
@@ -51,3 +56,21 @@ def byte_count(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+
+
+def warn_caller(message: str) -> None:
+    """Emit a UserWarning at the innermost line outside this package.
+
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("look out")
+    >>> str(told[0].message)
+    'look out'
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)

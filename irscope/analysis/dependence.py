@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, WAITS, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.effects import changes_random_state, is_stopping

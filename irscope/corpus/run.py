@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irscope._base.isolated import machine_memory
-from irscope._base.progress import progress
+from irscope._base.running import progress
 from irscope.corpus.examine import examine
 from irscope.corpus.findings import Survey
 from irscope.corpus.sources import Settings, Source, sources_of

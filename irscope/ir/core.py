@@ -22,8 +22,8 @@ from itertools import count
 from typing import Any, NamedTuple
 from weakref import ref
 
-from irscope._base.figures import Drawn
 from irscope._base.frozen import EMPTY, fast_constructor
+from irscope._base.results import Drawn
 from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.types import Type

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from irscope._base.frozen import EMPTY
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Verdict, no, yes
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import TensorData
 from irscope.ir.text import typed

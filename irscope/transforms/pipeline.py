@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 import pandas as pd
 
-from irscope._base.progress import progress
+from irscope._base.running import progress
 from irscope._base.words import plural
 from irscope.analysis.per_graph import leads
 from irscope.errors import ArgumentError, IrscopeError, PassError, loading

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from irscope._base import progress as progress_module
-from irscope._base.progress import counted, progress
+from irscope._base import running
+from irscope._base.running import counted, progress
 
 tqdm_auto = pytest.importorskip("tqdm.auto")
 
@@ -36,7 +36,7 @@ class Bar:
 def bars(monkeypatch: pytest.MonkeyPatch) -> list[Bar]:
     Bar.made = []
     monkeypatch.setattr(tqdm_auto, "tqdm", Bar)
-    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
     return Bar.made
 
 
@@ -58,7 +58,7 @@ def test_work_that_fails_is_not(bars: list[Bar]) -> None:
 
 
 def test_quick_work_makes_no_bar(bars: list[Bar], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 60.0)
+    monkeypatch.setattr(running, "_QUIET_SECONDS", 60.0)
     assert list(counted(range(1000), "counting")) == list(range(1000))
     assert not bars
 
@@ -77,7 +77,7 @@ def test_the_time_left_counts_what_was_done_before_the_bar_came(monkeypatch: pyt
     """tqdm's own reckoning: half of the work took the seconds that have passed."""
     drawn: list[str] = []
     now = [1000.0]
-    monkeypatch.setattr(progress_module.time, "time", lambda: now[0])
+    monkeypatch.setattr(running.time, "time", lambda: now[0])
     monkeypatch.setattr("tqdm.std.time", lambda: now[0])
     monkeypatch.setattr(tqdm_auto.tqdm, "display", lambda self, *_, **__: drawn.append(str(self)))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
@@ -92,7 +92,7 @@ def test_the_time_left_counts_what_was_done_before_the_bar_came(monkeypatch: pyt
 def test_a_stream_that_is_no_terminal_gets_no_bar(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
     with progress(2, "working") as step:
         step()
     assert capfd.readouterr().err == ""

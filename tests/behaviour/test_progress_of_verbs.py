@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope._base import progress as progress_module
+from irscope._base import running
 from tests._base.test_progress import Bar
 
 tqdm_auto = pytest.importorskip("tqdm.auto")
@@ -61,7 +61,7 @@ class Told(Bar):
 def bars(monkeypatch: pytest.MonkeyPatch) -> type[Told]:
     Bar.made, Told.labels, Told.hit, Told.drawn = [], [], None, 0
     monkeypatch.setattr(tqdm_auto, "tqdm", Told)
-    monkeypatch.setattr(progress_module, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
     return Told
 
 

@@ -96,7 +96,7 @@ def test_a_slow_cell_shows_how_far_it_is_and_may_be_interrupted(manners: Lab) ->
     page = manners.page
     page.evaluate(
         """() => { const panel = window.jupyterapp.shell.currentWidget;
-        const source = `from irscope._base.progress import counted
+        const source = `from irscope._base.running import counted
 import time
 for _ in counted(range(600), "counting"):
     time.sleep(0.1)`;

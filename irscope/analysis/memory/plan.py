@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
-from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import listed, plural
 from irscope.analysis.dependence import dependences
 from irscope.analysis.memory.live_ranges import Buffer, Lifetimes, Offers, lifetimes, written_in_place

@@ -24,7 +24,7 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Verdict, no, yes
 from irscope.analysis.shapes import Shapes, infer
 from irscope.analysis.views.assumed import Demand, Layouts, demands_of, with_strides_of
 from irscope.analysis.views.facts import Kind, Placement, is_tensor

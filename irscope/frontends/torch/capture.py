@@ -24,7 +24,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from irscope._base.running import interrupts_deferred
-from irscope._base.warned import warn_caller
+from irscope._base.words import warn_caller
 from irscope.frontends.torch.types import require_torch
 
 __all__ = ["CAPTURE_LOCK", "capturing", "modes_of", "roots_of", "without_autocast"]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from irscope._base.loaded_code import loaded_files
-from irscope._base.warned import warn_caller
+from irscope._base.words import warn_caller
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.files import read_file
 from irscope.frontends.refusals import not_trusted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from irscope._base.verdict import Verdict
+from irscope._base.results import Verdict
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Node, Value
 from irscope.report.panes import AliasViews

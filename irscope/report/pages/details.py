@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from irscope._base.escaping import shortened
-from irscope._base.verdict import Verdict
+from irscope._base.results import Verdict
 from irscope._base.words import listed
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.memory import memory_plan

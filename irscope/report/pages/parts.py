@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
-from irscope._base.progress import counted
+from irscope._base.running import counted
 from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value

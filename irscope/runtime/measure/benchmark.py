@@ -31,7 +31,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from irscope._base.nested import leaves
-from irscope._base.progress import progress
+from irscope._base.running import progress
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count, flatten_arguments, graph_of

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from irscope._base.progress import progress
+from irscope._base.running import progress
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact

@@ -19,8 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from irscope._base.nested import leaves
-from irscope._base.warned import warn_caller
-from irscope._base.words import plural
+from irscope._base.words import plural, warn_caller
 from irscope.codegen.kernel import SourceText
 from irscope.errors import ArgumentError, DeviceUnavailable, UnknownName
 from irscope.ir import FLOAT, Graph, Node, check_count, flatten_arguments, graph_of, has_kernel, numbers_of_keys

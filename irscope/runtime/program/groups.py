@@ -21,8 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irscope._base.progress import progress
-from irscope._base.running import run_together
+from irscope._base.running import progress, run_together
 from irscope.analysis.per_graph import once
 from irscope.analysis.shapes import infer
 from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting

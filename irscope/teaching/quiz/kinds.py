@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from irscope._base.verdict import Verdict
+from irscope._base.results import Verdict
 from irscope._base.words import listed, plural
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.views import ViewAliases

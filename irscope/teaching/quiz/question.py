@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final, Literal
 
 from irscope._base.escaping import printable
-from irscope._base.verdict import Verdict
+from irscope._base.results import Verdict
 from irscope._base.words import listed
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value

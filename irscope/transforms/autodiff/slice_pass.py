@@ -10,8 +10,8 @@ from time import perf_counter
 
 import pandas as pd
 
+from irscope._base.results import Verdict, no, yes
 from irscope._base.running import without_collector
-from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.dependence import Dependence, dependences
 from irscope.errors import ArgumentError, UnknownName, loading

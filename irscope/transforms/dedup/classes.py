@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from irscope._base.progress import counted
-from irscope._base.running import without_collector
+from irscope._base.running import counted, without_collector
 from irscope.ir import Node
 from irscope.transforms.dedup.form import Keys, fingerprint
 from irscope.transforms.dedup.matching import match

@@ -35,7 +35,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Verdict, no, yes
 from irscope._base.words import each
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError, UnknownName

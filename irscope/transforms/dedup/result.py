@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from irscope._base.figures import Drawn
+from irscope._base.results import Drawn, Verdict, no, yes
 from irscope._base.running import without_collector
-from irscope._base.verdict import Verdict, no, yes
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber, loading
 from irscope.ir import Graph, Module, Node, Value

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from irscope._base.verdict import Verdict, yes
+from irscope._base.results import Verdict, yes
 from irscope._base.words import listed
 from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError, loading

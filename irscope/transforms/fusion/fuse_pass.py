@@ -9,8 +9,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 from typing import Final, Literal, NamedTuple
 
-from irscope._base.progress import progress
-from irscope._base.running import without_collector
+from irscope._base.running import progress, without_collector
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.dependence import Dependences, dependences_by
 from irscope.analysis.per_graph import leads, once

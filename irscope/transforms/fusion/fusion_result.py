@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from irscope._base.figures import Drawn
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Drawn, Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume

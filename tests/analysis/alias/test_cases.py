@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from irscope._base.verdict import Verdict
+from irscope._base.results import Verdict
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.text.parser import parse
 

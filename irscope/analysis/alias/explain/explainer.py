@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, OrderConflict
 from irscope.analysis.alias.explain.paths import Derivation, Paths, Step, Words
 from irscope.analysis.alias.points_to import MIXED, Label, Place, PointsTo, Reachability, Write
@@ -68,7 +68,7 @@ _set_reason: Final[Any] = vars(LazyVerdict)["_reason"].__set__
 def lazy(holds: bool, *reason: Any) -> LazyVerdict:
     """A verdict whose reason a function returns for some arguments, called at most once.
 
-    >>> from irscope._base.verdict import yes
+    >>> from irscope._base.results import yes
     >>> print(lazy(True, yes, "somebody asked"))
     yes, because somebody asked
     """

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import pandas as pd
 
-from irscope._base.figures import Drawn
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Drawn, Verdict, no, yes
 from irscope._base.words import plural
 from irscope.analysis.alias.build import EVERYTHING, OrderConflict, build, callees_of, summaries
 from irscope.analysis.alias.explain import MemoryClass, memory_classes, points_to_dot

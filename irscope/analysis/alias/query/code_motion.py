@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, OrderConflict
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 from irscope.ir import Graph, Node, Value

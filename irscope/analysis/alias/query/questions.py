@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 
-from irscope._base.verdict import Verdict, no, yes
+from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Accesses, ModRef
 from irscope.analysis.alias.explain import Explainer, lazy
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from irscope._base.progress import counted
+from irscope._base.running import counted
 from irscope._base.words import each, plural
 from irscope.ir import Graph, Node
 from irscope.transforms.dedup.piece import Piece

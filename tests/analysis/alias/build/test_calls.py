@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 import irscope as irs
-from irscope._base.verdict import Verdict
+from irscope._base.results import Verdict
 from irscope.analysis.alias.build.walk import Walk
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.analysis.dependence import dependences_by

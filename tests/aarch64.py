@@ -4,7 +4,7 @@
 
 fetches Debian's arm64 Python and wheels for it into the folder (apt-get and pip, nothing is installed) and runs pytest there
 by `qemu-aarch64` (apt-get install qemu-user). Everything but the processor is real: Python, NumPy, LLVM and the C library of
-arm64. There is no torch, and the C++ compiler is that of this machine: tests that need either are left out. It takes about ten times as
+arm64. Torch is not there, and the C++ compiler is that of this machine: tests that need either are left out. It takes about ten times as
 long as here.
 """
 

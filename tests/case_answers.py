@@ -2,7 +2,7 @@
 
 `alias` asks a program questions; `fusion` fuses it; `passes` runs a pipeline over it; `shapes` infers its types; `refused` reads what must
 be refused; `damaged` does everything with a program that once ended in an exception of our own. Where torch is installed and all inputs
-are tensors of known shape, programs are run before and after, and the caller must not be able to tell them apart.
+are tensors of known shape, programs are run before and after, and the caller must not see a difference.
 
 In all but `alias` and `fusion`, a section `lines` has one variant a line, which stands for LINE in the input, with `;` for a new line;
 its answer is added after an arrow.

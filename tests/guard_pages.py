@@ -1,4 +1,4 @@
-"""`pytest -p tests.guard_pages`: NumPy's arrays end where a page begins that nobody may touch.
+"""`pytest -p tests.guard_pages`: NumPy's arrays end where a page begins that is protected.
 
 NumPy lets its memory be allocated by others (NEP 49). Each array's bytes end at most 15 bytes before such a page, and those
 bytes hold a mark that is looked at when the array is freed. A read or write past them ends the process with a signal.

@@ -232,7 +232,7 @@ def test_opt_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"  {name} " in printed for name in PASSES)
 
 
-def test_a_standard_output_that_is_closed_is_no_trouble(program: Path) -> None:
+def test_a_standard_output_that_is_closed_is_harmless(program: Path) -> None:
     command = f'exec "{sys.executable}" -m irscope show "{program}" >&-'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -42,7 +42,7 @@ def _prose(page: Path) -> str:
     return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
 
 
-def test_a_picture_that_is_in_its_page_is_no_link() -> None:
+def test_a_picture_that_is_in_its_page_is_not_a_link() -> None:
     pytest.importorskip("mkdocs")
     link = runpy.run_path(str(ROOT / "docs" / "site" / "hooks.py"))["_LINK"]
     assert link.search("![png](data:image/png;base64,AAAA)") is None

@@ -1,4 +1,4 @@
-"""Errors, remarks and verdicts use the field's words: each pattern here was replaced by what stands beside it."""
+"""Errors, remarks, verdicts and the titles of tests use the field's words: each pattern here was replaced by what stands beside it."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ INSTEAD = {
     r"\bbits of its own\b": "say that it rounds otherwise",
 }
 
+IN_TESTS = {**INSTEAD, r"\btold\b": "reported, given, distinguished"}
+
+READ = "random_programs behaviour oracles analysis ops ir codegen transforms notebooks".split()
+"""Folders of `tests`."""
+
 SAID = {
     *("Created", "Erased", "Replaced", "Merged", "Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"),
     *("Failed", "Undecided", "refuse", "refused", "unstructured", "wrong"),
@@ -43,7 +48,7 @@ SAID = {
 
 
 def sentences() -> Iterator[tuple[str, str]]:
-    """What users are told, with where it is written: arguments of errors, remarks, refusals and verdicts."""
+    """What users read, with where it is written: arguments of errors, remarks, refusals and verdicts."""
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
@@ -58,14 +63,27 @@ def sentences() -> Iterator[tuple[str, str]]:
                         yield f"{path.relative_to(ROOT)}:{part.lineno}", part.value
 
 
-def sentences_of_a_fresh_process() -> list[tuple[str, str]]:
+def titles() -> Iterator[tuple[str, str]]:
+    """The names of tests as words, and all docstrings, of the rooms whose tests are in these words by now."""
+    here = Path(__file__).parent
+    paths = [*here.glob("*.py"), *(path for room in READ for path in (here / room).rglob("*.py") if "dedup" not in path.parts)]
+    for path in sorted(paths):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                yield f"{path.name}:{node.lineno}", node.name.replace("_", " ")
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(node):
+                yield f"{path.name}:{getattr(node, 'lineno', 1)}", str(ast.get_docstring(node))
+
+
+def of_a_fresh_process() -> dict[str, list[tuple[str, str]]]:
     """Python 3.11 counts the depth of its parser wrongly in a process in which an interrupt came into it."""
     done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
-    return [(where, text) for where, text in json.loads(done.stdout)]
+    found: dict[str, list[tuple[str, str]]] = json.loads(done.stdout)
+    return found
 
 
 def test_what_users_read_is_in_the_fields_words() -> None:
-    found = sentences_of_a_fresh_process()
+    found = of_a_fresh_process()["sentences"]
     assert len(found) > 500, "the sentences were found"
     wrong = [
         f"{where}: {text!r} ({better})"
@@ -76,5 +94,12 @@ def test_what_users_read_is_in_the_fields_words() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_titles_and_docstrings_of_tests_are_in_the_fields_words() -> None:
+    found = of_a_fresh_process()["titles"]
+    assert len(found) > 1000, "the titles were found"
+    wrong = [(where, text[:120], better) for where, text in found for pattern, better in IN_TESTS.items() if re.search(pattern, text)]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
 if __name__ == "__main__":
-    print(json.dumps(list(sentences())))
+    print(json.dumps({"sentences": list(sentences()), "titles": list(titles())}))

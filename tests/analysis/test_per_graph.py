@@ -107,7 +107,7 @@ def test_a_graph_keeps_none_that_came_before_it() -> None:
 
 
 def test_a_pass_of_the_users_leads_nowhere() -> None:
-    """Its edits may be incomplete: a pipeline analyses what it gave anew."""
+    """Its edits may be incomplete: a pipeline analyses what it gave again."""
 
     def mine(graph: Graph) -> PassRecord:
         other = irs.parse(PROGRAM.replace("aten::relu_", "aten::relu"))
@@ -121,7 +121,7 @@ def test_a_pass_of_the_users_leads_nowhere() -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_what_follows_through_a_pipeline_answers_as_what_is_made_anew(seed: int) -> None:
+def test_what_follows_through_a_pipeline_answers_as_what_is_made_again(seed: int) -> None:
     g = irs.parse(random_program(seed, size=30).text)
     alias_db_of(g)
     for record in irs.Pipeline("fold-constants,functionalize,canonicalize,cse,pool-constants,dce")(g).records:
@@ -133,7 +133,7 @@ def test_what_follows_through_a_pipeline_answers_as_what_is_made_anew(seed: int)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_facts_of_nodes_that_did_not_change_are_those_of_a_run_anew(seed: int) -> None:
+def test_facts_of_nodes_that_did_not_change_are_those_of_a_new_run(seed: int) -> None:
     g = irs.parse(random_program(seed, size=30, features=(*FEATURES, *MORE_FEATURES) if seed % 2 else FEATURES).text)
     shapes_of(g)
     for record in irs.Pipeline("functionalize,cse,canonicalize,functionalize")(g).records:

@@ -65,7 +65,7 @@ def refused(kind: type[IrscopeError], action: Callable[[], object], *words: str)
 # -- files and sources ------------------------------------------------------------------------------------------------
 
 
-def test_files_that_are_no_programs(tmp_path: Path) -> None:
+def test_files_that_are_not_programs(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).bytes(3000)
     for suffix in (".ir", ".pt", ".pt2", ".onnx", ".mlir", ".mlirbc"):
         (tmp_path / f"noise{suffix}").write_bytes(b"\xff" + noise)
@@ -100,7 +100,7 @@ def test_what_an_error_quotes_of_a_file_gives_a_terminal_no_commands(suffix: str
 
 
 @pytest.mark.torch
-def test_torch_files_that_are_no_programs(tmp_path: Path) -> None:
+def test_torch_files_that_are_not_programs(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     model, x = torch.nn.Linear(2, 2), torch.zeros(1, 2)
     torch.jit.script(model).save(str(tmp_path / "good.pt"))
@@ -123,7 +123,7 @@ def test_text_with_a_byte_order_mark_or_the_other_line_ends_is_read(tmp_path: Pa
 
 
 @pytest.mark.parametrize("source", [None, 3, [1], b"graph", object(), np.zeros(2), len, lambda x: x, dict])
-def test_sources_that_nobody_reads(source: object) -> None:
+def test_sources_that_no_frontend_reads(source: object) -> None:
     refused(LoadError, lambda: irs.load(source))
     refused(LoadError, lambda: irs.explore(source))
     refused(LoadError, lambda: irs.load(len, object()), "torch")
@@ -363,7 +363,7 @@ def test_a_number_that_export_has_baked_in() -> None:
 # -- ops --------------------------------------------------------------------------------------------------------------
 
 
-def test_an_op_that_nobody_knows_is_carried_along() -> None:
+def test_an_unknown_op_is_carried_along() -> None:
     graph = irs.load(PROGRAM.replace("aten::sigmoid(%row)", "foo::bar(%row, %x)"), GOOD)
     db = irs.AliasDb(graph)
     for question in (db.may_alias("a", "row"), db.may_alias("a", "x"), db.has_writers("x"), db.has_writers("a")):

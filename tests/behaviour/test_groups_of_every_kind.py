@@ -47,7 +47,7 @@ def test_a_group_runs_what_is_in_it(group: str) -> None:
 
 
 @groups
-def test_a_group_that_nobody_reads_goes(group: str) -> None:
+def test_a_group_without_users_goes(group: str) -> None:
     after = remove_dead_nodes(program(group)).after
     assert [node.op for node in after.body.nodes] == ["prim::Constant", "aten::mul", group]
 

@@ -82,7 +82,7 @@ def test_a_dictionary_for_a_program_without_keys_is_refused():
         irs.compile(g)({"a": torch.ones(2), "b": torch.ones(2)})
 
 
-def test_many_inputs_are_told_by_the_first_ones():
+def test_many_inputs_are_reported_by_the_first_ones():
     names = [f"%x{index} : Float(2)" for index in range(40)]
     g = irs.parse(f"graph({', '.join(names)}):\n  return (%x0)")
     for call in (lambda: irs.compile(g)(torch.ones(2)), lambda: run_reference(g, np.ones(2, np.float32))):

@@ -139,7 +139,7 @@ def test_comparing_has_a_row_for_each_step() -> None:
         irs.compare(fusion, x, steps="beta")
 
 
-def test_what_is_no_operand_of_a_kernel_keeps_groups_apart() -> None:
+def test_what_is_not_an_operand_of_a_kernel_keeps_groups_apart() -> None:
     """The epsilon of a layer norm is read by its kernel, that of a group norm is part of it: no group is left without one."""
 
     class Norms(torch.nn.Module):  # type: ignore[name-defined,misc]

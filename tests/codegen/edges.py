@@ -45,7 +45,7 @@ class Case:
 
 
 def edges(dtype: str) -> Tensor:
-    """Zeros, the ends of the denormals and of the normal numbers, neighbours of 1, halves, what is no longer exact."""
+    """Zeros, the ends of the denormals and of the normal numbers, neighbours of 1, halves, what is not exact any more."""
     kind = getattr(torch, dtype)
     if dtype == "bool":
         return torch.tensor([False, True])

@@ -109,7 +109,7 @@ def test_several_public_graphs_must_be_named() -> None:
         ('module "m" = module::attributes([:\nend', "expected"),
     ],
 )
-def test_text_that_is_no_module_says_where(text: str, what: str) -> None:
+def test_text_that_is_not_a_module_says_where(text: str, what: str) -> None:
     with pytest.raises(ParseError, match=what):
         parse_module(text)
 

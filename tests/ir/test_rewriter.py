@@ -71,7 +71,7 @@ def test_constants_know_their_type_and_come_back(payload: object, type: str) -> 
     assert constant_of(back, back.outputs[0]) == expected
 
 
-def test_what_is_computed_is_no_constant() -> None:
+def test_what_is_computed_is_not_a_constant() -> None:
     graph = parse("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)")
     assert constant_of(graph, graph.value("y")) is NOT_CONSTANT
 

@@ -57,7 +57,7 @@ def test_a_graph_is_the_same_as_itself():
         ),
     ],
 )
-def test_every_difference_is_told(old, new, reason):
+def test_every_difference_is_reported(old, new, reason):
     assert old in BASE
     verdict = same_structure(parse(BASE), parse(BASE.replace(old, new, 1)))
     assert not verdict
@@ -69,7 +69,7 @@ def test_refinements_can_be_overlooked_but_not_kinds():
     assert not same_structure(parse(BASE), parse(BASE.replace("Float(2)", "int")), types=False)
 
 
-def test_tensors_of_unknown_elements_are_the_same_only_when_told_to():
+def test_tensors_of_unknown_elements_are_the_same_only_on_request():
     text = "graph():\n  %c : Float(20) = prim::Constant[value=<Tensor>]()\n  return (%c)"
     assert not same_structure(parse(text), parse(text))
     assert same_structure(parse(text), parse(text), elements=False)

@@ -111,7 +111,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("rule", "broken"), BROKEN, ids=[f"{rule}-{i}" for i, (rule, _) in enumerate(BROKEN)])
-def test_a_graph_that_breaks_a_rule_is_told_the_rule(rule, broken):
+def test_a_graph_that_breaks_a_rule_names_the_rule(rule, broken):
     with pytest.raises(VerifyError) as caught:
         verify(broken)
     assert caught.value.rule == rule

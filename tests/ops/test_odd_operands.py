@@ -1,4 +1,4 @@
-"""References of tensors without dimensions and without elements, and of margins that cut off: the answers of torch."""
+"""References of tensors without dimensions and without elements, and of negative margins: the answers of torch."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_normalisations_of_an_empty_batch(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("mode", ["replicate", "reflect", "circular", "constant"])
 @pytest.mark.parametrize("margins", [(-1, 2), (2, -1), (-1, -1), (-3, 5), (5, -3), (2, -2)])
-def test_margins_that_cut_off(mode: str, margins: tuple[int, int]) -> None:
+def test_negative_margins(mode: str, margins: tuple[int, int]) -> None:
     def pad(x: Any) -> Any:
         return torch.nn.functional.pad(x, margins, mode=mode)
 

@@ -277,7 +277,7 @@ def test_an_op_on_tensors_that_shares_a_name_with_pythons_numbers_is_none_of_the
 
 
 @pytest.mark.torch
-def test_an_op_that_writes_its_last_operands_is_told_from_one_that_takes_numbers_there() -> None:
+def test_an_op_that_writes_its_last_operands_is_distinguished_from_one_that_takes_numbers_there() -> None:
     """`torch.log(x, out=y)` is `aten::log(%x, %y)`, which a table without that overload takes for a logarithm to a base."""
     pytest.importorskip("torch")
     from irscope.analysis.effects import Signatures

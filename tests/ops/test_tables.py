@@ -216,7 +216,7 @@ OPERANDS = {
 
 
 @pytest.mark.parametrize("name", sorted(RESULT_SIZES))
-def test_a_size_is_never_told_too_small(name: str) -> None:
+def test_a_size_is_never_too_small(name: str) -> None:
     function = next(op for op in (*scalars.OPS, *containers.OPS) if op.name == name).reference
     assert function is not None
 

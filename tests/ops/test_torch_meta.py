@@ -67,6 +67,6 @@ def test_what_would_end_the_process_is_not_handed_to_torch(call: str) -> None:
     result_of(call)
 
 
-def test_what_torch_knows_is_still_told() -> None:
+def test_what_torch_knows_is_still_reported() -> None:
     assert str(result_of("channel_shuffle(%x, %yes)")).startswith("Float(2, 3, 4, 5")
     assert str(result_of("hann_window(%n, %none, %none, %none, %none)")).startswith("Float(64")

@@ -186,7 +186,7 @@ GUARDED = ["tests/ops/test_view_bounds.py", "tests/runtime/test_reference.py"]
 @pytest.mark.parametrize("files", [
     GUARDED, pytest.param(["tests/ops", "tests/runtime/arrays/test_library.py", "tests/codegen"], marks=pytest.mark.long),
 ])  # fmt: skip
-def test_with_a_page_that_nobody_may_touch_after_each_array(files: list[str]) -> None:
+def test_with_a_page_that_is_protected_after_each_array(files: list[str]) -> None:
     """A read or write past an array's end ends the process."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.guard_pages", "-p", "no:cacheprovider", *files]
     done = subprocess.run([*command, "-k", "not with_a_page"], cwd=ROOT, capture_output=True, text=True, timeout=560)

@@ -1,4 +1,4 @@
-"""What the oracles of this folder came to, printed after the run: a test says it with the fixture `tell`."""
+"""What the oracles of this folder came to, printed after the run: a test says it with a fixture."""
 
 from __future__ import annotations
 

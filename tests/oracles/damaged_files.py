@@ -1,7 +1,7 @@
-"""Damaged files: programs as torch, ONNX and MLIR write them, with bits turned over, ends cut off, and records exchanged.
+"""Damaged files: programs as torch, ONNX and MLIR write them, with bits turned over, ends truncated, and records exchanged.
 
 In a zip archive (`.pt`, `.pt2`) damage to the bytes is mostly met by the archive's own checksums. So most is done to the
-records, and the archive is written anew around them: a pickle that is another one, a tensor that is too short, a record that
+records, and the archive is written again around them: a pickle that is another one, a tensor that is too short, a record that
 stands where another belongs.
 """
 

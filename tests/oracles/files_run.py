@@ -73,7 +73,7 @@ _limited = False
 
 
 def _limit_memory() -> None:
-    """Once a process: a MemoryError, which is no error of ours, where more is wanted."""
+    """Once a process: a MemoryError, which is not an error of ours, where more is wanted."""
     global _limited
     statm = Path("/proc/self/statm")
     if not _limited and statm.exists():

@@ -1,7 +1,7 @@
 """Programs of one or a few ops of StableHLO and CHLO: the functions of `jax.lax` and what is built on them, with every element type
 that each takes, on the numbers where types end, and with the values that their attributes may have.
 
-JAX itself says what each computes; a combination that JAX refuses is no program.
+JAX itself says what each computes; a combination that JAX refuses is not a program.
 """
 
 from __future__ import annotations

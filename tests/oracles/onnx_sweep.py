@@ -3,7 +3,7 @@
 ONNX's node tests ask for each form once; what a reader ignores are attributes. So each of their models of one op is varied, one
 thing at a time: every value of every attribute that the op's schema has (`_values`), every optional input left out, every element
 type that the schema allows, special numbers, every older version of the op (an input that was an attribute then becomes one), and
-all inputs but the first as weights, and the same with inputs of unknown extents. What onnxruntime does not take is no program.
+all inputs but the first as weights, and the same with inputs of unknown extents. What onnxruntime does not take is not a program.
 
     .venv/bin/python -m tests.oracles.onnx_sweep [OP …] [--share 3/10] [--json out.json] [--show]
 

@@ -183,7 +183,7 @@ def test_a_program_that_has_groups_is_shown_fused_again_and_compiled(view_groups
 
 
 def test_a_loop_in_a_group_stays_as_it_is() -> None:
-    """Groups are not made inside of groups, nor inside of what nobody knows."""
+    """Groups are not made inside of groups, nor inside of unknown ops."""
     body = """
       %i : Float(2, 3) = prim::If(%c)
         block0():
@@ -256,7 +256,7 @@ def test_a_list_that_is_unpacked_as_one_of_another_length(parts: int) -> None:
         ("data/weights/model_weights_config.json", b'"as_int": 4', b'"as_int": 400', "out of bounds"),
     ],
 )
-def test_a_damaged_program_of_torch_export_is_told_in_a_few_lines(
+def test_a_damaged_program_of_torch_export_is_reported_in_a_few_lines(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], record: str, part: bytes, other: bytes, told: str
 ) -> None:
     """What torch says of it holds the program, its own stack and, in its log, both once more."""
@@ -275,7 +275,7 @@ def test_a_damaged_program_of_torch_export_is_told_in_a_few_lines(
     assert printed.out + printed.err == ""
 
 
-def test_bytecode_with_a_name_that_is_no_text(tmp_path: Path) -> None:
+def test_bytecode_with_a_name_that_is_not_text(tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")
     content = next(found for found in whole("mlirbc") if b"main" in found)
     path = tmp_path / "damaged.mlirbc"

@@ -1,6 +1,6 @@
 """Gradients of random programs are autograd's: views, in-place writes, reductions, joins, loops, in double precision.
 
-Arguments are copied first, as torch lets nobody write into a leaf. Where gradients are not finite the program is left to torch:
+Arguments are copied first, as torch refuses writes into a leaf. Where gradients are not finite the program is left to torch:
 of a maximum, say, it multiplies a mask with the gradient when it is traced, and puts the gradient into zeros when it is not.
 A program of which autograd itself refuses the gradient must be refused by `irs.load(…, backward=True)` too; one that reads
 values as it runs cannot be captured, and is counted as such.

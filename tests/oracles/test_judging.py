@@ -1,4 +1,4 @@
-"""The oracles themselves: a difference that a caller could see is told, and a hang or a dead process ends one program only."""
+"""The oracles themselves: a difference that a caller could see is reported, and a hang or a dead process ends one program only."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def test_what_is_right_is_not_complained_of() -> None:
         (2, lambda y: 7, "not a tensor"),
     ],
 )
-def test_what_differs_is_told(index: int, change: Callable[[torch.Tensor], torch.Tensor], said: str) -> None:
+def test_what_differs_is_reported(index: int, change: Callable[[torch.Tensor], torch.Tensor], said: str) -> None:
     assert said in complaint(changed(index, change))
 
 
-def test_writes_and_the_generator_are_told() -> None:
+def test_writes_and_the_generator_are_reported() -> None:
     assert "the memory of argument 0" in complaint(lambda x, y: truth(x.clone(), y))
     assert "generator" in complaint(lambda x, y: (*truth(x, y), torch.rand(1))[:3])
     base = torch.arange(8.0)
@@ -112,7 +112,7 @@ def test_the_table_adds_up() -> None:
         two.assert_sound(most_refused=0.5)
 
 
-def test_what_torch_reads_beyond_its_arguments_is_no_truth() -> None:
+def test_what_torch_reads_beyond_its_arguments_is_not_a_truth() -> None:
     def norm(x: Any, weight: Any) -> Any:
         return torch.ops.aten.native_group_norm(x, weight, None, 1, 6, 3, 2, 0.5)[0]
 

@@ -81,7 +81,7 @@ def insert(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
 
 
 def erase_dead(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
-    """Nodes that nobody reads, writes and all."""
+    """Nodes without users, writes and all."""
     dead = [n for n in graph.nodes() if not n.blocks and not any(value in graph.users for value in n.outputs)]
     for node in rng.sample(dead, min(len(dead), rng.randint(1, 3))):
         rewriter.erase(node, reason="nobody reads it")

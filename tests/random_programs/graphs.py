@@ -177,7 +177,7 @@ class _Scope:
     bools: list[str] = field(default_factory=list)
 
     def inner(self) -> _Scope:
-        """A copy to which a block adds its own; in there, nobody knows which buffers are meant."""
+        """A copy to which a block adds its own; in there, it is unknown which buffers are meant."""
         forgotten = [replace(tensor, roots=frozenset()) for tensor in self.tensors]
         return _Scope(
             forgotten, list(self.lists), list(self.tuples), list(self.dicts), list(self.ints), list(self.bools)

@@ -28,7 +28,7 @@ def as_torch(thing: Any) -> Any:
 def observed(graph: Graph, arguments: Any) -> list[Any]:
     """Run in torch, op by op; then look at everything that the caller can reach, memories numbered as they are met.
 
-    Strides are told of dimensions of one element too: torch orders the dimensions of results by all of them.
+    Strides are compared of dimensions of one element too: torch orders the dimensions of results by all of them.
     """
     arguments = [as_torch(argument) for argument in arguments]
     torch.manual_seed(0)

@@ -277,7 +277,7 @@ class Tied(torch.nn.Module):
         return self.second(self.first(x)) + self.rows.sum() + self.count
 
 
-def test_parameters_of_other_storages_are_no_aliases_and_a_slice_of_one_is() -> None:
+def test_parameters_of_other_storages_are_not_aliases_and_a_slice_of_one_is() -> None:
     graph = irs.load(Tied(), torch.ones(4, 4))
     db = irs.AliasDb(graph)
     bound = {str(value.name): value for value in graph.bound}
@@ -301,7 +301,7 @@ def test_without_the_assumption_an_argument_may_be_any_parameter() -> None:
     assert all(db.may_alias("x", value) for value in graph.bound)
 
 
-def test_what_nobody_can_look_into_may_be_a_parameter() -> None:
+def test_what_cannot_be_inspected_may_be_a_parameter() -> None:
     text = """graph(%w : Tensor, %x : Tensor, %xs : Tensor[], %any : Any, %task : Future[Tensor]):
       %y : Tensor = aten::wait(%task)
       %p : Tensor = prim::Unseen(%x)

@@ -63,7 +63,7 @@ def test_calls_are_opaque_and_prints_are_not() -> None:
     assert is_stopping("prim::RaiseException") and not is_stopping("prim::Print")
 
 
-def test_overloads_are_told_apart_by_count_and_first_operand() -> None:
+def test_overloads_are_distinguished_by_count_and_first_operand() -> None:
     lists = parse_schema("aten::mul.left_t(t[] l, int n) -> t[]")
     assert fits(lists, 2, ListType) and not fits(lists, 2, TensorType) and not fits(lists, 3)
     a, n = Value(1, TENSOR), Value(2, INT)

@@ -1,4 +1,4 @@
-"""Memory that is no longer needed may be overwritten: torch runs random programs while somebody does just that."""
+"""Memory that is not any more needed may be overwritten: torch runs random programs while that is done."""
 
 from __future__ import annotations
 

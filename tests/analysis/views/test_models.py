@@ -1,4 +1,4 @@
-"""Every value of real models lies where an eager run puts it: same storage as its root, and no other's; the bytes that are told."""
+"""Every value of real models lies where an eager run puts it: same storage as its root, and no other's; the bytes that are stated."""
 
 from __future__ import annotations
 

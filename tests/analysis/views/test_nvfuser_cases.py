@@ -1,4 +1,4 @@
-"""Chains of views from nvFuser's tests of its alias analysis, boundary cases of the same, and what only buffers tell apart."""
+"""Chains of views from nvFuser's tests of its alias analysis, boundary cases of the same, and what only buffers distinguish."""
 
 from __future__ import annotations
 

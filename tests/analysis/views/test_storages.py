@@ -77,7 +77,7 @@ def _may_be_marked(va: irs.ViewAliases, name: str, p: Program) -> bool:
 
 
 def bytes_of(layout: Layout, p: Program) -> frozenset[int] | None:
-    """Every byte that is claimed; an offset that counts from where an input lies in its storage is told that place."""
+    """Every byte that is claimed; an offset that counts from where an input lies in its storage is given that place."""
     covered = layout.bytes
     if covered is None and isinstance(layout.offset, Extent):
         (first, *others) = layout.offset.names
@@ -101,7 +101,7 @@ def told_bytes(covered: SymbolicBytes, names: dict[str, Any]) -> frozenset[int]:
 def known(seeds: range, count: int) -> None:
     """Every value is known in full: kind, root, extents, strides, bytes.
 
-    Of complex numbers that takes that the inputs are not marked as conjugates, which types do not tell of and these here are not. Without
+    Of complex numbers that takes that the inputs are not marked as conjugates, which types do not say and these here are not. Without
     it strides of axes of one index behind them are, and now and then what follows from these."""
     missed, without = Counter[str](), Counter[str]()
     for seed in seeds:

@@ -180,7 +180,7 @@ def test_a_kernel_says_what_it_moves_and_what_sets_its_pace() -> None:
     assert pace_of(launch.spec, schedule, (20 * lanes, lanes), launch).bound == "latency", "64 blocks do not fill a GPU"
 
 
-def test_no_machine_code_is_no_elf_file() -> None:
+def test_no_machine_code_is_not_an_elf_file() -> None:
     assert code_sizes(b"not a cubin") == {}
 
 

@@ -183,7 +183,7 @@ def test_what_matters_stays_another_spec() -> None:
     assert spec_of("mul", (0, 1)) == spec_of("mul", (1, 0))
 
 
-def test_other_numbers_are_no_reason_for_another_order() -> None:
+def test_other_numbers_are_not_a_reason_for_another_order() -> None:
     operand = Operand("float32", "tensor", (UNIT,))
 
     def lines(numbers: tuple[float, float]) -> list[str]:

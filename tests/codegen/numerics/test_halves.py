@@ -55,7 +55,7 @@ def test_every_half_in_the_other_texts(text: str, dtype: str, tmp_path: Path) ->
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("text", ["cpu", "numpy", "cuda"])
 def test_numbers_that_arrive_with_the_call_are_rounded_where_torch_does(text: str, dtype: str, tmp_path: Path) -> None:
-    """0.1003 is no half: a comparison finds the half next to it, and a product takes it as it is."""
+    """0.1003 is not a half: a comparison finds the half next to it, and a product takes it as it is."""
     device, value = device_of(text, tmp_path), 0.1003
     x = torch.cat([torch.linspace(-3, 3, 300), torch.tensor([value])]).to(getattr(torch, dtype))
     ops = ("mul", "div", "add", "sub", "remainder", "eq", "ge")

@@ -87,7 +87,7 @@ def test_kernels_of_single_ops_give_what_torch_gives(device: CpuDevice, dtype: s
 
 @pytest.mark.parametrize("name", ["relu", "relu6", "hardtanh", "clamp_min", "clamp_max", "clamp"])
 def test_what_is_within_its_limits_stays_what_it_is(device: CpuDevice, name: str) -> None:
-    """Zero is a limit and not below or above a negative one, whose sign `1 / x` or `atan2` can tell."""
+    """Zero is a limit and not below or above a negative one, whose sign `1 / x` or `atan2` shows."""
     limits = {"relu": (), "relu6": (), "clamp_min": (0.0,), "clamp_max": (0.0,)}.get(name, (0.0, 1.0))
     x = torch.tensor([-0.0, torch.nan, -1.0, 2.0] * 9)
     plan = spec_of_group(

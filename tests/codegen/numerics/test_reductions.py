@@ -347,7 +347,7 @@ def test_what_is_refused() -> None:
 
 
 def test_one_kernel_for_every_size(device: Device) -> None:
-    """Extents are arguments: only what a short row would waste is told apart."""
+    """Extents are arguments: only what a short row would waste is distinguished."""
     body, eager = NORMALISATIONS["softmax"]
     plans = [check(device, partial(body, d=1), partial(eager, d=1), normal(rows, 1000 + rows)) for rows in (1, 2, 70)]
     assert len({spec for plan in plans[1:] for spec in plan.specs}) == 1

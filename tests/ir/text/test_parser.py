@@ -1,4 +1,4 @@
-"""Text into programs: what is read, what is refused and how it is told, and that nothing else than ParseError comes out."""
+"""Text into programs: what is read, what is refused and how it is reported, and that nothing else than ParseError comes out."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ with prim::DifferentiableGraph_1 = graph(%x : Tensor):
     assert "prim::FusionGroup(%y, %a.1)\n        block0(%p : Tensor, %q : Tensor):" in str(g)
 
 
-def test_an_op_whose_name_ends_in_a_number_is_no_group():
+def test_an_op_whose_name_ends_in_a_number_is_not_a_group():
     g = parse("graph(%a : Tensor):\n  %b : Tensor = my::op_0(%a)\n  return (%b)")
     assert g.node("b").op == "my::op_0"
 
@@ -231,7 +231,7 @@ def test_strange_types(type):
 
 
 def _only_parse_errors(text: str) -> None:
-    """Reads the text; a ParseError must tell its place, and a program must print and read back."""
+    """Reads the text; a ParseError must name its place, and a program must print and read back."""
     told: ParseError | None = None
     try:
         graph = parse(text)

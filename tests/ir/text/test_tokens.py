@@ -177,7 +177,7 @@ def test_a_named_tuple_knows_its_elements():
     "text",
     ["", "int[", "int]", "Dict(str)", "Float(2", "Float(2,strides=[1,1])", "Float(x=1)", "(int", "int int", "%x"],
 )
-def test_what_is_no_type_is_refused(text):
+def test_what_is_not_a_type_is_refused(text):
     with pytest.raises(ParseError, match="line 1, column"):
         parse_type(text)
 
@@ -225,7 +225,7 @@ def test_every_bit_of_packed_elements_is_kept():
     ("float32", [0x7FC00001, 0x3F800000]), ("float32", [0xFFC00000]), ("float16", [0x7E01]), ("bfloat16", [0xFFC0, 0x3F80]),
     ("float64", [0x7FF8000000000001]),
 ])  # fmt: skip
-def test_a_nan_that_the_word_does_not_tell_is_packed(dtype, bits):
+def test_a_nan_that_the_word_does_not_hold_is_packed(dtype, bits):
     held = np.array(bits, {"bfloat16": "uint16", "float16": "uint16", "float32": "uint32", "float64": "uint64"}[dtype])
     array = held if dtype == "bfloat16" else held.view(dtype)
     for type in (TensorType(), TensorType(dtype, array.shape)):

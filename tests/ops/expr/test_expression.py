@@ -382,6 +382,6 @@ def test_shapes_that_do_not_broadcast_are_an_error() -> None:
         op.type_rule(self=TensorType("float32", (2, 3)), other=TensorType("float32", (4,)), alpha=1)
 
 
-def test_an_op_on_numbers_first_has_no_in_place_twin() -> None:
+def test_an_op_on_numbers_first_has_no_in_place_variant() -> None:
     made = elementwise("aten::f.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", numpy=max)
     assert [op.name for op in made] == ["aten::f"]

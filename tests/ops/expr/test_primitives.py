@@ -180,7 +180,7 @@ def refusal(name: str, operand: Expr, **given: Any) -> str:
     return caught.value.what
 
 
-def test_what_is_no_expression() -> None:
+def test_what_is_not_an_expression() -> None:
     whole, real = input_element(0, "int64", rank=2), input_element(0, "float32", rank=2)
     assert "mean has no result of type int64" in refusal("aten::mean", whole)
     assert "no variance of int64" in refusal("aten::var", whole)

@@ -62,7 +62,7 @@ class Finding:
     """Arguments that were written."""
 
     def lies(self, schema: OpSchema) -> list[str]:
-        """What was seen and the schema does not tell."""
+        """What was seen and the schema does not say."""
         told = []
         for i, j in sorted(self.shared):
             if not _may_share(schema.returns[i], schema.arguments[j]):

@@ -157,7 +157,7 @@ def test_one_tuple_result_is_not_two_results() -> None:
         ("aten::add(Tensor(a|!) a) -> Tensor", 20, "alias set"),
     ],
 )
-def test_a_text_that_is_no_schema_says_where(text: str, column: int, message: str) -> None:
+def test_a_text_that_is_not_a_schema_says_where(text: str, column: int, message: str) -> None:
     with pytest.raises(ParseError, match=message) as caught:
         parse_schema(text)
     assert caught.value.column == column

@@ -71,7 +71,7 @@ def test_no_dependence_is_reversed_and_the_text_reads_back(program: Program) -> 
 
 @QUICK
 @given(programs())
-def test_what_leaves_a_subgraph_is_no_other_memory(program: Program) -> None:
+def test_what_leaves_a_subgraph_is_not_other_memory(program: Program) -> None:
     """Asked of each subgraph as a program of its own."""
     found = autodiff_subgraphs(irs.parse(program.text))
     for group in found.groups:

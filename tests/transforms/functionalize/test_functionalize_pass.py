@@ -1,4 +1,4 @@
-"""Functionalisation: the caller can tell nothing, what can become pure does, and what cannot says why."""
+"""Functionalisation: the caller sees no difference, what can become pure does, and what cannot says why."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ lay otherwise because of the stride of a dimension of one element. Writes that o
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nobody_can_tell_of_any_element_type(seed: int) -> None:
+def test_callers_see_no_difference_for_any_element_type(seed: int) -> None:
     check_pass(functionalize, seed, of_types=True)
 
 
 @pytest.mark.parametrize("seed", [*range(80), *UNLIKELY])
-def test_nobody_can_tell(seed: int) -> None:
+def test_callers_see_no_difference(seed: int) -> None:
     check_pass(functionalize, seed, size=UNLIKELY.get(seed, 25))
 
 
 @pytest.mark.parametrize("seed", range(80, 110))
-def test_nobody_can_tell_without_copies_of_the_whole(seed: int) -> None:
+def test_callers_see_no_difference_without_copies_of_the_whole(seed: int) -> None:
     record = check_pass(lambda graph: functionalize(graph, scatter=False), seed)
     assert not any("scatter" in node.op for node in record.after.nodes())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("chunk", range(1000, 11_000, 500))
-def test_nobody_can_tell_at_length(chunk: int) -> None:
+def test_callers_see_no_difference_at_length(chunk: int) -> None:
     for seed in range(chunk, chunk + 500):
         check_pass(functionalize, seed, size=35, of_types=seed % 3 == 0)
 
@@ -87,7 +87,7 @@ def test_the_record_of_a_program_without_writes_is_the_program() -> None:
     assert functionalize(graph).after is graph
 
 
-def test_a_mistake_is_told() -> None:
+def test_a_mistake_is_reported() -> None:
     with pytest.raises(ArgumentError, match="functionalize works on a Graph, not on str"):
         functionalize("graph()")  # type: ignore[arg-type]
 
@@ -159,7 +159,7 @@ KINDS = ["float32", "float64", "float16", "int64", "uint8", "bool"]
 @pytest.mark.parametrize("second", KINDS)
 @pytest.mark.parametrize("first", KINDS)
 def test_element_types_are_kept(first: str, second: str, declared: bool) -> None:
-    """Every in-place op that torch accepts on two element types gives what its twin gives."""
+    """Every in-place op that torch accepts on two element types gives what its functional variant gives."""
     x, y = torch.arange(-2, 4).reshape(2, 3).to(getattr(torch, first)), torch.arange(3).to(getattr(torch, second))
     for op in ("add_", "mul_", "lt_", "copy_", "fill_", "clamp_min_", "eq_", "logical_and_", "masked_fill_"):
         head = f"graph(%x : {irs.ir.payload.argument_type(x)}, %y : {irs.ir.payload.argument_type(y)}):"
@@ -311,7 +311,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_twins_lie_in_memory_as_what_is_written(name: str) -> None:
+def test_functional_variants_lie_in_memory_as_what_is_written(name: str) -> None:
     """Of every in-place op of torch for which we claim that the pure result lies as its first operand, to the last
     stride, and has its element type."""
     from irscope.ir.payload import argument_type
@@ -377,7 +377,7 @@ def in_place_calls(target: Any) -> list[tuple[Any, Any]]:
 
 
 def twin_of(schema: Any, arguments: Any, type: TensorType) -> Any:
-    """The twin that we claim for an overload whose first operand has a type; the others have the types they have."""
+    """The functional variant that we claim for an overload whose first operand has a type; the others have the types they have."""
     from irscope.ir.core import make_node, make_value, new_id
     from irscope.ir.payload import argument_type
     from irscope.ops.registry import schema_of

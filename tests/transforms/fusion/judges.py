@@ -23,7 +23,7 @@ _FEW: Final = 64
 
 
 def check_following(history: History, db: AliasDb | None = None) -> None:
-    """Follow the merges of the last pass one by one, and compare the answers with a db built anew after each.
+    """Follow the merges of the last pass one by one, and compare the answers with a db built again after each.
 
     `db` is the one of the graph before the pass.
     """

@@ -1,4 +1,4 @@
-"""Groups that gather and groups with views: what is planned can be generated, and computes what torch computes."""
+"""Groups that gather and groups with views: what is planned can be generated, and gives what torch gives."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def test_why_not_knows_folded_and_inner_names() -> None:
         fusion.why_not("nobody", "a")
 
 
-def test_a_policy_nobody_knows_is_an_error_with_the_choices() -> None:
+def test_an_unknown_policy_is_an_error_with_the_choices() -> None:
     with pytest.raises(ArgumentError, match="greedy"):
         fuse(irs.parse(CHAIN), policy="cleverest")
 
@@ -365,7 +365,7 @@ def test_a_graph_that_is_held_is_given_again() -> None:
     assert str(held) == str(fuse(irs.parse(LATTICE)).history.graph_after(2))
 
 
-def test_merges_of_groups_that_stay_too_small_are_no_steps() -> None:
+def test_merges_of_groups_that_stay_too_small_are_not_steps() -> None:
     fusion = fuse(irs.parse(LATTICE), min_size=3)
     assert [len(group.blocks[0].nodes) for group in fusion.groups] == [5]
     assert len(fusion.history.steps) == 4

@@ -52,7 +52,7 @@ def test_zeros_of_two_signs_are_torchs_own() -> None:
     assert run.remarks[0].rule == "inexact"
 
 
-def test_a_window_that_most_places_cut_off_stays_with_the_library() -> None:
+def test_a_window_that_most_borders_truncate_stays_with_the_library() -> None:
     record = group_pools(irs.load(lambda x: torch.nn.functional.max_pool2d(x, 13, 1, 6), torch.rand(1, 2, 13, 13)))
     assert record.after is record.before
     (remark,) = record.remarks

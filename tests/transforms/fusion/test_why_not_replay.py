@@ -30,7 +30,7 @@ def cases(graph: Graph) -> list[Case]:
 
 
 def confirm_remedies(fusion: Fusion) -> Counter[str]:
-    """Do what the answers about neighbours, and about readers of one value, say would join them; count what they said."""
+    """Do what the answers about neighbours, and about users of one value, say would join them; count what they said."""
     graph, fits = fusion.history.graph(-2), fusion._plans.rules.refusal
     pairs = {(a, b) for a, b, _ in neighbours(fusion)}
     for value in graph.values():

@@ -27,18 +27,18 @@ ALL = "functionalize,canonicalize,cse,pool-constants,dce"
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("name", PASSES)
-def test_nobody_can_tell(name: str, seed: int) -> None:
+def test_callers_see_no_difference(name: str, seed: int) -> None:
     check_pass(PASSES[name], seed)
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", PASSES)
-def test_nobody_can_tell_of_any_element_type(name: str, seed: int) -> None:
+def test_callers_see_no_difference_for_any_element_type(name: str, seed: int) -> None:
     check_pass(PASSES[name], seed, of_types=True)
 
 
 @pytest.mark.parametrize("seed", range(40, 80))
-def test_nobody_can_tell_a_pipeline(seed: int) -> None:
+def test_callers_see_no_difference_after_a_pipeline(seed: int) -> None:
     of_types = seed % 2 == 0
     program = random_program(seed, size=30, features=FEATURES | TYPED if of_types else FEATURES)
     graph = irs.parse(program.with_types().text if of_types else program.text)
@@ -49,7 +49,7 @@ def test_nobody_can_tell_a_pipeline(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("chunk", range(1000, 6_000, 500))
 @pytest.mark.parametrize("name", PASSES)
-def test_nobody_can_tell_at_length(name: str, chunk: int) -> None:
+def test_callers_see_no_difference_at_length(name: str, chunk: int) -> None:
     for seed in range(chunk, chunk + 500):
         check_pass(PASSES[name], seed, size=35, of_types=seed % 3 == 0)
 

@@ -115,7 +115,7 @@ def test_a_mistake_is_shown_with_a_caret(text: str) -> None:
     assert hint in caught.value.hint
 
 
-def test_other_mistakes_are_told() -> None:
+def test_other_mistakes_are_reported() -> None:
     with pytest.raises(ArgumentError, match="made of texts and functions, not of int"):
         irs.Pipeline(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="Pipeline"):

@@ -1,7 +1,7 @@
 """Calls: a program that calls others is answered as the one in which their bodies stand in place of the calls.
 
 Never "no" where the program without calls says "may"; "may" a little more often, where one element stands for what a
-walk of each body would tell apart. Each callee is walked once.
+walk of each body would distinguish. Each callee is walked once.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ TWO = """
 """
 
 
-def test_each_call_is_told_apart() -> None:
+def test_each_call_is_distinguished() -> None:
     callee = "graph(%p : Tensor):\n  %q : Tensor = aten::t(%p)\n  return (%q)"
     db = called(callee, f"{TWO}%c : Tensor = call(%a)\n%d : Tensor = call(%b)")
     assert db.may_alias("c", "a") and db.may_alias("d", "b")
@@ -225,7 +225,7 @@ def test_effects_of_the_callee_are_the_calls() -> None:
     assert "random" in db.can_move_after("c", "d").because
 
 
-def test_a_callee_may_call_what_nobody_knows() -> None:
+def test_a_callee_may_call_unknown_code() -> None:
     callee = "graph(%p : Tensor):\n  %q : Tensor = nobody::knows(%p)\n  return (%q)"
     db = called(callee, f"{TWO}%c : Tensor = call(%a)\n%d : Tensor = call(%c)")
     assert db.has_writers("a") and db.may_alias("c", "a") and db.may_alias("d", "x") and not db.has_writers("b")

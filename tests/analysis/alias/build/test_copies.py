@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*(of dimens
 
 def check_chains(seed: int, count: int) -> tuple[int, int]:
     """Compare random chains of views, as they are written and with all types declared: how many results of ops that may copy
-    are copies in torch, and how many of those the alias db told."""
+    are copies in torch, and how many of those the alias db knew."""
     p = chains(seed, count)
     copies = told = 0
     bare = irs.parse(p.text)

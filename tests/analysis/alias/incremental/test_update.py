@@ -1,4 +1,4 @@
-"""An alias db that followed edits answers as one that is built anew; the one before stays as it was."""
+"""An alias db that followed edits answers as one that is built again; the one before stays as it was."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_one_merge_looks_at_no_index_of_the_graphs() -> None:
     check_equal(following, random.Random(0))
 
 
-def test_readers_of_a_replaced_value_share_with_the_new_one() -> None:
+def test_users_of_a_replaced_value_share_with_the_new_one() -> None:
     g = parse(PROGRAM)
     rewriter = Rewriter(g)
     rewriter.replace(g.value("b"), g.value("a"), reason="not needed")

@@ -15,9 +15,6 @@ from irscope.analysis.per_graph import alias_db_of, once
 from irscope.ir import GENERATOR, Block, Graph, Node, TensorType, Value
 from irscope.ops.schema import draws_random_numbers, has_side_effects
 
-__all__ = ["Dependence", "Dependences", "ReorderableNodes", "dependences", "dependences_by"]
-
-
 # The reorderable nodes of a graph: no effect, no write, no random draw, and no read of memory that is written.
 #
 # Only data ties such a node to others, so most of a program needs no further analysis. The check is cheap and conservative: if

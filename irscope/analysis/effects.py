@@ -43,13 +43,6 @@ from irscope.ops.traits import (
     STOPS,
 )
 
-__all__ = [
-    "CALLS", "CONTENTS", "MemorySignature", "OBJECT", "OPAQUE", "PASSED_ON", "PURE", "Part", "ReadKind", "Signatures",
-    "Source", "callee_of", "calls_in", "changes_random_state", "compile_signature", "fits", "is_fully_opaque",
-    "is_stopping", "is_type_variable", "operands_of", "reads_by_name",
-]  # fmt: skip
-
-
 # Effects of ops that their schemas do not state: unseen code, ending the program, reading less than everything.
 
 

@@ -15,9 +15,6 @@ from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType, Type, Value
 from irscope.ops.typing.strides import channels_last_strides
 
-__all__ = ["alias_db_of", "assume", "leads", "once", "shapes_of", "with_layouts", "with_types"]
-
-
 # Analysis results cached per graph: graphs are frozen, so a result never becomes stale.
 #
 # Results are kept in the graph object itself and die with it; a copy or a pickle of a graph starts without any. Two

@@ -47,8 +47,6 @@ from irscope.transforms.dedup.regions.block_index import free_values
 from irscope.transforms.dedup.rewrite import compile_seconds
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Record", "analyse", "examine", "program_of"]
-
 Record = dict[str, Any]
 _MOST_TEXT: Final = 1 << 16
 """Characters; larger groups are not compared with their near-misses."""

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from irscope.transforms.fusion import Fusion
     from irscope.widgets.explorer import Explorer
 
-__all__ = ["Survey"]
-
-
 
 class Survey:
     """The commonalities of many models. `Survey(folder)` reads an earlier survey.

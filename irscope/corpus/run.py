@@ -26,8 +26,6 @@ from irscope.corpus.tables import MANIFEST, TABLES, arrow, failure, group, has_r
 from irscope.errors import ArgumentError, DeviceUnavailable, IrscopeError, LoadError, MissingExtra
 from irscope.files import write_file
 
-__all__ = ["survey"]
-
 _BATCH: Final = 256
 """Models whose records are merged at once."""
 _RETRIES: Final = 3

@@ -23,8 +23,6 @@ from irscope.errors import ArgumentError, LoadError, MissingExtra
 from irscope.frontends.registry import FRONTENDS, is_path
 from irscope.ir import Graph, Module
 
-__all__ = ["Settings", "Source", "sources_of"]
-
 _NOT_LOOKED_FOR: Final = (".txt",)
 """Suffixes that a folder search skips, as other files have them too; such a file is read if it is named."""
 

@@ -42,11 +42,6 @@ from irscope.ir import Node
 from irscope.transforms.dedup import RELATIONS, Ladder, Piece, fingerprint, format_payload, pieces_of
 from irscope.transforms.dedup.rewrite import ClassHoles, class_holes
 
-__all__ = [
-    "COLUMNS", "MANIFEST", "TABLES", "Row", "arrow", "classes_of", "failure", "group", "has_record", "merge", "read_record", "read_rows",
-    "record_path", "write_record",
-]  # fmt: skip
-
 Row = dict[str, Any]
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     "models": {

@@ -38,8 +38,6 @@ from irscope.ir.builder import BlockBuilder
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.typing import DTYPE_CODES, SLIPS, Unknown
 
-__all__ = ["CODES", "Emitter", "Place", "Refused"]
-
 CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
 """The number that ops use for each element type."""
 

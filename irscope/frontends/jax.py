@@ -39,8 +39,6 @@ from irscope.ir import (
 from irscope.ir.module import inlined, renamed_body
 from irscope.ir.payload import element_name
 
-__all__ = ["function", "load", "name", "reads", "runs_in", "suffixes"]
-
 name: Final = "JAX function with arguments, or what lower() gives"
 suffixes: Final = ()
 

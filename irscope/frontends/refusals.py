@@ -10,8 +10,6 @@ from typing import Final
 from irscope.errors import ArgumentError, LoadError
 from irscope.ir import Graph
 
-__all__ = ["not_trusted", "refuse_foreign", "refuse_pointer", "refuse_wrong_count", "start_of", "way_in"]
-
 _START: Final = 1 << 16
 _WEIGHTS: Final = "holds weights and no program"
 _LOADED: Final = "load the model with its own library, and pass that with example arguments"

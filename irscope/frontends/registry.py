@@ -22,8 +22,6 @@ from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends.refusals import refuse_foreign, start_of, way_in
 from irscope.ir import Graph, Module, Origin
 
-__all__ = ["FRONTENDS", "Frontend", "load"]
-
 FRONTENDS: Final = (
     "irscope.frontends.mlir.source",
     "irscope.frontends.jax",

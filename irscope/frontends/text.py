@@ -16,8 +16,6 @@ from irscope.ir.text import is_module_text, parse_module
 from irscope.ir.text import parse as read
 from irscope.ops.check import verify
 
-__all__ = ["load", "name", "parse", "reads", "recognizes", "suffixes"]
-
 name: Final = "IR text"
 suffixes: Final = (".ir", ".txt")
 

@@ -21,8 +21,6 @@ from irscope.ir.core import Block, Graph, Location, Node, Value, make_node, make
 from irscope.ir.payload import argument_type
 from irscope.ir.types import DEVICE, INT, TENSOR, ListType, TensorType, Type
 
-__all__ = ["BlockBuilder", "GraphBuilder", "payload_type"]
-
 
 class BlockBuilder:
     """One open block: its parameters, the nodes so far, and its returned values."""

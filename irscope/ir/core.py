@@ -28,8 +28,6 @@ from irscope._base.words import listed, plural
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.types import Type
 
-__all__ = ["Block", "Graph", "Location", "Module", "Node", "Symbol", "Use", "Value", "new_id"]
-
 new_id = count(1).__next__
 """The next id; thread-safe, never reused in a process."""
 

@@ -13,15 +13,7 @@ from irscope._base.nested import Call, leaves, leaves_by_path, run
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, VerifyError
 from irscope.ir.core import Block, Graph, Module, Node, Value, make_block, make_node, make_value, new_id
-from irscope.ir.text import parse_module, print_module
 from irscope.ir.verify import verify
-
-__all__ = [
-    "MAX_INLINED", "check_count", "entry", "flatten_arguments", "graph_of", "graphs_of", "inlined", "nested_paths",
-    "numbers_of_keys", "parse_module", "print_module", "public_graphs", "reference_to", "renamed_body", "symbol_name",
-    "verify_module",
-]  # fmt: skip
-
 
 # Operations on modules: finding the entry graph, verifying, and inlining calls.
 #

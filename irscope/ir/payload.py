@@ -26,8 +26,6 @@ from irscope.ir.types import (
     Type,
 )  # fmt: skip
 
-__all__ = ["NOT_CONSTANT", "Opaque", "TensorData", "argument_type", "constant_of", "constant_value", "element_name"]
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorData:

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from irscope.errors import PassError
 from irscope.ir.core import Block, Graph, Node, Value
 
-__all__ = ["Created", "Edit", "Erased", "Merged", "Moved", "Replaced", "Rewriter"]
-
 
 @dataclass(frozen=True, slots=True)
 class Created:

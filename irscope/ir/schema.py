@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from irscope.ir.types import Type
 
-__all__ = ["REQUIRED", "AliasAnnotation", "Argument", "OpSchema"]
-
 
 @dataclass(frozen=True, slots=True)
 class AliasAnnotation:

@@ -19,8 +19,6 @@ from irscope.ir.payload import TensorData
 from irscope.ir.text import typed
 from irscope.ir.types import Type, erase_refinements
 
-__all__ = ["SideBySide", "Structural", "first_unlike", "inner_blocks", "same_payload", "same_structure"]
-
 Structural = Literal["parameters", "results", "nodes", "op", "blocks", "arity", "operand", "result"]
 """What may differ in structure: the counts of a block's parameters, results or nodes; a node's op, or the counts of its blocks, or of
 its operands and results; the value that is an operand or a block's result."""

@@ -8,9 +8,6 @@ from typing import Final, Literal, NamedTuple
 
 from irscope.ir.core import Block, Graph, Node, Value
 
-__all__ = ["CONTROL_FLOW", "GROUPS", "ISOLATED", "Step", "count_uses", "has_kernel", "steps"]
-
-
 # Ops that have a program in a block, classified by when it runs; by name, since none of them has a schema.
 
 

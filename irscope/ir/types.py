@@ -6,14 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-__all__ = [
-    "ANY", "AwaitType", "BOOL", "COMPLEX", "ClassType", "DEVICE", "DTYPES", "DictType", "Dim", "FLOAT", "FutureType",
-    "GENERATOR", "INT", "ITEM_SIZE", "ListType", "NONE", "NUMBER", "OptionalType", "PrimitiveType", "RRefType",
-    "STORED_SIZE", "STR", "TENSOR", "TensorType", "TupleType", "Type", "UnionType", "contradiction",
-    "erase_refinements", "is_subtype", "parts", "walk",
-]  # fmt: skip
-
-
 # The types of values: TorchScript's types, as frozen records compared by structure.
 #
 # A type prints as TorchScript prints it (`Float(2, 3, strides=[3, 1], device=cpu)`, `Dict(str, Tensor)`, `Tensor?[]`).

@@ -40,8 +40,6 @@ from irscope.ir.text.printer import excerpt
 from irscope.ir.traversal import GROUPS, ISOLATED, Step, steps
 from irscope.ir.types import BOOL, INT, NONE, OptionalType, TensorType, Type, contradiction, is_subtype
 
-__all__ = ["verify"]
-
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)+|\^[A-Za-z_][\w.]*")
 _ATOMS = (int, float, complex, str, bool, Type, TensorData, Opaque, Graph, np.generic)
 

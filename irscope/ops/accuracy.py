@@ -13,9 +13,6 @@ from irscope.ops.expr import PRIMITIVES, REDUCTIONS, Expr, NoExpression, input_e
 from irscope.ops.registry import lookup
 from irscope.ops.typing import is_integral
 
-__all__ = ["ErrorBound", "Exact", "STEP_ULPS", "error_bound", "is_exact", "why_inexact"]
-
-
 # Lists the ops that a kernel computes bit for bit as torch's own CPU loops do, anywhere in a tensor.
 #
 # An exact kernel rounds each op to its element type and never contracts a product and a sum. So an op of one rounding step has

@@ -38,12 +38,6 @@ from irscope.ops.schema import (
     torch_schemas,
 )
 
-__all__ = [
-    "DEFAULT", "bind", "category_of", "constant_arguments", "effect_of", "functional_source", "gives_default_floats",
-    "has_value_tensors", "known_names", "lookup", "op_of", "overloads", "remembering_default", "schema_of",
-]  # fmt: skip
-
-
 # Ops of languages that are functional by construction, whose tensors are values without memory.
 #
 # An ONNX or StableHLO op computes new values from values. It writes nothing, no result shares memory with an operand, and

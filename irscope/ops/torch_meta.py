@@ -18,9 +18,6 @@ from irscope.ir import DEVICE, Argument, Node, OptionalType, TensorType
 from irscope.ops.registry import effect_of, known_names, schema_of
 from irscope.ops.typing import DTYPE_CODES, Abstract, Unknown, contiguous_strides, refined, static_shape
 
-__all__ = ["meta_types"]
-
-
 _NAMES: Final[Mapping[str, Mapping[int, str]]] = {
     "ScalarType": DTYPE_CODES,
     "Layout": dict(enumerate("strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split())),

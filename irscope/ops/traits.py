@@ -14,18 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = [
-    "ALWAYS_SHARES", "ANOTHER_OBJECT", "CHANGES_RANDOM_STATE", "COMMUTES", "CREATES", "CREATES_LIKE", "CUTS",
-    "CUTS_GRADIENT", "DECIDES", "DENSE_RESULT", "INVERSES", "JOINS", "KEEPS_ORDER", "KNOWN_SIDE_EFFECTS",
-    "LAID_OUT_LIKE_FIRST", "LAID_OUT_LIKE_INPUT_ON_CPU", "LAYOUT_READERS", "LIKE_ANOTHER", "LOGICAL", "MAX_POOLS",
-    "MAYBE_ANOTHER_OBJECT", "MAY_COPY", "MOVES_STATISTICS", "NARROWS", "OBJECT_READERS", "OBJECT_WRITERS",
-    "OVERLAPPING_RESULT", "PACKS", "PACKS_SEQUENCE", "PATCHES", "PUTS_BACK", "READS_SHAPE", "READ_NOTHING",
-    "REBINDS_STORAGE", "RESHAPES", "ROW_MAJOR_FROM_ROWS", "ROW_MAJOR_RESULT", "RUNS_UNSEEN_CODE", "SAME_PLACE",
-    "SEEN_THROUGH", "SHAPE_READERS", "SHAPE_WRITERS", "STARTS_LIKE_FIRST", "STOPS", "STORAGE_WRITERS", "UNPACKS",
-    "VIEWS",
-]  # fmt: skip
-
-
 # Properties of ops' results and operands: created from numbers, packed into containers, laid out without gaps, commutative.
 
 def _aten(names: str) -> frozenset[str]:

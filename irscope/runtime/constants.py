@@ -26,8 +26,6 @@ from irscope.ir import (
     UnionType,
 )
 
-__all__ = ["elements", "is_a", "unpacked"]
-
 _PYTHON_TYPES: Final[Mapping[Type, tuple[type, ...]]] = {
     INT: (int,), FLOAT: (float,), COMPLEX: (complex,), STR: (str,), BOOL: (bool,), NUMBER: (int, float, complex),
     NONE: (type(None),),

@@ -15,8 +15,6 @@ import numpy as np
 
 from irscope.ir import Node
 
-__all__ = ["SMALL_FLOATS", "array_of", "foreign_function", "has_runner", "on_torch", "plainly_typed", "runs_in", "tensor_of"]
-
 Function = Callable[..., Any]
 
 _RUNNERS: Final[Mapping[str, str]] = {

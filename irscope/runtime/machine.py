@@ -31,9 +31,6 @@ from irscope.runtime.device import Device, PreparedPlan
 from irscope.runtime.device import device as device_named
 from irscope.runtime.timer import spent, undisturbed
 
-__all__ = ["Limits", "arithmetic_peak", "cache_bytes", "describe", "limits"]
-
-
 _PACKAGES: Final = ("irscope", "numpy", "torch", "jax", "numexpr", "llvmlite", "cupy")
 _LARGEST_COPY: Final = 512 << 20
 _CACHES: Final = 4

@@ -33,8 +33,6 @@ from irscope.runtime.arrays import lent_by_torch
 from irscope.runtime.constants import elements, is_a, unpacked
 from irscope.runtime.foreign_ops import foreign_function, has_runner
 
-__all__ = ["run_reference"]
-
 Precision = Literal["float64"] | None
 
 _WIDE_CODES: Final = {code: 7 for code, name in DTYPE_CODES.items() if name in FLOAT_DTYPES} | {8: 10, 9: 10}

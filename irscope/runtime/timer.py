@@ -27,8 +27,6 @@ getrusage: Any = None
 with suppress(ImportError):  # only Linux counts for each thread
     from resource import RUSAGE_THREAD, getrusage
 
-__all__ = ["LEAST_SECONDS", "LEAST_TURNS", "Measurement", "Spread", "measure", "spent", "switched_out", "time_words", "undisturbed"]
-
 LEAST_TURNS: Final = 7
 LEAST_SECONDS: Final = 0.05
 """The turns and the time, all turns together, from which a ratio can be believed on a quiet machine."""

@@ -26,8 +26,6 @@ from irscope.errors import PassError
 from irscope.ir import Edit, Graph, Node, TensorType, Value, contradiction
 from irscope.ir.text.printer import excerpt
 
-__all__ = ["PassRecord", "Remark", "RemarkKind", "check_types"]
-
 RemarkKind = Literal["passed", "missed", "analysis"]
 """LLVM's words: something was done, declined, or found by analysis."""
 

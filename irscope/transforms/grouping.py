@@ -25,12 +25,6 @@ from irscope.ir import (
 )
 from irscope.ops.traits import PACKS_SEQUENCE
 
-__all__ = [
-    "Identity", "MAKES_NUMBERS", "OrderedList", "Partition", "Refusal", "common_scope", "leaving_values",
-    "outline_nodes", "outside_names", "unused_constants", "with_groups",
-]  # fmt: skip
-
-
 # Outlines nodes into a group, one node with a block that holds them, or says why it declines.
 
 

@@ -20,8 +20,6 @@ from irscope.errors import ArgumentError
 from irscope.ir import Created, Erased, Graph, Merged, Moved, Node, Replaced, Value
 from irscope.transforms.base import PassRecord, Remark
 
-__all__ = ["History", "Step"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -24,9 +24,6 @@ from irscope.ops.check import verify
 from irscope.transforms.base import PassRecord, Remark, check_types
 from irscope.transforms.history import History
 
-__all__ = ["PASSES", "Pass", "Pipeline", "Pipelined", "Stage", "parse_pipeline"]
-
-
 # The passes that a pipeline knows by name: for each, a line of help and the function, whose keywords are its options.
 #
 # `irscope.transforms.base` documents the contract of a pass.

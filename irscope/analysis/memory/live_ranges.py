@@ -14,9 +14,6 @@ from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, 
 from irscope.ops.registry import effect_of
 from irscope.ops.traits import ALWAYS_SHARES
 
-__all__ = ["Buffer", "Lifetimes", "Offers", "lifetimes", "written_in_place"]
-
-
 # Live ranges of the memories that a program allocates.
 #
 # **Claim.** If at some moment of a run a memory that the program allocated may still be read, written or returned to the

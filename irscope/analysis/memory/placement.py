@@ -28,8 +28,6 @@ import numpy as np
 
 from irscope.analysis.memory.live_ranges import Buffer
 
-__all__ = ["ALIGNMENT", "Block", "Place", "aligned", "height_of", "live_sums", "placed", "stacked"]
-
 ALIGNMENT: Final = 64
 """Bytes: every place begins at a multiple, as kernels require."""
 _MOST_BY_SIZE: Final = 4096

@@ -24,9 +24,6 @@ from irscope.ir import Graph, Node, TensorType, Value, graph_of, has_kernel
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import Num, byte_words, tensor_bytes
 
-__all__ = ["MemoryPlan", "in_place_of", "memory_plan", "reordered_bound"]
-
-
 # Lower bounds of a program's peak if results were written in place of operands, or if its nodes ran in another order.
 
 

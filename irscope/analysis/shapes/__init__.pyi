@@ -1,14 +1,7 @@
-from .inference import (
-    NodeSignature,
-    Shapes,
-    infer,
-    infer_after,
-    refine,
-    refined,
-    retyped,
-)
+from .inference import Shapes, infer, infer_after, refine, refined, retyped
 from .transfer import (
     CallerVisible,
+    NodeSignature,
     reshaped_objects,
 )
 

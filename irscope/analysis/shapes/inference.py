@@ -26,9 +26,6 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = ["AbstractRun", "NodeSignature", "Shapes", "infer", "infer_after", "refine", "refined", "retyped"]
-
-
 # An abstract interpreter: one run of a program over facts about its values instead of the values.
 #
 # It is sound for these reasons:

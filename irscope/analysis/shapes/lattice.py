@@ -30,11 +30,6 @@ from irscope.ir import (
 )
 from irscope.ops.typing import Unknown
 
-__all__ = [
-    "BOTTOM", "Fact", "KnownList", "KnownLists", "fact_of_payload", "join", "payload_of", "settled", "too_large",
-]  # fmt: skip
-
-
 # The lattice of facts about a value before the program runs, and the join of two facts.
 #
 # A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `BOTTOM` is the

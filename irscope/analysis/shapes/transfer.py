@@ -44,12 +44,6 @@ from irscope.ops.schema import Op
 from irscope.ops.traits import ANOTHER_OBJECT, KNOWN_SIDE_EFFECTS, MAYBE_ANOTHER_OBJECT, PACKS, SHAPE_WRITERS, UNPACKS
 from irscope.ops.typing import SLIPS, Unknown, mismatch
 
-__all__ = [
-    "AbstractNodes", "CallerVisible", "NO_LISTS", "NodeSignature", "Written", "list_writes", "reshaped_objects",
-    "stands_for_its_block",
-]  # fmt: skip
-
-
 # The types of list that each node may write, nested blocks included, which the abstract interpreter must forget.
 #
 # This is coarser than the alias analysis, and needs only schemas: lists of one type are not distinguished.

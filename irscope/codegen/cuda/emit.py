@@ -8,14 +8,8 @@ from contextlib import AbstractContextManager
 from irscope.codegen.cuda.instruction_text import HALF_HELPERS, HELPERS, REGISTER
 from irscope.codegen.cuda.kernel_base import EntryText
 from irscope.codegen.cuda.reduction import JOIN_HELPERS, RowsText
-from irscope.codegen.cuda.schedule import BLOCK, Schedule, likely_schedule, stride_arguments, vector_lanes
+from irscope.codegen.cuda.schedule import BLOCK, Schedule, likely_schedule
 from irscope.codegen.kernel import KernelSpec, Lines, SourceText
-
-__all__ = [
-    "BLOCK", "PointsText", "emit_cuda", "emit_module", "entry_names", "kernel_name", "stride_arguments",
-    "vector_lanes",
-]  # fmt: skip
-
 
 # The CUDA entries of a pointwise kernel: each thread has some vectors, and loads all of them before any arithmetic.
 

@@ -11,12 +11,6 @@ import numpy as np
 from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, constant_value, is_float
 from irscope.errors import CodegenError
 
-__all__ = [
-    "HALF_HELPERS", "HELPERS", "MEMORY", "ONE_PLUS_ERF", "REGISTER", "cheaper_for_halves", "element_text", "literal",
-    "load_text", "store_text",
-]  # fmt: skip
-
-
 # Cheaper instructions on a GPU for values that are rounded to half precision.
 #
 # A GELU of halves is bound by the instructions of its erf and not by memory: `erff` takes some 25. Where `1 + erf(z)` is used

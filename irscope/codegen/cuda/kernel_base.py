@@ -22,8 +22,6 @@ from irscope.codegen.cuda.instruction_text import (
 from irscope.codegen.cuda.schedule import Schedule, stride_arguments
 from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, constant_value, is_float
 
-__all__ = ["EntryText"]
-
 
 class EntryText:
     """One entry while its text is emitted."""

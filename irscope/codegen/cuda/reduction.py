@@ -22,9 +22,6 @@ from irscope.codegen.kernel import (
 )
 from irscope.ops.expr import POSITIONS
 
-__all__ = ["JOIN_HELPERS", "RowsText", "TeamText", "first_values", "gathered", "joined", "kinds"]
-
-
 # The accumulators of a reduction on a GPU and the statements that combine them, in a thread or across threads.
 #
 # As on the CPU, argmax and argmin have two accumulators (what is compared, and its index), every

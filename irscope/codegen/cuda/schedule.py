@@ -33,11 +33,6 @@ from irscope.codegen.kernel import (
 )
 from irscope.ops.expr import POSITIONS
 
-__all__ = [
-    "BLOCK", "HELD_BYTES", "MULTIPROCESSORS", "Schedule", "alignments", "grid_of", "held_values", "likely_schedule",
-    "new_in_pass", "parts_of", "schedule_of", "stride_arguments", "vector_lanes",
-]  # fmt: skip
-
 BLOCK: Final = 256
 """Threads of a block of a pointwise kernel."""
 MULTIPROCESSORS: Final = 132

@@ -16,8 +16,6 @@ from irscope.codegen.cuda import MULTIPROCESSORS, Schedule, grid_of, held_values
 from irscope.codegen.facts.kernel_facts import KernelFacts
 from irscope.codegen.kernel import ITEM_SIZE, KernelSpec, Launch, bytes_per_point, operations_per_point, traffic_of
 
-__all__ = ["Pace", "code_sizes", "cuda_facts", "pace_of"]
-
 _HERTZ: Final = 1.755e9
 _BANDWIDTH: Final = 3.0e12
 _ISSUES: Final = 4 * 32

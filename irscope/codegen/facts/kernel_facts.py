@@ -14,8 +14,6 @@ from irscope._base.words import plural
 from irscope.codegen.facts.machine_code import hot_loops, register_names, vector_bits
 from irscope.codegen.kernel import KernelSpec, SourceText, operations_per_point, traffic_of
 
-__all__ = ["COPY", "KernelFacts", "cpu_facts", "unknown_facts"]
-
 COPY: Final = 10e9
 """Bytes per second that one core copies, reads and writes together: a reference figure, used where none was measured."""
 

@@ -19,8 +19,6 @@ from typing import Final
 
 from irscope.codegen.kernel import NO_LINE, NO_NODE, SourceText
 
-__all__ = ["hot_loops", "ptx_lines", "register_names", "tie_assembly", "tie_sass", "vector_bits", "with_locations"]
-
 _FIRST: Final = 100
 """The number of the first location; the kernel's own metadata has smaller ones."""
 _UNIT: Final = """!llvm.dbg.cu = !{!90}

@@ -11,9 +11,6 @@ from irscope.codegen.kernel.spec import KernelSpec, constant_value
 from irscope.ir import Graph, TensorType, Value
 from irscope.ir.builder import GraphBuilder
 
-__all__ = ["LEVELS", "skeleton", "spec_attributes", "spec_difference", "spec_graph"]
-
-
 # A kernel's spec as a graph, so that tools that compare programs can compare kernels.
 #
 # Each instruction is a node `kernel::…`. An operand is a parameter that a `kernel::read` turns into elements; how it steps along

@@ -24,9 +24,6 @@ from irscope.codegen.kernel.spec import (
 from irscope.ops.expr import COMMUTATIVE, POSITIONS
 from irscope.ops.typing import contiguous_strides
 
-__all__ = ["SplitReduction", "Stage", "canonical_launch", "split_reduction", "with_tiled_reads"]
-
-
 # The canonical form of a launch: one spec for kernels that differ only in the order of instructions, operands and commutative arguments.
 #
 # A kernel's text is generated from its spec, and the kernel caches, in memory and on disk, are keyed by it. Every launch gets the

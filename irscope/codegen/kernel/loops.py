@@ -8,15 +8,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, NamedTuple
 
-from irscope.codegen.kernel.spec import BROADCAST, ITEM_SIZE, Instruction, KernelSpec, constant_bits, constant_value
+from irscope.codegen.kernel.spec import BROADCAST, Instruction, KernelSpec, constant_bits, constant_value
+from irscope.ir import ITEM_SIZE
 from irscope.ops.expr import NO_OPERATION, REDUCTIONS
-
-__all__ = [
-    "EXPONENTIALS", "GATHERING", "LoopNest", "Pass", "ReductionNest", "Traffic", "arrange_loops", "bytes_per_point",
-    "collapse_loops", "joined_parts", "loop_nest", "operations_per_point", "reduction_nest", "traffic_of",
-    "use_online_softmax",
-]  # fmt: skip
-
 
 # The loops of a kernel, and the outermost depth at which each of its instructions can be computed.
 #

@@ -8,8 +8,6 @@ from typing import Final
 
 from irscope._base.words import plural
 
-__all__ = ["NO_LINE", "NO_NODE", "Lines", "SourceText"]
-
 NO_NODE: Final = -1
 """The node of a line that belongs to no single node: loops, addresses, declarations."""
 NO_LINE: Final = -1

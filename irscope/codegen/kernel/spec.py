@@ -12,14 +12,8 @@ from typing import ClassVar, Final, Literal
 
 from irscope._base.words import plural
 from irscope.errors import CodegenError
-from irscope.ir import ITEM_SIZE, TensorType
-
-__all__ = [
-    "BROADCAST", "ITEM_SIZE", "Instruction", "KernelSpec", "Launch", "LaunchPlan", "Operand", "Result", "STRIDED",
-    "TILE_ROWS", "UNIT", "accumulated_dtype", "constant_bits", "constant_value", "is_float", "may_overwrite",
-    "neutral_value", "overwriting", "row_limit", "stride_classes",
-]  # fmt: skip
-
+from irscope.ir import ITEM_SIZE as ITEM_SIZE
+from irscope.ir import TensorType
 
 # A kernel spec: what one kernel computes, without anything that can be passed at run time.
 #

@@ -1,10 +1,5 @@
-from .emit import (
-    GENERIC,
-    Target,
-    emit_llvm,
-    least_rows,
-    vector_width,
-)
+from .emit import GENERIC, emit_llvm, least_rows, vector_width
+from .kernel_builder import Target
 
 __all__ = [
     "GENERIC",

@@ -13,9 +13,6 @@ from irscope.codegen.llvm.kernel_builder import KernelBuilder, kept_value, weigh
 from irscope.codegen.simd import MEMORY, REGISTER, first_values, kinds, taken_in
 from irscope.ops.expr import REDUCTIONS
 
-__all__ = ["ColumnKernel", "ColumnTile", "MOST_LANES", "Tile"]
-
-
 # A tile of columns side by side: the values that each column holds while a kernel goes over its rows.
 #
 # Everything with one value per column (accumulators, and values computed from them) is in an array on the stack, one vector for

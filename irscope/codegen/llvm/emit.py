@@ -22,9 +22,6 @@ from irscope.codegen.llvm.kernel_builder import KernelBuilder, Target, weight
 from irscope.codegen.llvm.row_reduction import RowKernel
 from irscope.codegen.simd import MEMORY, VectorBuilder
 
-__all__ = ["GENERIC", "PointwiseKernel", "Target", "TurnedKernel", "emit_llvm", "least_rows", "vector_width"]
-
-
 # The text of a pointwise kernel: nested loops, the innermost over vectors in LLVM's vector types.
 #
 # A row whose length is not a multiple of the vector ends with a vector that overlaps the one before. A row that turns out

@@ -10,12 +10,6 @@ from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, STRIDED, UNIT,
 from irscope.codegen.llvm.kernel_builder import KernelBuilder
 from irscope.codegen.simd import MEMORY, REGISTER, VectorBuilder, element, from_memory, to_memory
 
-__all__ = [
-    "instruction", "load_apart", "load_row", "load_some", "load_vector", "operand", "outer_loops", "splat", "store",
-    "store_some", "stored",
-]  # fmt: skip
-
-
 # Loads and stores of a kernel's tensors: a vector at a time, contiguous or strided.
 #
 # In the last vector of a row, only some lanes may exist (`some`). Then nothing outside of them is read or written: by a

@@ -19,9 +19,6 @@ from irscope.codegen.kernel import (
 from irscope.codegen.simd import MEMORY, REGISTER, FunctionBuilder, VectorBuilder
 from irscope.ops.expr import PRIMITIVES, REDUCTIONS
 
-__all__ = ["KernelBuilder", "Target", "kept_value", "weight"]
-
-
 # Describes the processor to the emitter of LLVM text.
 
 

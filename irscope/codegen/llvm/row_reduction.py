@@ -14,9 +14,6 @@ from irscope.codegen.llvm.kernel_builder import KernelBuilder, kept_value, weigh
 from irscope.codegen.simd import MEMORY, REGISTER, Carry, Loop, across_lanes, first_values, kinds, taken_in
 from irscope.ops.expr import POSITIONS
 
-__all__ = ["RowKernel", "RowPoints"]
-
-
 # Emits what a kernel that works row by row does at the points of one vector.
 #
 # A value that is expensive and needed again in a later pass (the exponentials of a softmax) is kept: in the row of a result of its

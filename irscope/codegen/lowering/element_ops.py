@@ -19,12 +19,6 @@ from irscope.ops.schema import Op
 from irscope.ops.traits import JOINS, LOGICAL, MAX_POOLS, PATCHES, SAME_PLACE
 from irscope.ops.typing import Unbounded, contiguous_strides, like_strides, opmath, wrap_dim
 
-__all__ = [
-    "Compute", "Joined", "KnownValues", "Patched", "Pooled", "Seen", "Step", "Window", "leaves_of", "no_kernel",
-    "normalized_in_parts", "placed", "reductions_of",
-]  # fmt: skip
-
-
 # The five kinds of steps that define an element of a value in a group by elements of other values.
 #
 # A node becomes an expression of elements (`Compute`), a view of the same elements (`Seen`), several

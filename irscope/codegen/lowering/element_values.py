@@ -49,8 +49,6 @@ from irscope.ops.typing import (
     suggests_channels_last,
 )
 
-__all__ = ["GroupValues"]
-
 _NUMBERS: Final[Mapping[Type, str]] = {INT: "int64", FLOAT: "float64", BOOL: "bool", NUMBER: "float64"}
 
 

@@ -17,13 +17,6 @@ from irscope.ir import TensorType, Value
 from irscope.ops.expr import COMMUTATIVE, POSITIONS, REDUCTIONS, Expr, call, const, evaluate, input_element
 from irscope.ops.typing import contiguous_strides, is_contiguous
 
-__all__ = [
-    "AffineIndex", "Axes", "AxisMustSplit", "Forms", "InstructionList", "OutputMustPart", "Piece", "REDUCED", "Read",
-    "Space", "Walk", "ZERO", "delinearize", "lies_within", "linearize", "lowered", "shifted", "to_expressions",
-    "windowed",
-]  # fmt: skip
-
-
 # Affine indices: the element of a value that is read at each point of an iteration space.
 #
 # The index along each dimension of a value is an `AffineIndex`, or form: an offset plus steps along axes of the space. Views

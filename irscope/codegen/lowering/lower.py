@@ -52,8 +52,6 @@ from irscope.errors import CodegenError
 from irscope.ir import Node, Type, Value
 from irscope.ops.typing import contiguous_strides
 
-__all__ = ["spec_of_group"]
-
 _MOST_PARTS: Final = 64
 """The most parts that an output is cut into; a kernel has a result for each."""
 

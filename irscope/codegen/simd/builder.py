@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 
 from irscope.codegen.kernel import NO_NODE, Lines
 
-__all__ = ["Branch", "Carry", "FunctionBuilder", "Loop", "VectorBuilder"]
-
-
 # Builds the text of a function in LLVM IR, from top to bottom: instructions, loops and branches.
 #
 # A value that changes in a loop or a branch has two names: the one that the body reads, and the one that the body passes on.

@@ -19,11 +19,6 @@ from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Maths, angle_fun
 from irscope.errors import CodegenError
 from irscope.ops.expr import POSITIONS, PRIMITIVES
 
-__all__ = [
-    "MEMORY", "REGISTER", "across_lanes", "element", "first_values", "from_memory", "kinds", "taken_in", "to_memory",
-]  # fmt: skip
-
-
 # Each instruction of a kernel spec as LLVM text over lanes, and the representation of each element type in memory and registers.
 #
 # Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.

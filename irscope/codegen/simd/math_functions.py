@@ -9,9 +9,6 @@ from typing import Final
 
 from irscope.codegen.simd.builder import VectorBuilder
 
-__all__ = ["DOUBLE", "Format", "Maths", "SINGLE", "angle_function", "power"]
-
-
 # Elementary functions as branch-free vector code: argument reduction and one polynomial, no tables.
 #
 # `irscope.ops.accuracy.STEP_ULPS` lists the error bound of each: the largest error against higher precision in units of the last

@@ -15,8 +15,6 @@ from irscope.errors import CaptureError
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, dtype_of, producer
 from irscope.ir import BOOL, INT, TensorData, Type, Value
 
-__all__ = ["CHOICES", "CONTROL", "JUMPS", "SWITCHES", "read_branches"]
-
 FOREVER: Final = (1 << 63) - 1
 """The trip count of a loop that only its condition ends, as TorchScript writes it."""
 

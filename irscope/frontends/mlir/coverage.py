@@ -16,8 +16,6 @@ from irscope.frontends.mlir.control import CHOICES, CONTROL, JUMPS, SWITCHES
 from irscope.frontends.mlir.ops_linalg import LOOP_NESTS
 from irscope.frontends.mlir.source import rules
 
-__all__ = ["table"]
-
 DIALECTS: Final = ("stablehlo", "chlo", "arith", "math", "scf", "cf", "func")
 """The dialects whose ops jaxlib's bindings list."""
 

@@ -34,12 +34,6 @@ from irscope.ir.builder import BlockBuilder
 from irscope.ir.verify import verify
 from irscope.ops.registry import effect_of, functional_source
 
-__all__ = [
-    "BlockReader", "ControlRule", "Emitter", "Operation", "Reading", "Rule", "dtype_of", "extents_of", "import_program",
-    "producer", "shape_of",
-]  # fmt: skip
-
-
 # The emitter of MLIR's rules: constants and conversions of tensors of known extents, and what is known of their elements.
 
 

@@ -21,9 +21,6 @@ from irscope.frontends.mlir.ops_shaping import tensor_constant
 from irscope.frontends.mlir.types import dense_data
 from irscope.ir import BOOL, INT, TensorData, TensorType, Value
 
-__all__ = ["RULES"]
-
-
 # Rules of `arith` ops that read an integer's bits as an unsigned number, shift them, or reinterpret them as a float.
 #
 # Torch's integers are signed. With the sign bit of both sides flipped, a signed comparison orders as an unsigned one;

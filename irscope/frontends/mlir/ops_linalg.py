@@ -22,8 +22,6 @@ from irscope.frontends.mlir.ops_reductions import PADDED, combined, is_identity,
 from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread
 from irscope.ir import INT, TensorType, Value
 
-__all__ = ["LOOP_NESTS"]
-
 _JOINS: Final = {
     "arith.addf": "add", "arith.addi": "add", "arith.mulf": "mul", "arith.muli": "mul", "arith.maximumf": "max",
     "arith.minimumf": "min", "arith.maxsi": "max", "arith.minsi": "min", "arith.andi": "and", "arith.ori": "or",

@@ -19,11 +19,6 @@ from irscope.frontends.mlir.importer import Emitter, Operation, dtype_of, produc
 from irscope.frontends.mlir.types import attribute_of
 from irscope.ir import TensorData, TensorType, Value
 
-__all__ = [
-    "FLOATS", "INTEGERS", "RULES", "SIGNED", "_ELEMENTWISE", "divided", "expressions", "is_lexicographic",
-    "keeps_new", "reducer", "selects_largest", "shift_right_logical", "simple", "splat",
-]  # fmt: skip
-
 FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 INTEGERS: Final = frozenset({f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)})
 SIGNED: Final = frozenset(dtype for dtype in INTEGERS if dtype[0] != "u")

@@ -23,8 +23,6 @@ from irscope.frontends.mlir.ops_pointwise import (
 from irscope.frontends.mlir.ops_shaping import iota, numbers_in, permuted, reshaped, sliced, spread
 from irscope.ir import TensorType, Value
 
-__all__ = ["PADDED", "RULES", "combined", "is_identity", "is_reducible", "padded_with", "reduced"]
-
 PADDED: Final = FLOATS | INTEGERS | {"bool", "complex64", "complex128"}
 """Element types that can be padded with a known number; with a computed one, only floats and integers."""
 

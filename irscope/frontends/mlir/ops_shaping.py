@@ -13,12 +13,6 @@ from irscope.frontends.mlir.ops_pointwise import FLOATS, INTEGERS, keeps_new, re
 from irscope.frontends.mlir.types import splat_data
 from irscope.ir import INT, TensorData, TensorType, Value
 
-__all__ = [
-    "RULES", "along", "iota", "numbers_in", "permuted", "reshaped", "sliced",
-    "spread", "tensor_constant",
-]  # fmt: skip
-
-
 # Rules of ops that create, move, slice and join elements without computing with them.
 
 

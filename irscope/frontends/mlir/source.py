@@ -26,11 +26,6 @@ from irscope.ir import Graph, Module
 if TYPE_CHECKING:
     from irscope.frontends.mlir.importer import ControlRule, Rule
 
-__all__ = [
-    "BYTECODE", "bindings_of", "generic_form", "import_mlir", "installed", "is_mlir_text", "load", "name",
-    "new_context", "reads", "recognizes", "required", "rules", "suffixes",
-]  # fmt: skip
-
 name: Final = "MLIR, as text or bytecode"
 suffixes: Final = (".mlir", ".mlirbc")
 

@@ -45,11 +45,6 @@ from irscope.ir import (
 )
 from irscope.ops.expr.numpy_eval import round_to
 
-__all__ = [
-    "AttributeReader", "ELEMENTS", "PlaceReader", "Properties", "Resources", "TypeReader", "attribute_of",
-    "bfloat16_bits", "dense_data", "is_plain_string", "splat_data",
-]  # fmt: skip
-
 ELEMENTS: Final = {
     "si8": "int8", "si16": "int16", "si32": "int32", "si64": "int64",  # torch-mlir's spelling; the last of a name is written
     "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i1": "bool", "i8": "int8", "i16": "int16",

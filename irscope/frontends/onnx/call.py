@@ -20,9 +20,6 @@ from irscope.frontends.onnx.types import COMPUTED, dense_of, elements_of, schema
 from irscope.ir import INT, TENSOR, Dim, TensorData, TensorType, Type, Value
 from irscope.ir.payload import element_name
 
-__all__ = ["Call", "Held", "Item", "Result", "Table", "Values", "builders", "extents_of", "fold", "op", "rule_for"]
-
-
 # The meaning of one name of a model: a value of the graph, known elements, or integers of the graph.
 #
 # ONNX computes shapes with int64 tensors (Shape, Gather, Concat, Reshape), where `aten::` has plain integers. `items`

@@ -19,8 +19,6 @@ from irscope.frontends.onnx.types import type_of
 from irscope.ir import BOOL, INT, TENSOR, ListType, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
 
-__all__ = ["STRUCTURED"]
-
 _FOREVER: Final = 2**63 - 1
 _LIST: Final = ListType(TENSOR)
 

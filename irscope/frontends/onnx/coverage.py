@@ -25,8 +25,6 @@ from irscope.frontends.onnx.control import STRUCTURED
 from irscope.frontends.onnx.source import model_of
 from irscope.ops.registry import overloads
 
-__all__ = ["table"]
-
 _CALLS = ("op", "ops")
 
 

@@ -42,8 +42,6 @@ from irscope.ir import TENSOR, Graph, Opaque, TensorData, TensorType, Type, Valu
 from irscope.ir.builder import BlockBuilder
 from irscope.ir.payload import argument_type, element_name
 
-__all__ = ["FLAGS", "Frame", "Importer", "MALFORMED"]
-
 
 @dataclass(frozen=True)
 class Frame:

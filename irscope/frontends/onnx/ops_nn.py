@@ -15,9 +15,6 @@ from irscope.frontends.onnx.call import Call, Held, Item, Table, op
 from irscope.frontends.onnx.types import FLOATS
 from irscope.ir import TENSOR, Dim, Value
 
-__all__ = ["OPS"]
-
-
 # Builders of matrix products and convolutions.
 
 

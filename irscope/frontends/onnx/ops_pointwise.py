@@ -19,8 +19,6 @@ from irscope.frontends.onnx.call import Call, Held, Item, Result, Table, extents
 from irscope.frontends.onnx.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import BOOL, INT, ITEM_SIZE, NONE, TENSOR, ListType, OptionalType, Value
 
-__all__ = ["OPS"]
-
 OPS: Table = {}
 
 _ONE_OPERAND: Final = {

@@ -13,9 +13,6 @@ from irscope.frontends.onnx.types import COMPUTED, ELEMENT_TYPES, FLOATS
 from irscope.ir import BOOL, INT, TENSOR, ListType, OptionalType, TensorType, Value
 from irscope.ir.payload import element_name
 
-__all__ = ["OPS"]
-
-
 # Builders of ops that change a tensor's shape: reshapes, permutations, new and dropped axes, repeats.
 
 

@@ -24,8 +24,6 @@ from irscope.frontends.onnx.types import FLOATS, is_sound, proto_of, schema_of_o
 from irscope.ir import NONE, ListType, Node, Opaque, OptionalType, TensorData, TensorType, Type
 from irscope.ir.payload import argument_type, element_name
 
-__all__ = ["function", "runs_in"]
-
 Run = Callable[[dict[str, Any]], Sequence[Any]]
 
 _CELL: Final[Mapping[str, Any]] = {

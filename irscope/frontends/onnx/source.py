@@ -13,8 +13,6 @@ from irscope.files import read_file
 from irscope.frontends.refusals import refuse_wrong_count
 from irscope.ir import Graph
 
-__all__ = ["has_weights_elsewhere", "load", "model_of", "name", "reads", "recognizes", "suffixes"]
-
 name: Final = "ONNX model"
 suffixes: Final = (".onnx",)
 has_weights_elsewhere: Final = True

@@ -23,11 +23,6 @@ from irscope.errors import LoadError
 from irscope.frontends.refusals import refuse_pointer, start_of
 from irscope.ir import TENSOR, DictType, Dim, ListType, Location, OptionalType, TensorType, Type
 
-__all__ = [
-    "COMPUTED", "ELEMENT_TYPES", "FLOATS", "dense_of", "elements_of", "inferred", "is_missing",
-    "is_sound", "location_of", "merged", "proto_of", "schema_of_op", "scope_of", "type_of",
-]  # fmt: skip
-
 ELEMENT_TYPES: Final[Mapping[int, str]] = dict(
     enumerate(
         "float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 complex64 complex128 bfloat16 "

@@ -27,8 +27,6 @@ from irscope.frontends.torch.export_source import check_arguments, surroundings_
 from irscope.frontends.torch.types import require_torch, tensor_type
 from irscope.ir import Graph, TensorType, nested_paths
 
-__all__ = ["joint_graph", "unit_cotangents"]
-
 _REASONS: Final = (
     ("a leaf Variable that requires grad", "it writes in place into a parameter or argument that requires a gradient",
      "write into a copy (x.clone()), or take the gradient of something else (requires_grad_(False))"),

@@ -27,8 +27,6 @@ from irscope._base.running import interrupts_deferred
 from irscope._base.words import warn_caller
 from irscope.frontends.torch.types import require_torch
 
-__all__ = ["CAPTURE_LOCK", "capturing", "modes_of", "roots_of", "without_autocast"]
-
 CAPTURE_LOCK: Final = threading.RLock()
 """Held while a live model is read or captured. Ctrl-C ends a wait for it."""
 

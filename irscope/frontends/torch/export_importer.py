@@ -39,8 +39,6 @@ from irscope.ir import (
 )
 from irscope.ir.text import parse_type
 
-__all__ = ["import_exported"]
-
 _PYTHON_OPS: Final[Mapping[Callable[..., Any], str]] = {
     operator.add: "aten::add", operator.sub: "aten::sub", operator.mul: "aten::mul", operator.truediv: "aten::div",
     operator.floordiv: "aten::floordiv", operator.mod: "aten::remainder", operator.pow: "aten::pow",

@@ -33,11 +33,6 @@ from irscope.frontends.torch.script_source import load as load_script
 from irscope.frontends.torch.types import require_torch
 from irscope.ir import Graph, TensorType, flatten_arguments
 
-__all__ = [
-    "check_arguments", "load", "may_run_code", "name", "reads", "reason_to_distrust", "recognizes", "suffixes",
-    "surroundings_of", "trimmed",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 name: Final = "torch.export program"

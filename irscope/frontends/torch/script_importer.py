@@ -22,9 +22,6 @@ from irscope.frontends.torch.types import payload_of, require_torch, tensor_data
 from irscope.ir import NONE, Block, Graph, Location, Node, Type, Value, erase_refinements, make_node, make_value, new_id
 from irscope.ir.text import parse_type
 
-__all__ = ["inline_function", "inline_module", "inlined_graph"]
-
-
 # Reads one TorchScript method as a flat list of steps, once through torch's bindings; it is then copied once per
 # module.
 #

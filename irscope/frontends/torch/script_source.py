@@ -26,11 +26,6 @@ from irscope.frontends.torch.types import require_torch, tied_names
 from irscope.ir import Graph, Value
 from irscope.ops.check import verify
 
-__all__ = [
-    "ZIP", "is_exported", "is_source_table", "load", "may_run_code", "members_of", "name", "reads", "recognizes",
-    "suffixes",
-]  # fmt: skip
-
 name: Final = "TorchScript"
 suffixes: Final = (".pt", ".pth", ".ts", ".jit")
 may_run_code: Final = True

@@ -8,8 +8,6 @@ from typing import Any
 from irscope.errors import MissingExtra
 from irscope.ir import Opaque, TensorData, TensorType, Value
 
-__all__ = ["dtype_name", "payload_of", "require_torch", "tensor_data", "tensor_type", "tied_names"]
-
 
 def require_torch(purpose: str) -> Any:
     """Imports and returns torch. Raises MissingExtra if it is not installed."""

@@ -12,8 +12,6 @@ from irscope.frontends.tracing.ops_pointwise import apply_ufunc, as_traced, assi
 from irscope.frontends.tracing.ops_reductions import REDUCTIONS
 from irscope.frontends.tracing.ops_shape import SHAPES, get_item, set_item
 
-__all__ = ["Array"]
-
 _DATA: Final = "the value of an array is not known while the function is traced"
 _REDUCE: Final = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",

@@ -34,8 +34,6 @@ from irscope.ir import (
     Value,
 )
 
-__all__ = ["Recorder", "Traced", "code_of", "refused", "tensor_type"]
-
 _HERE: Final = str(Path(__file__).parents[1])
 _NUMPY: Final = str(Path(np.__file__).parent)
 

@@ -14,11 +14,6 @@ import numpy as np
 
 from irscope.frontends.tracing.importer import Recorder, Traced, code_of, refused
 
-__all__ = [
-    "UFUNCS", "apply_ufunc", "as_traced", "assign", "broadcast", "cast", "complex_of", "copied", "extents_of",
-    "filled", "is_plain_number", "number_of", "recorder_of",
-]  # fmt: skip
-
 Number = bool | int | float | complex
 
 _PLAIN: Final[Mapping[str, str]] = {

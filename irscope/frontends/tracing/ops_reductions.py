@@ -11,8 +11,6 @@ import numpy as np
 from irscope.frontends.tracing.importer import code_of, refused, tensor_type
 from irscope.frontends.tracing.ops_pointwise import as_traced, broadcast, cast, copied, recorder_of
 
-__all__ = ["REDUCTIONS", "as_bool", "axes_of", "axis_of"]
-
 
 def axis_of(axis: Any, ndim: int) -> int:
     """Returns an axis counted from the front. Raises ArgumentError with the user's line."""

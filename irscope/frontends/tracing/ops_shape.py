@@ -25,8 +25,6 @@ from irscope.frontends.tracing.ops_pointwise import (
 )
 from irscope.frontends.tracing.ops_reductions import as_bool, axes_of, axis_of
 
-__all__ = ["SHAPES", "get_item", "set_item"]
-
 
 def view_of(op: str, array: Any, *operands: Any, shape: Sequence[int]) -> Any:
     """Records a view, which has the same memory."""

@@ -41,8 +41,6 @@ from irscope.ir import (
 )
 from irscope.ops.check import verify
 
-__all__ = ["load", "name", "reads", "suffixes", "trace"]
-
 name: Final = "Python function over arrays"
 suffixes: Final = ()
 _SPEC: Final = re.compile(r"\s*(\w+)\s*(?:\[([\d\s,]*)\])?\s*")

@@ -19,12 +19,6 @@ from irscope.ir.text.lexer import Cursor, quote
 from irscope.ir.text.type_text import annotation, parse_type, read_type
 from irscope.ir.types import BOOL, COMPLEX, DTYPES, FLOAT, DictType, ListType, OptionalType, TensorType, TupleType, Type
 
-__all__ = [
-    "MAX_PACKED", "MAX_SHOWN", "PACKED", "TENSOR_START", "constant_text", "is_scalar_like", "packed", "read_braced",
-    "read_constant", "read_packed", "read_tensor", "tensor_text", "typed", "unpacked",
-]  # fmt: skip
-
-
 # A short text for constant tensors of many elements: `<Tensor CPULongType{20} eNpjYKAO…>`.
 #
 # After the type come the elements, row by row, each with its lowest byte first, compressed by zlib and encoded

@@ -8,8 +8,6 @@ from typing import NoReturn
 from irscope._base.escaping import marked
 from irscope.errors import ParseError
 
-__all__ = ["KEY", "NAME", "Cursor", "quote", "unquote"]
-
 NAME = r"[\w./]+(?:::[\w./]+)*"
 """The name of a value: torch's dotted names, and the freer ones of ONNX (`onnx::Conv_12`, `/conv/Conv_output_0`)."""
 

@@ -29,8 +29,6 @@ from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import print_graph, print_node
 from irscope.ir.types import TENSOR, TensorType
 
-__all__ = ["is_module_text", "parse_module", "print_module"]
-
 _PART: Final = re.compile(r'(module|symbol|constant|graph) ("(?:[^"\\]|\\.)*")(?: |:)(.*)|end\s*')
 _MAX_DEPTH: Final = 256
 

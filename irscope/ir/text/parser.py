@@ -28,8 +28,6 @@ from irscope.ir.text.lexer import KEY, NAME, Cursor
 from irscope.ir.text.type_text import parse_type, read_type
 from irscope.ir.types import TENSOR, Type
 
-__all__ = ["parse"]
-
 _LINE = re.compile(
     rf"""[ \t\n]*
     (?:%({NAME})[ ]:[ ]([^%\n#]+?)[ ]=[ ])?                            # one result

@@ -19,12 +19,6 @@ from irscope.ir.text.lexer import KEY, quote
 from irscope.ir.traversal import Step, steps
 from irscope.ir.types import Type
 
-__all__ = [
-    "MAX_INDENT", "assign_names", "excerpt", "keeps_given_names", "print_first_lines", "print_graph", "print_node",
-    "type_text",
-]  # fmt: skip
-
-
 # Prints a program as TorchScript's text, which `irscope.ir.text.parser` reads back to the same structure.
 #
 # It differs from torch in four ways: a node without results has no ` = `, the body of a group is printed under its node,

@@ -29,8 +29,6 @@ from irscope.ir.types import (
     UnionType,
 )
 
-__all__ = ["annotation", "parse_type", "read_type"]
-
 _DTYPE_OF: dict[str, str | None] = {"Tensor": None}
 _DTYPE_OF |= {word: dtype for dtype, word in DTYPES.items()}
 _DTYPE_OF |= {f"{word}Tensor": dtype for dtype, word in DTYPES.items()}

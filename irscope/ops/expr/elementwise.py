@@ -49,8 +49,6 @@ from irscope.ops.typing import (
     to_real,
 )
 
-__all__ = ["Elementwise", "Kind", "conversion", "elementwise", "result_type"]
-
 Array = np.ndarray[Any, Any]
 
 Kind = Literal["same", "exact", "number", "magnitude", "float", "bool", "logical"]

@@ -10,13 +10,6 @@ from typing import Any, Final, Literal, NamedTuple
 from irscope.errors import CodegenError
 from irscope.ops.typing import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
 
-__all__ = [
-    "COMMUTATIVE", "COMPARISONS", "Expr", "NO_OPERATION", "NoExpression", "POSITIONS", "PRIMITIVES", "Primitive",
-    "REDUCTIONS", "call", "cast", "const", "count", "count_operations", "flops_at_a_point", "input_element", "lift",
-    "number", "reduce", "reduced_axes", "where",
-]  # fmt: skip
-
-
 # The table of primitives: one row per op of an expression, used by the NumPy evaluator, the error bounds, the cost models and the
 # code generators.
 #

@@ -10,12 +10,6 @@ import numpy as np
 
 from irscope.ops.expr.expression import POSITIONS, PRIMITIVES, REDUCTIONS, Expr
 
-__all__ = [
-    "apply", "digamma", "erf", "erfc", "erfinv", "evaluate", "lgamma", "reduce_array", "remainder", "round_to",
-    "sigmoid",
-]  # fmt: skip
-
-
 # Functions that NumPy lacks: the error function, its complement and inverse, log gamma, digamma, in double precision; the sigmoid.
 #
 # The rational approximations are those of fdlibm's `s_erf.c` (Sun Microsystems, freely usable with this notice kept);

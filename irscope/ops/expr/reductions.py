@@ -18,29 +18,6 @@ from irscope.ops.expr.elementwise import require_known
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, count, lift, reduce, where
 from irscope.ops.typing import dtype_name, is_integral, known_ints, opmath, wrap_dim
 
-__all__ = [
-    "affine",
-    "axes_along",
-    "any_or_all",
-    "extreme",
-    "extreme_or_pair",
-    "extremes",
-    "layer_norm",
-    "log_of_sum",
-    "log_softmax",
-    "mean",
-    "native_layer_norm",
-    "nonzeros",
-    "norm",
-    "position",
-    "product",
-    "rms_norm",
-    "softmax",
-    "spread",
-    "spread_and_mean",
-    "total",
-]
-
 _KERNEL_TYPES = frozenset(
     {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"}
 )

@@ -31,8 +31,6 @@ from irscope.ops.typing import (
     type_suggests_channels_last,
 )
 
-__all__ = ["OPS"]
-
 
 def spread(value: Any, rank: int) -> list[int]:
     """Return one number for every dimension, repeating a single one.

@@ -11,8 +11,6 @@ from irscope.ir import Dim, TensorType
 from irscope.ops.schema import Op, define
 from irscope.ops.typing import Abstract, Array, is_known, refined, to_complex, to_float, to_real, wrap_dim
 
-__all__ = ["OPS"]
-
 _NAMES: Final = ("fft", "ifft", "rfft", "irfft")
 
 

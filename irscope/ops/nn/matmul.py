@@ -16,8 +16,6 @@ from irscope.ir import TENSOR, Dim, TensorType
 from irscope.ops.schema import Op, define
 from irscope.ops.typing import Abstract, Array, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim
 
-__all__ = ["OPS"]
-
 
 def _same_dtype(*tensors: TensorType | None) -> str | None:
     kinds = {tensor.dtype for tensor in tensors if tensor is not None}

@@ -36,9 +36,6 @@ from irscope.ops.typing import (
     wrap_dim,
 )
 
-__all__ = ["CHANNELS", "OPS", "kept_statistics", "normalize_batch"]
-
-
 # The ops that rescale by statistics of their own input: softmax, and layer, group and batch normalization.
 #
 # Statistics are computed in float32 at least. `aten::batch_norm` is defined in `batch_norm_eval`, because in evaluation

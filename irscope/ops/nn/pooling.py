@@ -29,9 +29,6 @@ from irscope.ops.typing import (
     type_suggests_channels_last,
 )
 
-__all__ = ["OPS", "in_format", "like_input"]
-
-
 # The pooling ops, with fixed or adaptive windows.
 #
 # All keep the input's memory format: channels-last in, channels-last out.

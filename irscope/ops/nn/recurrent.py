@@ -15,8 +15,6 @@ from irscope.ir import TENSOR, TensorType
 from irscope.ops.schema import define
 from irscope.ops.typing import Abstract, Array, Unknown, at, refined
 
-__all__ = ["OPS"]
-
 State = tuple[Array, ...]
 Cell = Callable[[Array, State, Sequence[Array]], State]
 

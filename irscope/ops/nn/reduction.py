@@ -32,9 +32,6 @@ from irscope.ops.typing import (
     wrap_dim,
 )
 
-__all__ = ["OPS", "reduced_shape"]
-
-
 # The reductions: ops that combine the elements along some dimensions (sum, mean, max, any, norm), and running sums.
 #
 # Results are row-major, whatever the operand's strides are. Halves are summed in float32.

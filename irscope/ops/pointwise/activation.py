@@ -12,9 +12,6 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.pointwise.comparison import at_least, limited
 from irscope.ops.schema import Op
 
-__all__ = ["OPS"]
-
-
 # The activations of neural networks and some of their backward ops; `derivatives` has the others.
 
 

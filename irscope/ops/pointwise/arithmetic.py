@@ -11,8 +11,6 @@ from irscope.ops.expr import Expr, Kind, NoExpression, call, const, remainder, r
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.typing import NUMBER_STRENGTH, Unknown, is_integral
 
-__all__ = ["OPS"]
-
 Array = np.ndarray[Any, Any]
 
 

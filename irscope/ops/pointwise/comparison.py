@@ -12,9 +12,6 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.schema import Op
 from irscope.ops.typing import NUMBER_STRENGTH, is_integral
 
-__all__ = ["OPS", "at_least", "limited"]
-
-
 # Pointwise predicates and logic: comparisons, logical and bitwise ops, and tests for NaN, infinite and finite numbers.
 
 

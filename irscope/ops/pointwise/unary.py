@@ -28,9 +28,6 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.schema import Op, define
 from irscope.ops.typing import Unknown, dtype_name, is_integral
 
-__all__ = ["OPS"]
-
-
 # Pointwise functions of one number: signs, rounding, exponentials, logarithms, trigonometric and hyperbolic functions.
 
 

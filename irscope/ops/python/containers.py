@@ -15,8 +15,6 @@ from irscope.ops.python.scalars import MOST_AHEAD, RESULT_SIZES, evaluated
 from irscope.ops.schema import Category, Effect, Op, define_positional, without_tensors
 from irscope.ops.typing import Abstract, Unknown, is_known
 
-__all__ = ["OPS"]
-
 
 def tracked(function: Callable[..., Any], *positions: int) -> Callable[..., Abstract]:
     """Return the type rule that applies the op's function to what is known about the elements.

@@ -15,13 +15,6 @@ from irscope.ir import ANY, NONE, NUMBER, OptionalType, PrimitiveType, UnionType
 from irscope.ops.schema import Op, define_positional
 from irscope.ops.typing import Abstract, Unknown, is_known
 
-__all__ = [
-    "MOST_AHEAD", "OPS", "RESULT_SIZES", "divided", "ends_with", "evaluated", "find", "floor_divided", "formatted",
-    "modulo", "of_64_bits", "percent_formatted", "power", "real_function", "shifted", "shown", "size_of",
-    "starts_with", "too_much", "whole", "wrapped",
-]  # fmt: skip
-
-
 # Arithmetic on numbers as in TorchScript: that of C, where Python's would raise, grow or become complex.
 #
 # An undefined float result is NaN or infinite, as IEEE 754 defines; ints have 64 bits and wrap around. Operations that torch refuses

@@ -23,9 +23,6 @@ from irscope.ops.typing import (
     wrap_dim,
 )
 
-__all__ = ["OPS"]
-
-
 # The control ops: constants, attributes, and checks and casts of types.
 #
 # Their meaning depends on their blocks, attributes or number of results, so an interpreter

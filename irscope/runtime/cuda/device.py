@@ -37,9 +37,6 @@ from irscope.runtime.device.kernel_cache import user_store
 if TYPE_CHECKING:
     from irscope.codegen.facts import KernelFacts
 
-__all__ = ["CudaDevice", "CudaKernel", "CudaPlan"]
-
-
 # A kernel for an NVIDIA GPU, for inspection: its texts, and counts from its machine code.
 
 

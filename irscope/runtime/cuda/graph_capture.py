@@ -16,8 +16,6 @@ from irscope.errors import ArgumentError, IrscopeError, RunError
 from irscope.runtime.arrays import as_torch_on_gpu, host_array, on_processor
 from irscope.runtime.cuda.launch import CaptureArena
 
-__all__ = ["Captured", "CupyRecorder", "Recorder", "TorchRecorder", "captured"]
-
 _BEFORE: Final = 2
 """Runs before the recorded one, which create everything that is created only once."""
 

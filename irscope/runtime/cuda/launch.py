@@ -19,9 +19,6 @@ from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
 from irscope.runtime.arrays import NO_MEMORY, imported_cupy
 from irscope.runtime.device import OnlyLaunch
 
-__all__ = ["CaptureArena", "CudaPlan", "CupyGpu", "Gpu", "Lease", "Owner", "Step", "laid_out"]
-
-
 # The GPU functions that kernels need: code loading, launches, temporary memory, and the stream to run on.
 #
 # Only `CupyGpu` talks to the driver. A test replaces it by an object with the same methods.

@@ -18,9 +18,6 @@ from typing import Any, Final, Protocol
 from irscope.errors import DeviceUnavailable
 from irscope.runtime.arrays import imported_cupy
 
-__all__ = ["Compiled", "Compiler", "INSTALL", "Nvrtc", "OPTIONS", "Resources", "disassembled", "disassembler"]
-
-
 # NVRTC: CUDA text to machine code, with the assembler's report of registers and spills. Needs no GPU.
 #
 # Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.

@@ -1,8 +1,5 @@
-from .benchmark import (
-    Comparison,
-    compare,
-    side_by_side,
-)
+from .benchmark import compare, side_by_side
+from .comparison import Comparison
 
 __all__ = [
     "Comparison",

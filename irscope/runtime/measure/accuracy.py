@@ -28,8 +28,6 @@ from irscope.runtime.arrays import (
 from irscope.runtime.program import as_torch, flatten
 from irscope.runtime.reference import run_reference
 
-__all__ = ["Distance", "arrays", "difference", "distance", "float64_results"]
-
 Arrays = list[np.ndarray[Any, Any]]
 _ROUNDINGS: Final = 1e3
 """Two programs differ by more than roundings where they do by more of the element type's smallest steps than this."""

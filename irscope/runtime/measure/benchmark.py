@@ -60,9 +60,6 @@ from irscope.transforms.dedup import RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Comparison", "Row", "compare", "side_by_side"]
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

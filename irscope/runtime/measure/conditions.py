@@ -31,11 +31,6 @@ from irscope.runtime.arrays import (
 )
 from irscope.runtime.cpu import CpuDevice
 
-__all__ = [
-    "ArgumentSnapshot", "OwnFunction", "Threads", "own_function", "threads_for", "with_kept_memory", "with_threads",
-]  # fmt: skip
-
-
 # -- threads ----------------------------------------------------------------------------------------------------------
 
 # The number of threads that a measurement runs on: as many as usual, or one where other programs keep the processors busy.

@@ -19,8 +19,6 @@ from irscope.ops.typing import DTYPE_CODES
 from irscope.runtime.arrays import TorchLibrary
 from irscope.runtime.program import as_torch
 
-__all__ = ["PEERS", "torch_function", "torch_peer"]
-
 PEERS: Final = ("torch", "torch.compile")
 """The names of competitors that are built from a graph."""
 

@@ -20,8 +20,6 @@ from irscope.ops.registry import category_of, op_of, schema_of
 from irscope.runtime.arrays import Library, is_cupys
 from irscope.runtime.program import flatten
 
-__all__ = ["Workload", "bytes_of", "flops_of", "workload"]
-
 _WITHOUT_EXPRESSION: Final = {"aten::native_batch_norm": 4}
 """Additions and multiplications per element of ops without an expression; other ops count one."""
 _ARITHMETIC: Final = ("pointwise", "reduction", "normalization")

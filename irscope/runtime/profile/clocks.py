@@ -19,9 +19,6 @@ import numpy as np
 from irscope.runtime.arrays import imported_cupy
 from irscope.runtime.program import Stamp, stamp_cost
 
-__all__ = ["Durations", "EventWatch", "HostWatch", "Stopwatch", "stopwatch"]
-
-
 Series = np.ndarray[Any, Any]
 
 

@@ -18,9 +18,6 @@ from irscope.runtime.machine import limits
 from irscope.runtime.measure.workload import bytes_of, flops_of
 from irscope.runtime.program import Code, PeakMemory, Slots, blocks_of
 
-__all__ = ["Counter", "NodeCost", "Speeds", "TensorFacts"]
-
-
 _MOVES_NOTHING: Final = ("container", "scalar", "control")
 _OVERWRITES: Final = (
     "aten::copy_",

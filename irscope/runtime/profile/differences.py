@@ -21,9 +21,6 @@ from irscope.runtime.timer import Measurement, Spread, measure, time_words
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Matched", "ProfileDifference", "Trial", "compare_profiles", "try_remark"]
-
-
 # -- trying a remark --------------------------------------------------------------------------------------------------
 
 # The program that follows a remark and the original one are measured in turn. If the new program's results differ by more than

@@ -42,9 +42,6 @@ from irscope.runtime.program import Executable, compile_graph
 from irscope.runtime.timer import LEAST_TURNS, Spread, spent, undisturbed
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["Measured", "is_larger", "measure_program", "sure_order"]
-
-
 T = TypeVar("T")
 
 _MOST_TURNS: Final = 300

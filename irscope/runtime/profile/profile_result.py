@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from irscope.runtime.profile.advice import Remark
     from irscope.runtime.profile.differences import ProfileDifference, Trial
 
-__all__ = ["Profile"]
-
 
 class Profile(Readings):
     """The time, traffic and memory of a program by node; `irs.profile` returns it.

@@ -18,12 +18,6 @@ from irscope.runtime.profile.way import Way
 from irscope.runtime.timer import Spread
 from irscope.transforms.dedup import Piece, Relation, dedup, fingerprint
 
-__all__ = [
-    "LAUNCHING", "NodeRow", "Readings", "class_numbers", "members_of", "node_rows", "piece_key", "place",
-    "type_words",
-]  # fmt: skip
-
-
 LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
 """Categories of ops that run at least one kernel of the library."""
 

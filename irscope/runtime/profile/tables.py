@@ -17,8 +17,6 @@ from irscope.runtime.profile.readings import NodeRow, Readings, class_numbers, p
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BY", "By", "Share", "check", "group_table", "node_table", "shares", "summed_table"]
-
 By = Literal["node", "group", "op", "module", "line", "class"]
 BY: Final = ("node", "group", "op", "module", "line", "class")
 

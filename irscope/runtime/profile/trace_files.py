@@ -8,9 +8,6 @@ from typing import Any, Final
 from irscope.runtime.profile.readings import Readings, place
 from irscope.runtime.profile.way import Instruction
 
-__all__ = ["chrome_trace", "speedscope"]
-
-
 # -- Chrome and Perfetto ----------------------------------------------------------------------------------------------
 
 # A run of each way as a trace that Chrome and Perfetto open.

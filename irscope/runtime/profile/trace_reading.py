@@ -32,9 +32,6 @@ from irscope.runtime.profile.way import Way
 from irscope.runtime.program import compile_graph
 from irscope.runtime.timer import Spread, time_words
 
-__all__ = ["MappedTrace", "TraceReading", "map_trace", "read"]
-
-
 # -- which event is which node ----------------------------------------------------------------------------------------
 
 # A trace of `torch.profiler` mapped to a graph: the node of each of its events.

@@ -16,8 +16,6 @@ from irscope.runtime.profile.costs import Counter, NodeCost
 from irscope.runtime.program import Code, Executable, Slots
 from irscope.runtime.timer import Spread, spent, undisturbed
 
-__all__ = ["WARM_RUNS", "Instruction", "Way", "WayName"]
-
 WayName = Literal["op by op", "fused"]
 WARM_RUNS: Final = 6
 """Calls before the first that counts: a program has its fast path after the fourth."""

@@ -27,8 +27,6 @@ from irscope.ops.registry import effect_of
 from irscope.transforms.autodiff.eligibility import GradientRules
 from irscope.transforms.grouping import Partition, Refusal
 
-__all__ = ["BlockSlices", "slice_block"]
-
 _SWEEPS = 8
 
 

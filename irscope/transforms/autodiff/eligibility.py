@@ -14,9 +14,6 @@ from irscope.ops.registry import bind, effect_of, overloads, schema_of
 from irscope.ops.traits import CUTS_GRADIENT
 from irscope.transforms.grouping import Refusal
 
-__all__ = ["DIFFERENTIABLE", "GradientRules", "LEFT_OUTSIDE", "may_require_grad"]
-
-
 # The overloads that TorchScript differentiates inside a subgraph, for torch 2.13.
 #
 # Source: torch itself. For each schema of its registry, `torch._C._jit_pass_create_autodiff_subgraphs` with threshold 1 was

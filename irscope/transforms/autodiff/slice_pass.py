@@ -30,9 +30,6 @@ from irscope.transforms.grouping import (
 )
 from irscope.transforms.history import History
 
-__all__ = ["AutodiffSubgraphs", "Sliced", "Slicer", "autodiff_subgraphs", "path_words", "slice_remarks"]
-
-
 # Builds the next graph from slices: each group becomes one `prim::DifferentiableGraph` with the members in its block.
 
 

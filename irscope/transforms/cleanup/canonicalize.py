@@ -27,9 +27,6 @@ from irscope.ops.typing import is_contiguous, is_integral, static_shape
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.cse import EscapeInfo
 
-__all__ = ["RULES", "Rule", "Site", "canonicalize"]
-
-
 # The rules of `canonicalize`: for each, the ops that it applies to, the values that their results are equal to, and the proof.
 #
 # A rule finds equal values; the walk decides whether they may replace the results.

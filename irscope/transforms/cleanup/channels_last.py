@@ -42,12 +42,6 @@ from irscope.ops.typing import (
 )
 from irscope.transforms.base import PassRecord, Remark
 
-__all__ = [
-    "Results", "channels_last", "group_before", "layout_reader", "may_share_more", "results_of", "shared_results",
-    "with_copies_in_groups",
-]  # fmt: skip
-
-
 # Finds the tensors that a caller gets from a program: its results, and those in tuples, lists and dictionaries among them.
 #
 # A pass that changes layouts asks here which values are visible outside. A tuple cannot change, and an unwritten list or

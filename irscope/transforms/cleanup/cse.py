@@ -28,9 +28,6 @@ from irscope.ir.text.constant_text import constant_text
 from irscope.ops.traits import NARROWS, READS_SHAPE, UNPACKS
 from irscope.transforms.base import PassRecord, Remark
 
-__all__ = ["EscapeInfo", "attribute_key", "eliminate_common_subexpressions", "payload_key", "pool_constants"]
-
-
 # Decides when one value may replace another: equal constants have one key, and fresh memory is shared only if unobservable.
 
 

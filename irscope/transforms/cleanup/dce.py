@@ -10,8 +10,6 @@ from irscope.ops.registry import constant_arguments, effect_of
 from irscope.ops.schema import draws_random_numbers
 from irscope.transforms.base import PassRecord
 
-__all__ = ["has_effect", "remove_dead_nodes"]
-
 
 def has_effect(node: Node, graph: Graph | None = None) -> bool:
     """Whether running the node is observable other than by its results, ignoring the nodes in its blocks.

@@ -40,9 +40,6 @@ from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.canonicalize import RULES, Site
 from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes
 
-__all__ = ["constant_node", "fold_constants", "fold_tensors"]
-
-
 # Constant folding: replaces numbers that are known before the program runs by constants, and ifs by the branch that is
 # known to be taken; removes assertions that the types settle, and ops that are known to return their operand itself.
 #

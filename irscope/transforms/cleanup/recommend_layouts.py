@@ -19,8 +19,6 @@ from irscope.ops.view_steps import Layout
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.channels_last import layout_reader, results_of, shared_results
 
-__all__ = ["recommend_layouts"]
-
 _CHANNELS_LAST: Final = {4: 2, 5: 3}
 """Torch's number of the memory format, by rank."""
 _CONVOLUTIONS: Final = frozenset({"aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution"})

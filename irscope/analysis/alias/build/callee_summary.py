@@ -9,9 +9,6 @@ from typing import Final
 from irscope.analysis.alias.points_to import Called, Elements, Label, Place, PointsToBuilder, Shared, Structure
 from irscope.ir import Node, Value
 
-__all__ = ["Effects", "NO_CALLEES", "Summaries", "Summary", "apply", "summarize"]
-
-
 # The effect of a program on its caller's memory, summarised so that the program is walked once instead of once per call.
 #
 # **Claim.** A points-to graph to which a summary was applied answers every question about the caller's values

@@ -25,9 +25,6 @@ from irscope.ir import (
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.schema import draws_random_numbers, has_side_effects
 
-__all__ = ["Access", "Accesses", "EVERYTHING", "Kind", "ModRef", "OrderConflict", "WAITS", "may_draw"]
-
-
 # The reads and writes of each node (mod/ref) in terms of the points-to graph, including the nodes in its blocks.
 #
 # Only memory that some node writes is listed: reads of the rest conflict with nothing. Besides memory there are two

@@ -37,12 +37,6 @@ from irscope.ops.registry import bind, schema_of
 from irscope.ops.traits import MOVES_STATISTICS, REBINDS_STORAGE
 from irscope.ops.typing import is_contiguous, static_shape, view_strides
 
-__all__ = [
-    "Copies", "LIST_RULES", "NodeRules", "RULES", "Rule", "STATISTICS", "SchemaRules", "copy_flag",
-    "is_copy_by_types", "types_suffice", "written_statistics",
-]  # fmt: skip
-
-
 # Decides which results of ops that may copy are certainly copies, by the types of the program.
 #
 # `to`, `contiguous`, `reshape` and their like return their operand, a view of it, or a copy (`MAY_COPY`). Their schemas must say that

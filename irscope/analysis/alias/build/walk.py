@@ -34,9 +34,6 @@ from irscope.ops.registry import functional_source, overloads
 from irscope.ops.schema import has_side_effects
 from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
-__all__ = ["NOTHING", "Plan", "Walk", "build", "callees_of", "is_inlined", "summaries"]
-
-
 # Walks a program once, in textual order and with an explicit stack, and adds each node to a points-to graph.
 #
 # Control flow and groups are handled here, everything else by `irscope.analysis.alias.build.node_rules`. Most nodes need no rule call:

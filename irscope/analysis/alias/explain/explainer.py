@@ -15,9 +15,6 @@ from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import functional_source
 from irscope.ops.traits import MAY_COPY
 
-__all__ = ["Explainer", "LazyVerdict", "lazy"]
-
-
 # A verdict whose reason is computed only when it is read: finding a path costs more than the answer.
 
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from irscope._base.escaping import in_dot
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 
-__all__ = ["MemoryClass", "memory_classes", "points_to_dot"]
-
 _FULL = 8
 """Boxes with more values than this name only the first ones."""
 

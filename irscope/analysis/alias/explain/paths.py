@@ -15,9 +15,6 @@ from irscope.analysis.views import ViewAliases
 from irscope.ir import Block, Graph, Node, TensorType, Value
 from irscope.ops.traits import ALWAYS_SHARES
 
-__all__ = ["Derivation", "Paths", "Step", "Words"]
-
-
 # Words for values, nodes and places in the sentences of an alias db. Names are the printed ones.
 
 

@@ -22,12 +22,6 @@ from irscope.analysis.alias.points_to import (
 )
 from irscope.ir import Graph, Node, TensorType, Value
 
-__all__ = [
-    "CannotFollow", "Classes", "Extension", "FollowedReach", "FollowedReasons", "Labels", "Marks", "NothingOutside",
-    "Writes", "refuse",
-]  # fmt: skip
-
-
 # Extends a sealed points-to graph by a few elements, edges and writes: a builder for the edits of one pass.
 #
 # It knows which elements belong to one value alone, and refuses every edit that would change the classes of the graph or memory

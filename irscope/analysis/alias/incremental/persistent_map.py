@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, overload
 
-__all__ = ["Draft", "DraftList", "Layers", "Members"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -56,9 +56,6 @@ from irscope.ir import (
 )
 from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
-__all__ = ["Creating", "Erasing", "Knowledge", "NO_CONSTANTS", "NetEdits", "Record", "follow"]
-
-
 # The net effect of a pass's edits: nodes removed and added, and values whose users now use another value.
 
 

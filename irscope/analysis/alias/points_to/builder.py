@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterable
 from irscope.analysis.alias.points_to.elements import ANY_CLASS, MIXED, TENSOR, Elements, Structure
 from irscope.analysis.alias.points_to.graph import (
     Called,
-    Label,
     Origin,
     Place,
     PointsTo,
@@ -17,9 +16,6 @@ from irscope.analysis.alias.points_to.graph import (
     spread_writes,
 )
 from irscope.ir import Node, Value
-
-__all__ = ["Label", "OutsideMemory", "Place", "PointsTo", "PointsToBuilder", "Shared", "Write"]
-
 
 # Memory from outside the program: inputs, memory that unseen code received or returns, attributes of objects.
 #

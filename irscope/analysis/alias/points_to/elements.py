@@ -24,9 +24,6 @@ from irscope.ir import (
     Value,
 )
 
-__all__ = ["ANY_CLASS", "Elements", "MIXED", "Structure", "Structures", "TENSOR", "class_name"]
-
-
 # The structure of a value's shareable memory: the part of its type that the alias analysis needs.
 #
 # A tensor's extents and element type say nothing about sharing (a view changes both), so all tensors have the same

@@ -10,12 +10,6 @@ from typing import Any, Final, Literal, NamedTuple
 from irscope._base.frozen import fast_constructor
 from irscope.ir import Node, Value
 
-__all__ = [
-    "Called", "Label", "LazyLabels", "Origin", "Place", "PointsTo", "Reachability", "Reasons", "Write",
-    "collapse_cycles", "make_place", "partition", "spread_writes",
-]  # fmt: skip
-
-
 # The records of a points-to graph: labels of elements, writes, calls, and the sealed graph itself; data only.
 #
 # The meaning of the graph, and why its answers hold, is explained in `irscope.analysis.alias.points_to.builder`.

@@ -21,9 +21,6 @@ from irscope.analysis.alias.query.questions import Questions, Values
 from irscope.errors import ArgumentError, loading
 from irscope.ir import Graph, Module, Node, Value, graph_of
 
-__all__ = ["AliasDb", "COLUMNS", "rows"]
-
-
 # The rows of an alias db's table: each value that is memory, its alias set, its locations, and its writers.
 #
 # Values of one class have the same answers, which are computed once. Classes of one region may each meet nearly all others

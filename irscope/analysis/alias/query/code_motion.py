@@ -10,9 +10,6 @@ from irscope.analysis.alias.build import EVERYTHING, Access, Kind, ModRef, Order
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability
 from irscope.ir import Graph, Node, Value
 
-__all__ = ["Answers", "WorkingSet", "can_move"]
-
-
 # The interface of an alias db that code motion and tables use.
 
 

@@ -18,8 +18,6 @@ from irscope.analysis.views import ViewAliases
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, TensorType, Value
 
-__all__ = ["Questions", "Values"]
-
 Values = Value | str | Sequence[Value | str]
 
 

@@ -17,9 +17,6 @@ from irscope.runtime.profile.costs import NodeCost, TensorFacts
 from irscope.runtime.profile.readings import NodeRow, Readings
 from irscope.runtime.timer import time_words
 
-__all__ = ["Change", "Evidence", "Remark"]
-
-
 Change = Callable[[Graph], Graph]
 """Returns the program that follows a remark."""
 

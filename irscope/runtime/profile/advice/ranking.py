@@ -16,9 +16,6 @@ from irscope.runtime.profile.advice.slow_ops import group_remarks, layout_remark
 from irscope.runtime.profile.advice.wasted_work import copy_remarks, dtype_remarks, growing_remarks, repeated_remarks
 from irscope.runtime.profile.readings import Readings
 
-__all__ = ["remarks_of"]
-
-
 Rule = Callable[[Evidence], Iterator[Remark]]
 
 _PARTICULAR: Final[tuple[Rule, ...]] = (

@@ -15,9 +15,6 @@ from irscope.runtime.profile.readings import NodeRow
 from irscope.runtime.timer import time_words
 from irscope.transforms.fusion import Fusion
 
-__all__ = ["group_remarks", "layout_remarks", "roof_remarks", "waiting_remarks"]
-
-
 # -- operands that are expanded or lie across -------------------------------------------------------------------------
 
 # Unfavourable combinations of operands: broadcasts of small tensors to a large one, and mixed row and column order.

@@ -21,9 +21,6 @@ from irscope.runtime.program import compile_graph
 from irscope.transforms.cleanup import remove_dead_nodes
 from irscope.transforms.pipeline import Pipeline
 
-__all__ = ["copy_remarks", "dtype_remarks", "growing_remarks", "known_once", "repeated_remarks", "without_copies"]
-
-
 # -- programs without that work ---------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,8 @@ import irscope as irs
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ArgumentError, IrscopeError, ParseError, VerifyError
 from irscope.ir import Symbol, TensorData
-from irscope.ir.module import MAX_INLINED, entry, graphs_of, inlined, parse_module, print_module, verify_module
+from irscope.ir.module import MAX_INLINED, entry, graphs_of, inlined, verify_module
+from irscope.ir.text import parse_module, print_module
 
 RELU = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)"
 CALLS = """graph(%a : Tensor, %c : bool):

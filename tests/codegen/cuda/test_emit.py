@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.codegen.cuda.emit import emit_cuda, stride_arguments, vector_lanes
-from irscope.codegen.cuda.schedule import schedule_of
+from irscope.codegen.cuda.emit import emit_cuda
+from irscope.codegen.cuda.schedule import schedule_of, stride_arguments, vector_lanes
 from irscope.codegen.facts.cuda_pace import code_sizes, pace_of
 from irscope.codegen.kernel.spec import LaunchPlan
 from irscope.errors import ArgumentError

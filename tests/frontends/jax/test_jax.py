@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError
-from irscope.ir.module import parse_module
+from irscope.ir.text import parse_module
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

@@ -11,7 +11,8 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, CaptureError, LoadError, ParseError
 from irscope.frontends.mlir.source import installed, new_context, required
-from irscope.ir.module import entry, graphs_of, inlined, parse_module, print_module, verify_module
+from irscope.ir.module import entry, graphs_of, inlined, verify_module
+from irscope.ir.text import parse_module, print_module
 
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)

@@ -11,7 +11,8 @@ import pytest
 
 import irscope as irs
 from irscope.ir import Symbol
-from irscope.ir.module import inlined, parse_module, print_module, verify_module
+from irscope.ir.module import inlined, verify_module
+from irscope.ir.text import parse_module, print_module
 from irscope.runtime.reference import run_reference
 from tests.transforms.dedup.test_rewrite import Program
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.ir.module import parse_module
+from irscope.ir.text import parse_module
 from irscope.transforms.dedup import RANK, RELATIONS, Dedup, Relation, dedup
 from irscope.transforms.dedup.matching import match
 

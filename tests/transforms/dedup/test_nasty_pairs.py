@@ -17,7 +17,7 @@ import pytest
 
 import irscope as irs
 from irscope.ir import GraphBuilder, TensorData, TensorType
-from irscope.ir.module import parse_module
+from irscope.ir.text import parse_module
 from irscope.transforms.dedup import RELATIONS, Match, Relation, dedup, match
 from irscope.transforms.dedup.rewrite import normal_form
 from tests.transforms.dedup.test_mutations import with_holes_filled

@@ -12,7 +12,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError
-from irscope.ir.module import inlined, parse_module, print_module, verify_module
+from irscope.ir.module import inlined, verify_module
+from irscope.ir.text import parse_module, print_module
 from irscope.transforms.dedup import RANK, RELATIONS, Relation, dedup
 from irscope.transforms.dedup.rewrite import merge_groups
 

@@ -381,8 +381,7 @@ def test_an_unknown_op_is_carried_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "device"),
-    [("numpy", "cpu"), ("numpy", "reference"), pytest.param("torch", "cpu", marks=pytest.mark.torch)],
+    ("library", "device"), [("numpy", "cpu"), ("numpy", "reference"), pytest.param("torch", "cpu", marks=pytest.mark.torch)]
 )
 @pytest.mark.parametrize("op", ["aten::mul(%x, %y)", "aten::matmul(%x, %y)"])
 def test_an_op_that_fails(op: str, library: str, device: str) -> None:

@@ -23,7 +23,8 @@ CHAIN = "".join(f"  %v{n + 1} : Tensor = aten::{('tanh', 'sigmoid', 'relu')[n % 
 
 def program(scale: float) -> irs.Fusion:
     """A product, a sum along rows and a chain of 200 ops; another `scale` needs other kernels."""
-    return irs.fuse(irs.parse(f"""graph(%x : Float(512, 512, strides=[512, 1])):
+    return irs.fuse(
+        irs.parse(f"""graph(%x : Float(512, 512, strides=[512, 1])):
   %k : float = prim::Constant[value={scale}]()
   %one : int = prim::Constant[value=1]()
   %none : NoneType = prim::Constant()
@@ -31,7 +32,8 @@ def program(scale: float) -> irs.Fusion:
   %b : Tensor = aten::tanh(%a)
   %v0 : Tensor = aten::cumsum(%b, %one, %none)
 {CHAIN}  return (%v200)
-"""))
+""")
+    )
 
 
 def compiled(scale: float) -> irs.Executable:

@@ -147,9 +147,7 @@ def _built(source: str, *more: str) -> Path:
     if not library.exists():
         path.write_text(source)
         made = path.with_suffix(".so")
-        done = subprocess.run(
-            ["g++", *_FLAGS, "-o", str(made), str(path), *more], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["g++", *_FLAGS, "-o", str(made), str(path), *more], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:3000]
         made.replace(library)  # at once: another thread may be about to load it
     return library
@@ -222,12 +220,7 @@ class EmulatedGpu:
         words = [np.array([arg]) for arg in args]
         pointers = (ctypes.c_void_p * len(words))(*[word.ctypes.data for word in words])
         trouble = _runtime().emulator_launch(
-            address,
-            pointers,
-            ctypes.c_uint(self.skipped(grid[0])),
-            ctypes.c_uint(grid[0]),
-            ctypes.c_uint(grid[1]),
-            ctypes.c_uint(block),
+            address, pointers, ctypes.c_uint(self.skipped(grid[0])), ctypes.c_uint(grid[0]), ctypes.c_uint(grid[1]), ctypes.c_uint(block)
         )
         assert trouble == 0, f"{name}: " + ["", "a warp waits", "a block waits", "a deadlock"][trouble]
 

@@ -30,9 +30,7 @@ def group(body: Callable[..., Any], inputs: Sequence[Type]) -> Node:
         results = body(builder, *block.params)
         results = [results] if isinstance(results, Value) else list(results)
         block.returns(results)
-    outputs = builder.structured(
-        "prim::FusionGroup", outer, [TENSOR] * len(results), [block], attrs={"kind": "pointwise"}
-    )
+    outputs = builder.structured("prim::FusionGroup", outer, [TENSOR] * len(results), [block], attrs={"kind": "pointwise"})
     return next(node for node in builder.finish(outputs).nodes() if node.op == "prim::FusionGroup")
 
 
@@ -57,9 +55,7 @@ def type_of(array: Any, dtype: str | None = None) -> Type:
 def run(prepared: Any, plan: LaunchPlan, inputs: Sequence[Any]) -> list[Array]:
     """Run a prepared plan into fresh arrays, and check that nothing around them was written."""
     pairs = [guarded(type) for type in plan.outputs]
-    prepared(
-        [array.ctypes.data for _, array in pairs], [x.ctypes.data if isinstance(x, np.ndarray) else x for x in inputs]
-    )
+    prepared([array.ctypes.data for _, array in pairs], [x.ctypes.data if isinstance(x, np.ndarray) else x for x in inputs])
     for memory, array in pairs:
         check_guard(memory, array)
     return [array for _, array in pairs]
@@ -93,9 +89,7 @@ INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 LAYOUTS = ("dense", "sliced", "transposed", "row", "column", "point")
 
 
-def plan_of(
-    exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]
-) -> LaunchPlan:
+def plan_of(exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]) -> LaunchPlan:
     """One kernel for expressions of one shape, from operands already broadcast to it; results are row-major."""
     out = contiguous_strides(shape)
     steps = [tuple(step // array.itemsize for step in array.strides) for array in operands]
@@ -106,10 +100,7 @@ def plan_of(
     results = [code.splice(expr, leaves, node=number) for number, expr in enumerate(exprs)]
     trimmed, at = code.trimmed(results)
     spec = KernelSpec(
-        tuple(
-            Operand(dtype, "tensor", stride_classes(own))
-            for dtype, own in zip(dtypes, strides[len(exprs) :], strict=True)
-        ),
+        tuple(Operand(dtype, "tensor", stride_classes(own)) for dtype, own in zip(dtypes, strides[len(exprs) :], strict=True)),
         trimmed,
         tuple(Result(expr.dtype, stride_classes(strides[i]), at[i]) for i, expr in enumerate(exprs)),
         len(sizes),
@@ -130,7 +121,7 @@ def laid_out(values: KernelsArray, layout: str, shape: tuple[int, ...]) -> Kerne
         view = np.zeros((columns, rows), values.dtype).T
     else:
         memory = np.zeros(rows * columns * item + 64 + item, np.uint8)
-        view = memory[item:item + rows * columns * item].view(values.dtype).reshape(shape)
+        view = memory[item : item + rows * columns * item].view(values.dtype).reshape(shape)
     if layout in ("row", "column", "point"):
         part = {"row": values[:1], "column": values[:, :1], "point": values[:1, :1]}[layout]
         return np.broadcast_to(part.copy(), shape)
@@ -145,12 +136,8 @@ def sample(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Kern
     if dtype in INTEGERS:
         info = np.iinfo(dtype)
         values = rng.integers(-9, 10, shape)
-        return np.where(
-            rng.random(shape) < 0.1, rng.choice([info.min, info.max], shape), np.maximum(values, info.min)
-        ).astype(dtype)
-    values = np.where(
-        rng.random(shape) < 0.15, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0], shape), rng.normal(0, 3, shape)
-    )
+        return np.where(rng.random(shape) < 0.1, rng.choice([info.min, info.max], shape), np.maximum(values, info.min)).astype(dtype)
+    values = np.where(rng.random(shape) < 0.15, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0], shape), rng.normal(0, 3, shape))
     return to_words(round_to(values, dtype), dtype)
 
 
@@ -164,9 +151,7 @@ def from_words(array: KernelsArray, dtype: str) -> KernelsArray:
     return (np.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
-def expected(
-    exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]
-) -> list[KernelsArray]:
+def expected(exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]) -> list[KernelsArray]:
     """What NumPy makes of the expressions."""
     values = [from_words(array, dtype) for array, dtype in zip(operands, dtypes, strict=True)]
     return [np.broadcast_to(evaluate(expr, values), shape) for expr in exprs]

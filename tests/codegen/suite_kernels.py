@@ -39,9 +39,7 @@ def suite_spec(name: str, size: int = 1 << 20) -> KernelSpec:
 @cache
 def machine_code(spec: KernelSpec, processor: str, *, lines: bool = True) -> tuple[SourceText, str, SourceText]:
     """The text, what LLVM makes of it as it comes, and its instructions with their lines."""
-    binding: Any = pytest.importorskip(
-        "llvmlite.binding", reason="llvmlite is not installed: pip install 'irscope[cpu]'"
-    )
+    binding: Any = pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     triple, cpu, target = PROCESSORS[processor]

@@ -80,12 +80,7 @@ BROKEN = [
     ("defs-dominate-uses", graph(an_if(block((), (RELU,)), block((), (node("aten::neg", (Y,), (Z,)),))))),
     ("defs-dominate-uses", graph(an_if(block((), (), (Y,)), block((), (), (X,)), outputs=(Y,)))),
     ("group-isolated", graph(a_group(block((P,), (node("aten::add", (P, X), (Q,)),), (Q,))))),
-    (
-        "group-isolated",
-        graph(
-            a_group(block((P,), (an_if(block((), (), (X,)), block((), (), (P,)), inputs=(P,), outputs=(Q,)),), (Q,)))
-        ),
-    ),
+    ("group-isolated", graph(a_group(block((P,), (an_if(block((), (), (X,)), block((), (), (P,)), inputs=(P,), outputs=(Q,)),), (Q,))))),
     ("group-params", graph(a_group())),
     ("group-params", graph(a_group(block((), (), ())))),
     ("group-params", graph(a_group(block((P,), (), ())))),

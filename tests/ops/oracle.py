@@ -30,13 +30,7 @@ def table() -> dict[str, tuple[Op, OpSchema]]:
 
 
 def check(
-    full_name: str,
-    *args: Any,
-    strides: bool = True,
-    rtol: float = 1e-5,
-    atol: float = 1e-6,
-    values: bool = True,
-    **kwargs: Any,
+    full_name: str, *args: Any, strides: bool = True, rtol: float = 1e-5, atol: float = 1e-6, values: bool = True, **kwargs: Any
 ) -> None:
     """All three agree. Tensors are torch's; each way gets its own copy with the same layout."""
     import torch
@@ -73,11 +67,7 @@ def copied(value: Any) -> Any:
         return type(value)(map(copied, value))
     if not isinstance(value, torch.Tensor):
         return value
-    span = (
-        sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True)) + 1
-        if value.numel()
-        else 0
-    )
+    span = sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True)) + 1 if value.numel() else 0
     storage = torch.as_strided(value, (span,), (1,), value.storage_offset()).clone()
     return torch.as_strided(storage, value.shape, value.stride())
 
@@ -164,9 +154,7 @@ def compare_types(answer: Any, expected: Any, *, exact: bool, strides: bool) -> 
         assert answer.dtype == truth.dtype
     if answer.shape is not None or exact:
         assert truth.shape is not None and len(answer.shape) == len(truth.shape), (answer, truth)
-        assert all(
-            dim == size or (dim is None and not exact) for dim, size in zip(answer.shape, truth.shape, strict=True)
-        ), (answer, truth)
+        assert all(dim == size or (dim is None and not exact) for dim, size in zip(answer.shape, truth.shape, strict=True)), (answer, truth)
     if answer.strides is not None or (exact and strides):
         assert answer.strides == truth.strides, (str(answer), str(truth))
 

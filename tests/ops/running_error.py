@@ -65,9 +65,7 @@ def _step(expr: Expr, args: list[tuple[Array, Array]], inputs: Sequence[Array], 
     if expr.op in ("input", "scalar"):
         return inputs[expr.value], np.zeros(inputs[expr.value].shape)
     if expr.op == "const":
-        kind = {"bool": bool, "float32": np.float32}.get(
-            expr.dtype, np.longdouble if is_integral(expr.dtype) else np.float64
-        )
+        kind = {"bool": bool, "float32": np.float32}.get(expr.dtype, np.longdouble if is_integral(expr.dtype) else np.float64)
         return np.asarray(expr.value, kind), np.zeros(())
     if expr.dtype == "bool":
         return _answer(expr, args)
@@ -159,9 +157,7 @@ def _of_one(op: str, a: Array, error: Array, *, precise: bool) -> tuple[Array, A
         return value, np.minimum(error, 2)
     ends = [np.abs(function(a + sign * error) - value) for sign in (1, -1)]
     spread = np.maximum(*ends)
-    crossing = (op in ("reciprocal", "rsqrt")) & (np.abs(a) <= error) | (op == "tan") & (
-        error > 0.01 * np.abs(np.cos(a))
-    )
+    crossing = (op in ("reciprocal", "rsqrt")) & (np.abs(a) <= error) | (op == "tan") & (error > 0.01 * np.abs(np.cos(a)))
     return value, np.where(error > 0, np.where(np.isnan(spread) | crossing, np.inf, spread), 0)
 
 
@@ -170,8 +166,6 @@ def _erf(x: Array) -> Array:
     mpmath = pytest.importorskip("mpmath")
     points, where = np.unique(x, return_inverse=True)
     with mpmath.workprec(90):
-        values = [
-            v if not 0 < abs(v) < 12 else np.longdouble(mpmath.nstr(mpmath.erf(mpmath.mpf(str(v))), 24)) for v in points
-        ]
+        values = [v if not 0 < abs(v) < 12 else np.longdouble(mpmath.nstr(mpmath.erf(mpmath.mpf(str(v))), 24)) for v in points]
     known = np.array([np.sign(v) if abs(v) >= 12 else v for v in values], np.longdouble)[where].reshape(np.shape(x))
     return np.where(x == 0, x, known)

@@ -213,10 +213,7 @@ class TestIndexing:
 
     def test_sizes_that_depend_on_elements(self) -> None:
         tensor = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
-        for name, result in (
-            ("aten::nonzero", torch.nonzero(tensor)),
-            ("aten::masked_select", torch.masked_select(tensor, tensor > 0)),
-        ):
+        for name, result in (("aten::nonzero", torch.nonzero(tensor)), ("aten::masked_select", torch.masked_select(tensor, tensor > 0))):
             op = lookup(name)
             assert op is not None and op.type_rule is not None and op.reference is not None
             arguments = {"self": tensor} if name == "aten::nonzero" else {"self": tensor, "mask": tensor > 0}
@@ -296,9 +293,7 @@ class TestProducts:
 
 class TestConvolutions:
     @pytest.mark.parametrize("formats", ["rows", "image last", "weight last"])
-    @pytest.mark.parametrize(
-        ("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)]
-    )
+    @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)])
     def test_of_images(self, stride: int, padding: int, dilation: int, groups: int, formats: str) -> None:
         image, weight = noise(2, 4, 9, 8), noise(8, 4 // groups, 3, 3)
         image = last(image) if formats == "image last" else image
@@ -324,9 +319,7 @@ class TestConvolutions:
     def test_padding_by_name(self, padding: str) -> None:
         check("aten::conv2d.padding", noise(2, 4, 9, 8), noise(6, 4, 3, 2), None, [1, 1], padding, **CLOSE)
 
-    @pytest.mark.parametrize(
-        ("stride", "padding", "extra", "groups", "dilation"), [(1, 0, 0, 1, 1), (2, 1, 1, 1, 1), (3, 2, 1, 2, 2)]
-    )
+    @pytest.mark.parametrize(("stride", "padding", "extra", "groups", "dilation"), [(1, 0, 0, 1, 1), (2, 1, 1, 1, 1), (3, 2, 1, 2, 2)])
     def test_transposed(self, stride: int, padding: int, extra: int, groups: int, dilation: int) -> None:
         image, weight = noise(2, 4, 5, 6), noise(4, 3, 3, 3)
         settings = [stride] * 2, [padding] * 2, [extra] * 2, groups, [dilation] * 2
@@ -335,9 +328,7 @@ class TestConvolutions:
     def test_general(self) -> None:
         image, weight = noise(2, 4, 5, 6), noise(4, 3, 3, 3)
         check("aten::convolution", image, weight, None, [2, 2], [1, 1], [1, 1], True, [1, 1], 1, **CLOSE)
-        check(
-            "aten::convolution", image, noise(3, 4, 3, 3), noise(3), [2, 2], [1, 1], [1, 1], False, [0, 0], 1, **CLOSE
-        )
+        check("aten::convolution", image, noise(3, 4, 3, 3), noise(3), [2, 2], [1, 1], [1, 1], False, [0, 0], 1, **CLOSE)
         check(
             "aten::_convolution",
             image,
@@ -365,9 +356,7 @@ class TestConvolutions:
 
 class TestPooling:
     @pytest.mark.parametrize("ceil_mode", [False, True])
-    @pytest.mark.parametrize(
-        ("kernel", "stride", "padding"), [([2, 2], [], [0, 0]), ([3, 2], [2, 2], [1, 1]), ([3, 3], [2, 3], [1, 0])]
-    )
+    @pytest.mark.parametrize(("kernel", "stride", "padding"), [([2, 2], [], [0, 0]), ([3, 2], [2, 2], [1, 1]), ([3, 3], [2, 3], [1, 0])])
     def test_max_and_mean(self, kernel: list[int], stride: list[int], padding: list[int], ceil_mode: bool) -> None:
         for image in (noise(2, 3, 9, 8), last(noise(2, 3, 9, 8))):
             check("aten::max_pool2d", image, kernel, stride, padding, [1, 1], ceil_mode)
@@ -413,9 +402,7 @@ class TestReductions:
                 check(op, x, dim, True)
         check("aten::sum.dim_IntList", noise(3, 4), [], True, **CLOSE)
 
-    @pytest.mark.parametrize(
-        "layout", [lambda: noise(2, 3, 4), lambda: noise(4, 3, 2).transpose(0, 2), lambda: noise(2, 6, 4)[:, ::2]]
-    )
+    @pytest.mark.parametrize("layout", [lambda: noise(2, 3, 4), lambda: noise(4, 3, 2).transpose(0, 2), lambda: noise(2, 6, 4)[:, ::2]])
     def test_every_layout(self, layout: Any) -> None:
         for dim in ([1], [0, 2], [-1]):
             for keepdim in (False, True):
@@ -443,20 +430,7 @@ class TestReductions:
             check("aten::prod.dim_int", layout(), dim, **CLOSE)
 
     def test_of_everything(self) -> None:
-        for name in (
-            "sum",
-            "mean",
-            "prod",
-            "max",
-            "min",
-            "any",
-            "all",
-            "argmax",
-            "argmin",
-            "var",
-            "std",
-            "norm.Scalar",
-        ):
+        for name in ("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin", "var", "std", "norm.Scalar"):
             check(f"aten::{name}", noise(2, 3), **CLOSE)
 
     def test_of_other_types(self) -> None:
@@ -491,20 +465,7 @@ class TestNormalisation:
         check("aten::native_layer_norm", layout(), [4], noise(4), None, 1e-5, **CLOSE)
         check("aten::rms_norm", layout(), [4], noise(4), **CLOSE)
         check("aten::group_norm", layout(), 3, noise(6), noise(6), strides=False, **CLOSE)
-        check(
-            "aten::instance_norm",
-            layout(),
-            noise(6),
-            noise(6),
-            None,
-            None,
-            True,
-            0.1,
-            1e-5,
-            False,
-            strides=False,
-            **CLOSE,
-        )
+        check("aten::instance_norm", layout(), noise(6), noise(6), None, None, True, 0.1, 1e-5, False, strides=False, **CLOSE)
 
     def test_attention_rows_that_are_all_masked(self) -> None:
         check("aten::softmax.int", torch.full((2, 3), float("-inf")), -1)
@@ -546,20 +507,7 @@ class TestRecurrence:
     def test_two_layers_without_biases(self) -> None:
         params = [noise(16, 3), noise(16, 4), noise(16, 4, seed=1), noise(16, 4, seed=2)]
         state = noise(2, 2, 4)
-        check(
-            "aten::lstm.input",
-            noise(5, 2, 3),
-            [state, state],
-            params,
-            False,
-            2,
-            0.0,
-            False,
-            False,
-            False,
-            strides=False,
-            **CLOSE,
-        )
+        check("aten::lstm.input", noise(5, 2, 3), [state, state], params, False, 2, 0.0, False, False, False, strides=False, **CLOSE)
 
     def test_cells(self) -> None:
         check("aten::lstm_cell", noise(2, 3), [noise(2, 4), noise(2, 4)], *weights(4, 3, 4, 1), strides=False, **CLOSE)

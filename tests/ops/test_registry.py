@@ -26,16 +26,7 @@ from irscope.ir.types import (
     TupleType,
     Type,
 )
-from irscope.ops.registry import (
-    bind,
-    category_of,
-    effect_of,
-    known_names,
-    lookup,
-    op_of,
-    overloads,
-    schema_of,
-)
+from irscope.ops.registry import bind, category_of, effect_of, known_names, lookup, op_of, overloads, schema_of
 from irscope.ops.schema.op import choose_overload, draws_random_numbers
 from irscope.ops.schema.parser import parse_schema
 from tests.work import calls_made
@@ -220,9 +211,7 @@ def test_declared_schemas_are_torchs() -> None:
     theirs = {parse_schema(str(s)).full_name: parse_schema(str(s)) for s in torch._C._jit_get_all_schemas()}
 
     def signature(schema: Any) -> Any:
-        return [(a.name, a.type, a.default, a.keyword_only, a.length) for a in schema.arguments], [
-            r.type for r in schema.returns
-        ]
+        return [(a.name, a.type, a.default, a.keyword_only, a.length) for a in schema.arguments], [r.type for r in schema.returns]
 
     for name in known_names():
         for schema in overloads(name):

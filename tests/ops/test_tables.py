@@ -52,23 +52,17 @@ def test_the_schemas_are_torchs() -> None:
         if schema.name.startswith(("aten::", "prim::")):
             parsed = parse_schema(str(schema))
             theirs[parsed.full_name] = parsed
-    wrong = {
-        name: (op, schema) for name, (op, schema) in OVERLOADS if name in theirs and not same(schema, theirs[name])
-    }
+    wrong = {name: (op, schema) for name, (op, schema) in OVERLOADS if name in theirs and not same(schema, theirs[name])}
     assert list(wrong) == []
 
 
 def same(ours: OpSchema, theirs: OpSchema) -> bool:
     """The same arguments with the same types and defaults; annotations may be corrected (`irscope.ops.schema.corrections`)."""
     arguments = [(a.name, a.type, a.keyword_only) for a in ours.arguments]
-    return arguments == [(a.name, a.type, a.keyword_only) for a in theirs.arguments] and len(ours.returns) == len(
-        theirs.returns
-    )
+    return arguments == [(a.name, a.type, a.keyword_only) for a in theirs.arguments] and len(ours.returns) == len(theirs.returns)
 
 
-@pytest.mark.parametrize(
-    ("op", "step"), [("exp", "exp"), ("aten::tanh", "tanh"), ("mul", "mul"), ("sigmoid", "sigmoid")]
-)
+@pytest.mark.parametrize(("op", "step"), [("exp", "exp"), ("aten::tanh", "tanh"), ("mul", "mul"), ("sigmoid", "sigmoid")])
 def test_an_op_of_one_step_has_the_bound_of_the_step(op: str, step: str) -> None:
     for column, dtype in enumerate(("float32", "float64")):
         bound = irs.error_bound(op, dtype)
@@ -77,13 +71,7 @@ def test_an_op_of_one_step_has_the_bound_of_the_step(op: str, step: str) -> None
 
 
 def test_steps_that_copy_choose_or_count_are_exact() -> None:
-    for op, dtype in (
-        ("relu", "float32"),
-        ("where", "float64"),
-        ("add", "int64"),
-        ("fmod", "float32"),
-        ("floor", "float16"),
-    ):
+    for op, dtype in (("relu", "float32"), ("where", "float64"), ("add", "int64"), ("fmod", "float32"), ("floor", "float16")):
         assert irs.error_bound(op, dtype).ulps == 0
     assert str(irs.error_bound("neg")) == "aten::neg of float32 is neg(self), exact"
 
@@ -123,9 +111,7 @@ def test_what_has_no_bound_says_why(op: str, arguments: dict[str, object], reaso
 
 
 def test_every_pointwise_op_that_kernels_compute_can_be_asked() -> None:
-    known = [
-        op for op in pointwise.OPS if op.expression and op.category == "pointwise" and op.name.startswith("aten::")
-    ]
+    known = [op for op in pointwise.OPS if op.expression and op.category == "pointwise" and op.name.startswith("aten::")]
     bounds = []
     for op in known:
         for dtype in ("float32", "int64"):

@@ -134,15 +134,7 @@ def test_writes_through_a_view_stay_within(device: str) -> None:
   %v : Tensor = aten::as_strided(%x, %size, %stride, %offset)
   %w : Tensor = aten::fill_(%v, %half)
   return (%x)"""
-    for size, stride, offset in (
-        (20000, 1, 0),
-        (2, 15, 2),
-        (16, 1, 1),
-        (4, -1, 3),
-        (1, 1, 16),
-        (1, 1, -1),
-        (3, 2**60, 0),
-    ):
+    for size, stride, offset in ((20000, 1, 0), (2, 15, 2), (16, 1, 1), (4, -1, 3), (1, 1, 16), (1, 1, -1), (3, 2**60, 0)):
         graph = irs.parse(text.replace("SIZE", str(size)).replace("STRIDE", str(stride)).replace("OFFSET", str(offset)))
         memory = np.full(16 + 400, 7, np.float32)
         with pytest.raises((RunError, ArgumentError), match="as_strided"):

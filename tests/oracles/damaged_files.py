@@ -64,9 +64,7 @@ def _bytes_damaged(content: bytes, rng: random.Random) -> bytes:
                     changed[other : other + length], changed[place : place + length],
                 )  # fmt: skip
             case "number":
-                changed[place : place + 8] = rng.choice((0, 1, 2**31 - 1, 2**40, 2**63 - 1, 2**64 - 1)).to_bytes(
-                    8, "little"
-                )
+                changed[place : place + 8] = rng.choice((0, 1, 2**31 - 1, 2**40, 2**63 - 1, 2**64 - 1)).to_bytes(8, "little")
     return bytes(changed)
 
 
@@ -108,9 +106,7 @@ def zipped(records: list[tuple[str, bytes]]) -> bytes:
         for name, content in records:
             info = zipfile.ZipInfo(name)
             # torch reads tensors where they lie: the content of each record begins at a multiple of 64
-            info.extra = (
-                b"FB" + (gap := (-(held.tell() + 34 + len(name.encode()))) % 64).to_bytes(2, "little") + b"Z" * gap
-            )
+            info.extra = b"FB" + (gap := (-(held.tell() + 34 + len(name.encode()))) % 64).to_bytes(2, "little") + b"Z" * gap
             archive.writestr(info, content)
     return held.getvalue()
 

@@ -257,9 +257,11 @@ def _reductions() -> Iterator[Program]:
         given = _some(dtype, 3, 4), _some(dtype)
         yield f"reduce {name} {dtype}", lambda x, z, function=function: lax.reduce(x, z, function, (1,)), given
     for dtype in ("float32", "int32"):
-        yield f"reduce pairs {dtype}", lambda x, y: lax.reduce(
-            (x, y), (x[0, 0], y[0, 0]), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (0,)
-        ), (_some(dtype, 3, 4), _some(dtype, 3, 4))
+        yield (
+            f"reduce pairs {dtype}",
+            lambda x, y: lax.reduce((x, y), (x[0, 0], y[0, 0]), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (0,)),
+            (_some(dtype, 3, 4), _some(dtype, 3, 4)),
+        )
     for index in ("int32", "int64", "uint8", "int8"):
         yield f"argmax {index}", lambda x, index=index: lax.argmax(x, 1, jnp.dtype(index)), (_some("float32", 3, 5),)
 
@@ -275,12 +277,16 @@ def _windows() -> Iterator[Program]:
         else:
             start = 0 if name == "add" else 1
         for stride, base, window, padding in itertools.product(strides, gaps, gaps, ("VALID", "SAME", ((1, 0), (0, 2)))):
-            yield f"reduce_window {name} {dtype} {stride} {base} {window} {padding}", partial(
-                _windowed, function, start, stride, base, window, padding
-            ), (_some(dtype, 4, 5),)
-        yield f"reduce_window other start {name} {dtype}", partial(
-            _windowed, function, 3, (1, 1), (1, 1), (1, 1), ((1, 1), (0, 0))
-        ), (_some(dtype, 4, 5),)
+            yield (
+                f"reduce_window {name} {dtype} {stride} {base} {window} {padding}",
+                partial(_windowed, function, start, stride, base, window, padding),
+                (_some(dtype, 4, 5),),
+            )
+        yield (
+            f"reduce_window other start {name} {dtype}",
+            partial(_windowed, function, 3, (1, 1), (1, 1), (1, 1), ((1, 1), (0, 0))),
+            (_some(dtype, 4, 5),),
+        )
     for padding, stride in itertools.product(("VALID", "SAME"), ((1, 1), (2, 2))):
         pooled = partial(_windowed, lax.max, -np.inf, stride, (1, 1), (1, 1), padding)
         yield f"grad of max pool {padding} {stride}", jax.grad(lambda x, pooled=pooled: (pooled(x) ** 2).sum()), (_some("float32", 5, 6),)
@@ -336,16 +342,22 @@ def _convolutions() -> Iterator[Program]:
         x, w = _some(dtype, 2, 4, 6, 5), _some(dtype, 4, 4, 3, 2)
         pads = ("VALID", "SAME", ((1, 2), (-1, 1)))
         for stride, pad, left, right in itertools.product(((1, 1), (2, 1)), pads, ((1, 1), (2, 1)), ((1, 1), (1, 2))):
-            yield f"conv {dtype} {stride} {pad} {left} {right}", partial(
-                lax.conv_general_dilated, window_strides=stride, padding=pad, lhs_dilation=left, rhs_dilation=right
-            ), (x, w)
+            yield (
+                f"conv {dtype} {stride} {pad} {left} {right}",
+                partial(lax.conv_general_dilated, window_strides=stride, padding=pad, lhs_dilation=left, rhs_dilation=right),
+                (x, w),
+            )
         for groups in (2, 4):
-            yield f"conv groups {groups} {dtype}", partial(
-                lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", feature_group_count=groups
-            ), (x, _some(dtype, 4, 4 // groups, 3, 2))
-        yield f"conv batch groups {dtype}", partial(
-            lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", batch_group_count=2
-        ), (x, w)
+            yield (
+                f"conv groups {groups} {dtype}",
+                partial(lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", feature_group_count=groups),
+                (x, _some(dtype, 4, 4 // groups, 3, 2)),
+            )
+        yield (
+            f"conv batch groups {dtype}",
+            partial(lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", batch_group_count=2),
+            (x, w),
+        )
         turned = partial(lax.conv_transpose, strides=(2, 2), padding="SAME", dimension_numbers=("NCHW", "OIHW", "NCHW"))
         yield f"conv transpose {dtype}", turned, (x, w)
     for layout in (("NHWC", "HWIO", "NHWC"), ("NHWC", "OIHW", "NCHW"), ("CHWN", "IHWO", "NCHW"), ("HNWC", "WHIO", "NHCW")):
@@ -380,9 +392,13 @@ def _linear_algebra() -> Iterator[Program]:
         yield f"qr {dtype}", lambda x: jnp.abs(jnp.linalg.qr(x)[1]), (a,)
         yield f"expm {dtype}", jax.scipy.linalg.expm, (a / 20,)
         for left, lower, turned, conjugated, unit in itertools.product((False, True), repeat=5):
-            yield f"triangular_solve {left} {lower} {turned} {conjugated} {unit} {dtype}", partial(
-                linalg.triangular_solve, left_side=left, lower=lower, transpose_a=turned, conjugate_a=conjugated, unit_diagonal=unit
-            ), (a, _some(dtype, 4, 4))
+            yield (
+                f"triangular_solve {left} {lower} {turned} {conjugated} {unit} {dtype}",
+                partial(
+                    linalg.triangular_solve, left_side=left, lower=lower, transpose_a=turned, conjugate_a=conjugated, unit_diagonal=unit
+                ),
+                (a, _some(dtype, 4, 4)),
+            )
 
 
 def _control() -> Iterator[Program]:

@@ -33,9 +33,7 @@ from tests.oracles.watched import Ended, Stage, watched
 
 __all__ = ["survey"]
 
-_RANDOM: Final = frozenset(
-    "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
-)
+_RANDOM: Final = frozenset("Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 """Two implementations draw different numbers."""
 _BODIES: Final = frozenset("If Loop Scan SequenceMap Gradient".split())
 """Ops with bodies, which are programs of their own."""

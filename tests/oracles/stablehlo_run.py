@@ -1,6 +1,6 @@
 """What irscope makes of the text that JAX lowers each program to, with arrays, op by op and fused, against what `jax.jit` computes.
 
-    python -m tests.oracles.stablehlo_run --only "clamp" --show
+python -m tests.oracles.stablehlo_run --only "clamp" --show
 """
 
 from __future__ import annotations

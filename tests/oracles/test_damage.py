@@ -157,9 +157,7 @@ GROUPED = """graph(%x : Float(2, 3)):
   %s : Float(2, 3) = aten::cumsum(%b, %one, %none)
   %c : Float(2, 3) = aten::exp(%s)
   %d : Float(2, 3) = aten::neg(%c)
-  return (%d)""".replace(
-    "  %s", "  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n  %s"
-)
+  return (%d)""".replace("  %s", "  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n  %s")
 
 
 @pytest.mark.parametrize("view_groups", [False, True])

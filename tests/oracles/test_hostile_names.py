@@ -75,9 +75,7 @@ def views() -> Callable[[str], Any]:
 
 
 every = pytest.mark.parametrize(
-    "text",
-    [pytest.param(text, marks=() if text in BRIEF else pytest.mark.long) for text in HOSTILE],
-    ids=map(told, HOSTILE),
+    "text", [pytest.param(text, marks=() if text in BRIEF else pytest.mark.long) for text in HOSTILE], ids=map(told, HOSTILE)
 )
 
 
@@ -86,9 +84,7 @@ def test_text(text: str, views: Callable[[str], Any]) -> None:
     graph = program(text)
     clean(str(graph))
     clean(repr(graph))
-    if not re.search(
-        "[\ud800-\udc7f\udd00-\udfff]", text
-    ):  # no encoding has these: a constant is read back as three bytes
+    if not re.search("[\ud800-\udc7f\udd00-\udfff]", text):  # no encoding has these: a constant is read back as three bytes
         assert irs.same_structure(irs.parse(str(graph)), graph)
     assert str(irs.parse(str(graph))).splitlines()[1:] == str(graph).splitlines()[1:]
     fusion, view = views(text)

@@ -67,13 +67,7 @@ def insert(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
             rewriter.insert_before(anchor, Node(new_id(), "prim::ListConstruct", (a, b), (box,)), reason="a list")
             continue
         op, inputs = rng.choice(
-            [
-                ("aten::neg", (a,)),
-                ("aten::mul", (a, b)),
-                ("aten::t", (a,)),
-                ("aten::relu_", (a,)),
-                ("aten::alias", (a,)),
-            ]
+            [("aten::neg", (a,)), ("aten::mul", (a, b)), ("aten::t", (a,)), ("aten::relu_", (a,)), ("aten::alias", (a,))]
         )
         out = tensor("new")
         rewriter.insert_before(anchor, Node(new_id(), op, inputs, (out,)), reason="new")
@@ -91,9 +85,7 @@ def forward(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
     """Readers of a value read another, which is visible where it is made; the old node stays or goes."""
     nodes = [n for n in graph.nodes() if len(n.outputs) == 1 and isinstance(n.outputs[0].type, TensorType)]
     for node in rng.sample(nodes, min(len(nodes), rng.randint(1, 2))):
-        values = [
-            value for value in visible(graph, node) if rewriter.resolve(value) is not rewriter.resolve(node.output)
-        ]
+        values = [value for value in visible(graph, node) if rewriter.resolve(value) is not rewriter.resolve(node.output)]
         if not values:
             continue
         rewriter.replace(node.output, rng.choice(values), reason="the same")
@@ -153,12 +145,7 @@ def grow(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
     if len(set(inside.returns)) < len(inside.returns) or set(inside.returns) & set(inside.params):
         return
     members = [*parts_of(group), second] if group is first else [first, *parts_of(group)]
-    leaving = [
-        v
-        for n in (first, second)
-        for v in n.outputs
-        if any(u.user not in (first, second) for u in graph.users.get(v, ()))
-    ]
+    leaving = [v for n in (first, second) for v in n.outputs if any(u.user not in (first, second) for u in graph.users.get(v, ()))]
     merged = group_of(graph, members, leaving)
     nodes = (*block.nodes[:index], merged, *block.nodes[index + 2 :])
     rewriter.set_nodes(block, nodes, [Merged((first, second), merged, "one more")])
@@ -167,13 +154,9 @@ def grow(graph: Graph, rewriter: Rewriter, rng: random.Random) -> None:
 def parts_of(group: Node) -> list[Node]:
     """The nodes of a group, reading and making the values that the group reads and makes."""
     block = group.blocks[0]
-    names = {
-        **dict(zip(block.params, group.inputs, strict=True)),
-        **dict(zip(block.returns, group.outputs, strict=True)),
-    }
+    names = {**dict(zip(block.params, group.inputs, strict=True)), **dict(zip(block.returns, group.outputs, strict=True))}
     return [
-        replace(n, inputs=tuple(names.get(v, v) for v in n.inputs), outputs=tuple(names.get(v, v) for v in n.outputs))
-        for n in block.nodes
+        replace(n, inputs=tuple(names.get(v, v) for v in n.inputs), outputs=tuple(names.get(v, v) for v in n.outputs)) for n in block.nodes
     ]
 
 

@@ -100,9 +100,7 @@ def programs(*, max_size: int = 25, features: Iterable[str] = FEATURES) -> st.Se
     """Random programs of up to `max_size` statements; a failing one shrinks to fewer statements."""
     chosen = frozenset(features)
     return st.builds(
-        lambda size, seed: random_program(seed, size=size, features=chosen),
-        st.integers(1, max_size),
-        st.integers(0, 2**32 - 1),
+        lambda size, seed: random_program(seed, size=size, features=chosen), st.integers(1, max_size), st.integers(0, 2**32 - 1)
     )
 
 
@@ -179,9 +177,7 @@ class _Scope:
     def inner(self) -> _Scope:
         """A copy to which a block adds its own; in there, it is unknown which buffers are meant."""
         forgotten = [replace(tensor, roots=frozenset()) for tensor in self.tensors]
-        return _Scope(
-            forgotten, list(self.lists), list(self.tuples), list(self.dicts), list(self.ints), list(self.bools)
-        )
+        return _Scope(forgotten, list(self.lists), list(self.tuples), list(self.dicts), list(self.ints), list(self.bools))
 
 
 class _Generator:
@@ -220,11 +216,7 @@ class _Generator:
             roots = self.new_buffer()
             if known and "aliased-inputs" in self.features and self.rng.random() < 0.5:
                 tensor, base = self.rng.choice(known)
-                array = (
-                    base[...]
-                    if base.ndim == 0 or self.rng.random() < 0.5
-                    else base[: self.rng.randint(1, base.shape[0])]
-                )
+                array = base[...] if base.ndim == 0 or self.rng.random() < 0.5 else base[: self.rng.randint(1, base.shape[0])]
                 roots = tensor.roots
             scope.tensors.append(_Tensor(self.name("x"), array.shape, roots, contiguous=True, dtype=str(array.dtype)))
             params.append(f"{scope.tensors[-1].name} : Tensor")
@@ -312,17 +304,7 @@ class _Generator:
         maker = self.rng.choice(
             [self.unsqueeze, self.reshape, self.expand]
             if rank == 0
-            else [
-                self.unsqueeze,
-                self.reshape,
-                self.expand,
-                self.pick_one,
-                self.cut,
-                self.cut,
-                self.swap,
-                self.permute,
-                self.unbind,
-            ]
+            else [self.unsqueeze, self.reshape, self.expand, self.pick_one, self.cut, self.cut, self.swap, self.permute, self.unbind]
         )
         maker(scope, tensor)
         return 1
@@ -341,9 +323,7 @@ class _Generator:
         end = self.rng.randint(start + 1, extent)
         shape = (*tensor.shape[:dim], -(-(end - start) // step), *tensor.shape[dim + 1 :])
         numbers = ", ".join(self.number(number) for number in (dim, start, end, step))
-        self.same_memory(
-            scope, f"aten::slice({tensor.name}, {numbers})", tensor, shape, contiguous=dim == 0 and step == 1
-        )
+        self.same_memory(scope, f"aten::slice({tensor.name}, {numbers})", tensor, shape, contiguous=dim == 0 and step == 1)
 
     def swap(self, scope: _Scope, tensor: _Tensor) -> None:
         first, second = (self.rng.randrange(len(tensor.shape)) for _ in range(2))
@@ -716,9 +696,7 @@ class _Generator:
         if self.rng.random() < 0.5:
             return self.rng.choice(scope.bools)
         op = self.rng.choice(["lt", "gt", "eq"])
-        return self.statement(
-            "bool", f"aten::{op}({self.rng.choice(scope.ints)}, {self.number(self.rng.randint(0, 2))})", "b"
-        )
+        return self.statement("bool", f"aten::{op}({self.rng.choice(scope.ints)}, {self.number(self.rng.randint(0, 2))})", "b")
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -746,9 +724,7 @@ class _Generator:
         op = "logical_not" if kind.dtype == "bool" else "neg"
         return self.fresh(scope, f"aten::{op}({source.name})", kind.shape, contiguous=False, dtype=kind.dtype).name
 
-    def fresh(
-        self, scope: _Scope, text: str, shape: Iterable[int], *, contiguous: bool = False, dtype: str = "float32"
-    ) -> _Tensor:
+    def fresh(self, scope: _Scope, text: str, shape: Iterable[int], *, contiguous: bool = False, dtype: str = "float32") -> _Tensor:
         """A statement whose result is memory of its own."""
         tensor = _Tensor(self.statement("Tensor", text), tuple(shape), self.new_buffer(), contiguous, dtype=dtype)
         scope.tensors.append(tensor)
@@ -758,14 +734,7 @@ class _Generator:
         scope.tensors.append(_anywhere(self.statement("Tensor", text), kind))
 
     def same_memory(
-        self,
-        scope: _Scope,
-        text: str,
-        tensor: _Tensor,
-        shape: Iterable[int],
-        *,
-        contiguous: bool = True,
-        overlapping: bool = False,
+        self, scope: _Scope, text: str, tensor: _Tensor, shape: Iterable[int], *, contiguous: bool = True, overlapping: bool = False
     ) -> None:
         """A statement whose result lies in the memory of `tensor`."""
         scope.tensors.append(
@@ -800,9 +769,7 @@ class _Generator:
         return self.constant("NoneType", "")
 
     def ints(self, numbers: Iterable[int]) -> str:
-        return self.statement(
-            "int[]", f"prim::ListConstruct({', '.join(self.number(number) for number in numbers)})", "s"
-        )
+        return self.statement("int[]", f"prim::ListConstruct({', '.join(self.number(number) for number in numbers)})", "s")
 
     def constant(self, type: str, text: str) -> str:
         spelling = f"{type} = prim::Constant{f'[value={text}]' if text else ''}()"

@@ -295,9 +295,7 @@ class Writer:
 
     def branch(self, space: dict[str, Any], indent: str) -> list[str]:
         like, result = self.pick(space), self.name()
-        question = self.rng.choice(
-            ["flag", "n > 1", "not flag", f"bool({self.pick(space)}.sum() > 0)", f"{like}.size(0) > 2"]
-        )
+        question = self.rng.choice(["flag", "n > 1", "not flag", f"bool({self.pick(space)}.sum() > 0)", f"{like}.size(0) > 2"])
         lines = [f"{indent}if {question}:\n"]
         for _ in range(2):
             inner = copy.deepcopy({key: value for key, value in space.items() if key != "torch"}) | {"torch": torch}
@@ -309,10 +307,7 @@ class Writer:
         like, result = self.pick(space), self.name()
         inner = copy.deepcopy({key: value for key, value in space.items() if key != "torch"}) | {"torch": torch}
         inner[result] = inner[like]
-        head = [
-            f"{indent}{result} = {like}\n",
-            f"{indent}for i in range({self.rng.choice(['n', '2', '1', '0', '3'])}):\n",
-        ]
+        head = [f"{indent}{result} = {like}\n", f"{indent}for i in range({self.rng.choice(['n', '2', '1', '0', '3'])}):\n"]
         body = self.statements(inner, self.rng.randint(1, 4), indent + "    ")
         last = f"{indent}    {result} = {self.same(inner, space[like], like)}\n"
         return self.tried([*head, *body, last], space, result, indent)

@@ -292,4 +292,3 @@ def addresses(tensor: torch.Tensor, root: torch.Tensor) -> frozenset[int]:
 def storage_of(tensor: torch.Tensor) -> int:
     """Which storage it has; of no address, where it is empty."""
     return tensor.untyped_storage()._cdata
-

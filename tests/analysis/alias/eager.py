@@ -191,9 +191,7 @@ def call_torch(node: Node, inputs: list[Any]) -> Any:
     packet = getattr(torch.ops.aten, node.op.removeprefix("aten::"))
     names = [argument.name if argument.keyword_only else "" for argument in schema.arguments]
     named = {name: item for name, item in zip(names, inputs, strict=False) if name}
-    return getattr(packet, schema.overload or "default")(
-        *[item for name, item in zip(names, inputs, strict=False) if not name], **named
-    )
+    return getattr(packet, schema.overload or "default")(*[item for name, item in zip(names, inputs, strict=False) if not name], **named)
 
 
 def _append(xs: list[Any], x: Any) -> list[Any]:

@@ -109,9 +109,7 @@ def densenet() -> Any:
         def __init__(self, channels: int, growth: int, count: int) -> None:
             super().__init__()
             self.layers = nn.ModuleList(
-                nn.Sequential(
-                    nn.BatchNorm2d(channels + i * growth), nn.ReLU(), nn.Conv2d(channels + i * growth, growth, 3, 1, 1)
-                )
+                nn.Sequential(nn.BatchNorm2d(channels + i * growth), nn.ReLU(), nn.Conv2d(channels + i * growth, growth, 3, 1, 1))
                 for i in range(count)
             )
 
@@ -127,9 +125,7 @@ def densenet() -> Any:
 
 def unet() -> Any:
     def double(before: int, after: int) -> nn.Module:
-        return nn.Sequential(
-            nn.Conv2d(before, after, 3, 1, 1), nn.ReLU(True), nn.Conv2d(after, after, 3, 1, 1), nn.ReLU(True)
-        )
+        return nn.Sequential(nn.Conv2d(before, after, 3, 1, 1), nn.ReLU(True), nn.Conv2d(after, after, 3, 1, 1), nn.ReLU(True))
 
     class UNet(nn.Module):
         def __init__(self) -> None:

@@ -12,9 +12,7 @@ from irscope._base.results import Verdict
 from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.ir.text.parser import parse
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/alias/alias_sample.json").read_text())[
-    "cases"
-]
+CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/alias/alias_sample.json").read_text())["cases"]
 
 
 def ask(db: AliasDb, question: str, arguments: list[str]) -> Verdict:
@@ -24,9 +22,7 @@ def ask(db: AliasDb, question: str, arguments: list[str]) -> Verdict:
         return db.has_writers(db.graph.node(arguments[0]))
     if question.startswith("move"):
         return db.can_move_before(*arguments) if question == "move_before" else db.can_move_after(*arguments)
-    return {"may_alias": db.may_alias, "may_contain_alias": db.may_contain_alias, "has_writers": db.has_writers}[
-        question
-    ](*arguments)
+    return {"may_alias": db.may_alias, "may_contain_alias": db.may_contain_alias, "has_writers": db.has_writers}[question](*arguments)
 
 
 def is_sound(question: str, answer: bool, truth: bool) -> bool:
@@ -57,7 +53,4 @@ def test_torch_is_wrong_where_we_are_right() -> None:
     wrong = [(c, q) for c in CASES for q in c["queries"] if q["class"] == "torch_unsound"]
     assert len(wrong) > 10
     for case, query in wrong:
-        assert (
-            bool(ask(AliasDb(parse(case["ir"])), query["q"], query["args"])) == query["ideal"]
-            or query["expect"] != query["ideal"]
-        )
+        assert bool(ask(AliasDb(parse(case["ir"])), query["q"], query["args"])) == query["ideal"] or query["expect"] != query["ideal"]

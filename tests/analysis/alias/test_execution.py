@@ -173,11 +173,7 @@ def odd_arguments(seed: int) -> list[Any]:
 def odd_outcome(results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     """All numbers that can be reached from the results and the arguments, in order."""
     found = [part for thing in (*results, *given) for part in parts(thing)]
-    return [
-        part.tolist() if isinstance(part, torch.Tensor) else part
-        for part in found
-        if not isinstance(part, list | tuple | dict)
-    ]
+    return [part.tolist() if isinstance(part, torch.Tensor) else part for part in found if not isinstance(part, list | tuple | dict)]
 
 
 def check_odd(seed: int, size: int) -> str:

@@ -78,10 +78,7 @@ def test_torchs_db_denies_what_happens(case: Sections) -> None:
 
 
 def theirs_to(question: str) -> Program:
-    return {
-        "may_alias": lambda db, a, b: db.may_contain_alias(a, b),
-        "has_writers": lambda db, a: db.has_writers(a),
-    }[question]
+    return {"may_alias": lambda db, a, b: db.may_contain_alias(a, b), "has_writers": lambda db, a: db.has_writers(a)}[question]
 
 
 def test_we_run_it_right(case: Sections) -> None:

@@ -42,9 +42,7 @@ def body(*lines: str) -> str:
     return "graph(%x : Tensor):\n  " + "\n  ".join((*made, *lines)) + "\n  return (%x)"
 
 
-BROADCASTING = body(
-    "%p : Tensor, %q : Tensor, %r : Tensor, %s : Tensor = prim::BroadcastingChunk[chunks=2, dim=0](%a, %b)"
-)
+BROADCASTING = body("%p : Tensor, %q : Tensor, %r : Tensor, %s : Tensor = prim::BroadcastingChunk[chunks=2, dim=0](%a, %b)")
 CHUNK = body("%p : Tensor, %q : Tensor = prim::ConstantChunk[chunks=2, dim=0](%a)")
 MKLDNN = body("%p : Tensor, %q : Tensor = prim::BroadcastMKLDNNTensors(%a, %b)")
 CHECK = body("%p : Tensor, %q : Tensor, %k : bool = prim::TypeCheck[types=[Tensor, Tensor]](%a, %b)")

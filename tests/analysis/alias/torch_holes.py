@@ -39,8 +39,5 @@ def _nodes(node: Node) -> list[Node]:
         return [Node(new_id(), FRESH, node.inputs, node.outputs)]
     if node.op == "aten::add_" and isinstance(node.inputs[0].type, ListType):
         written = Value(new_id(), node.output.type)
-        return [
-            Node(new_id(), "aten::add", node.inputs, node.outputs),
-            Node(new_id(), node.op, node.inputs, (written,)),
-        ]
+        return [Node(new_id(), "aten::add", node.inputs, node.outputs), Node(new_id(), node.op, node.inputs, (written,))]
     return [Node(new_id(), node.op, node.inputs, node.outputs, node.attrs, tuple(map(_block, node.blocks)))]

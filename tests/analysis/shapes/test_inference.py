@@ -31,11 +31,7 @@ def holds(shapes: Shapes, value: Value, thing: Any) -> None:
         assert true.shape is not None
         if type.shape is not None:
             assert len(type.shape) == len(true.shape), (value, str(type), str(true))
-            assert all(dim in (None, size) for dim, size in zip(type.shape, true.shape, strict=True)), (
-                value,
-                str(type),
-                str(true),
-            )
+            assert all(dim in (None, size) for dim, size in zip(type.shape, true.shape, strict=True)), (value, str(type), str(true))
 
 
 def as_payload(thing: Any) -> Any:
@@ -70,9 +66,7 @@ def test_refining_a_random_program_keeps_its_meaning_and_verifies() -> None:
         assert [node.id for node in after.nodes()] == [node.id for node in graph.nodes()]
         assert list(after.names.values()) == list(graph.names.values())
         assert shapes is not None and shapes.graph is after
-        results = run_reference(
-            after, *program.fresh(), observe=lambda value, thing, shapes=shapes: holds(shapes, value, thing)
-        )
+        results = run_reference(after, *program.fresh(), observe=lambda value, thing, shapes=shapes: holds(shapes, value, thing))
         for one, other in zip(run_reference(graph, *program.fresh()), results, strict=True):
             np.testing.assert_equal(one, other)
 
@@ -101,9 +95,7 @@ def test_an_error_that_only_one_branch_meets_is_not_raised() -> None:
 def test_deep_nesting_needs_no_python_stack() -> None:
     depth = 3000
     opened = "".join(f"{'  ' * 0}%v{i} : Tensor = prim::If(%c)\nblock0():\n" for i in range(depth))
-    closed = "".join(
-        f"-> (%{'x' if i == depth - 1 else f'v{i + 1}'})\nblock1():\n-> (%x)\n" for i in reversed(range(depth))
-    )
+    closed = "".join(f"-> (%{'x' if i == depth - 1 else f'v{i + 1}'})\nblock1():\n-> (%x)\n" for i in reversed(range(depth)))
     graph = parse(f"graph(%x : Float(2), %c : bool):\n{opened}{closed}return (%v0)")
     assert str(infer(graph).type("v0")) == "Float(2)"
     assert run_reference(graph, np.ones(2, np.float32), True)[0].tolist() == [1, 1]
@@ -112,8 +104,7 @@ def test_deep_nesting_needs_no_python_stack() -> None:
 def test_loops_inside_loops_are_not_refined_once_for_every_way_through_them() -> None:
     depth = 300  # three rounds a loop, each level inside the other, would be 3 ** 300
     opened = "".join(
-        f"%v{i} : Tensor = prim::Loop(%n, %t, %{f'a{i - 1}' if i else 'x'})\nblock0(%i{i} : int, %a{i} : Tensor):\n"
-        for i in range(depth)
+        f"%v{i} : Tensor = prim::Loop(%n, %t, %{f'a{i - 1}' if i else 'x'})\nblock0(%i{i} : int, %a{i} : Tensor):\n" for i in range(depth)
     )
     closed = "".join(f"-> (%t, %{f'v{i + 1}' if i < depth - 1 else 'r'})\n" for i in reversed(range(depth)))
     step = f"%r : Tensor = aten::unsqueeze(%a{depth - 1}, %i0)\n"

@@ -28,8 +28,7 @@ class _Text:
         self.demands: dict[str, Any] = {}
         self.rank = {name: len(given["shape"]) for name, given in case["inputs"].items()}
         inputs = [
-            f"%{name} : Float({', '.join(map(str, given['shape']))}, strides={given['strides']})"
-            for name, given in case["inputs"].items()
+            f"%{name} : Float({', '.join(map(str, given['shape']))}, strides={given['strides']})" for name, given in case["inputs"].items()
         ]
         for op in case["ops"]:
             self.op(op["op"], op["args"][0], op["out"], op.get("attrs", {}))
@@ -122,7 +121,8 @@ def test_a_case(case: dict[str, Any]) -> None:
 
 def test_flags_do_not_promise_what_strides_happen_to_be() -> None:
     """nvFuser's `flag_false_but_dense`: by its flags the rows may have a gap, here they have none."""
-    va = irs.ViewAliases(irs.parse("""
+    va = irs.ViewAliases(
+        irs.parse("""
         graph(%x : Float(2, 3, 4, strides=[15, 5, 1])):
           %axis : int = prim::Constant[value=0]()
           %zero : int = prim::Constant[value=0]()
@@ -133,7 +133,8 @@ def test_flags_do_not_promise_what_strides_happen_to_be() -> None:
           %b : Tensor = aten::reshape(%a, %to)
           %flat : int[] = prim::Constant[value=[12]]()
           %c : Tensor = aten::reshape(%a, %flat)
-          return (%b, %c)"""))
+          return (%b, %c)""")
+    )
     assert (va.kind("b"), va.static_kind("b")) == ("view", "view")
     assert (va.kind("c"), va.static_kind("c")) == ("copy", "copy")
     assert "stride(0) = 5, 4 needed" in str(va.explain("c"))

@@ -147,13 +147,15 @@ def test_a_conjugate_is_not_decided() -> None:
     x = torch.zeros(4, dtype=torch.complex64)
     assert storage_of(torch.unsafe_chunk(x, 2)[0]) == storage_of(x)
     assert storage_of(torch.unsafe_chunk(x.conj(), 2)[0]) != storage_of(x)
-    va = irs.ViewAliases(irs.parse("""
+    va = irs.ViewAliases(
+        irs.parse("""
         graph(%x : ComplexFloat(4, strides=[1])):
           %two : int = prim::Constant[value=2]()
           %zero : int = prim::Constant[value=0]()
           %parts : Tensor[] = aten::unsafe_chunk(%x, %two, %zero)
           %a : Tensor, %b : Tensor = prim::ListUnpack(%parts)
-          return (%a, %b)"""))
+          return (%a, %b)""")
+    )
     assert not va.is_decided("a")
     assert va.overlaps("a", "x")
 
@@ -161,10 +163,12 @@ def test_a_conjugate_is_not_decided() -> None:
 def test_a_marked_tensor_is_computed_before_it_is_negated() -> None:
     x = torch.zeros(16, dtype=torch.complex64).as_strided((2, 1, 2), (1, 4, 0))
     assert torch.neg(x).stride() != torch.neg(x.conj()).stride()
-    va = irs.ViewAliases(irs.parse("""
+    va = irs.ViewAliases(
+        irs.parse("""
         graph(%x : ComplexFloat(2, 1, 2, strides=[1, 4, 0])):
           %y : Tensor = aten::neg(%x)
-          return (%y)"""))
+          return (%y)""")
+    )
     assert str(va.layout("y")) == "2×1×2, strides (2, ~any, 1)"
 
 
@@ -204,7 +208,7 @@ def test_twenty_thousand_chains_of_unknown_sizes() -> None:
 
 
 def overlaps(seeds: range, count: int) -> Counter[str]:
-    """"No overlap" against the addresses of all elements, for pairs of values of each chain."""
+    """ "No overlap" against the addresses of all elements, for pairs of values of each chain."""
     answers: Counter[str] = Counter()
     for seed in seeds:
         p, rng = chains(seed, count), random.Random(seed)

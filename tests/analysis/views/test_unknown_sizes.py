@@ -44,7 +44,8 @@ def test_dynamic_dimensions_of_an_exported_program() -> None:
 
 
 def test_sizes_that_a_program_asks_for() -> None:
-    va = irs.ViewAliases(irs.parse("""
+    va = irs.ViewAliases(
+        irs.parse("""
         graph(%x : Float(*, *)):
           %0 : int = prim::Constant[value=0]()
           %1 : int = prim::Constant[value=1]()
@@ -62,7 +63,8 @@ def test_sizes_that_a_program_asks_for() -> None:
           %u : int[] = prim::ListConstruct(%n, %c)
           %back : Tensor = aten::reshape(%a, %u)
           %flat : Tensor = aten::reshape(%b, %u)
-          return (%e, %back, %flat)"""))
+          return (%e, %back, %flat)""")
+    )
     assert kinds(va, "a", "b", "back", "flat") == ["view", "view", "view", "open"]
     assert va.root("e") is va.graph.value("d")
     assert "known only at run time" in str(va.explain("flat"))
@@ -164,7 +166,8 @@ def test_symbolic_extents_of_onnx() -> None:
 
 def test_unknown_extents_of_stablehlo() -> None:
     pytest.importorskip("jaxlib")
-    va = irs.ViewAliases(irs.load("""
+    va = irs.ViewAliases(
+        irs.load("""
         module {
           func.func @main(%x: tensor<?x6x8xf32>) -> (tensor<?x8x6xf32>, tensor<?x6x8xf32>, tensor<?x6x8xf32>) {
             %turned = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<?x6x8xf32>) -> tensor<?x8x6xf32>
@@ -172,7 +175,8 @@ def test_unknown_extents_of_stablehlo() -> None:
             %made = stablehlo.exponential %x : tensor<?x6x8xf32>
             return %turned, %back, %made : tensor<?x8x6xf32>, tensor<?x6x8xf32>, tensor<?x6x8xf32>
           }
-        }"""))
+        }""")
+    )
     turned, back, made = (va.graph.names[value] for value in va.graph.outputs)
     assert kinds_of_module(va, turned, back, made) == ["view", "view", "copy"]
     assert va.root(back) is va.graph.inputs[0]

@@ -39,14 +39,16 @@ def test_a_program_of_views_has_no_kernel() -> None:
 
 
 def test_an_update_takes_the_place_of_its_operand() -> None:
-    va = irs.ViewAliases(irs.parse("""
+    va = irs.ViewAliases(
+        irs.parse("""
         graph(%cache : Float(4, 8, strides=[8, 1]), %row : Float(8, strides=[1])):
           %0 : int = prim::Constant[value=0]()
           %2 : int = prim::Constant[value=2]()
           %b : bool = prim::Constant[value=0]()
           %place : Tensor = aten::select(%cache, %0, %2)
           %new : Tensor = aten::copy_(%place, %row, %b)
-          return (%new)"""))
+          return (%new)""")
+    )
     assert va.in_place_of("new") is va.graph.value("place")
     assert va.in_place_of("place") is None
     assert va.root("new") is va.graph.value("cache")

@@ -43,16 +43,12 @@ def test_every_op_on_every_type(dtype: str, tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("dtype", "layout"), [("float32", "dense"), ("float16", "row"), ("bfloat16", "column"), ("int8", "dense")]
-)
+@pytest.mark.parametrize(("dtype", "layout"), [("float32", "dense"), ("float16", "row"), ("bfloat16", "column"), ("int8", "dense")])
 def test_vectors_give_what_single_elements_give(dtype: str, layout: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     exprs = float_exprs(dtype)[:6] if dtype in FLOATS else integer_exprs(dtype)[:6]
     for shape in ((4, 64), (1, 1003), (1, 7)):
-        operands = [
-            np.broadcast_to(aligned(laid_out(sample(dtype, shape, rng), layout, shape)), shape) for _ in range(2)
-        ]
+        operands = [np.broadcast_to(aligned(laid_out(sample(dtype, shape, rng), layout, shape)), shape) for _ in range(2)]
         plan = plan_of(exprs, operands, [dtype] * 2, shape)
         emulated = EmulatedPlan(plan, tmp_path, vector=True)
         outputs = [aligned(np.zeros(shape, operands[0].dtype)) for _ in exprs]
@@ -75,24 +71,7 @@ def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 @needs_compiler
 def test_functions_of_analysis_agree_with_numpy(tmp_path: Path) -> None:
     x = input_element(0, "float32")
-    exprs = [
-        call(op, x)
-        for op in (
-            "exp",
-            "expm1",
-            "log",
-            "log1p",
-            "log2",
-            "sqrt",
-            "rsqrt",
-            "sin",
-            "cos",
-            "tan",
-            "tanh",
-            "sigmoid",
-            "erf",
-        )
-    ]
+    exprs = [call(op, x) for op in ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "erf")]
     exprs.append(call("pow", x, 1.5))
     values = np.random.default_rng(0).uniform(0.1, 5, (3, 50)).astype(np.float32)
     plan = plan_of(exprs, [values], ["float32"], values.shape)

@@ -143,9 +143,7 @@ def test_the_same_bits_every_time(device: CudaDevice) -> None:
 
 @emulated
 @pytest.mark.parametrize("start", [2000, 2010])
-def test_random_groups_whose_rows_do_not_stay_in_registers(
-    device: CudaDevice, monkeypatch: pytest.MonkeyPatch, start: int
-) -> None:
+def test_random_groups_whose_rows_do_not_stay_in_registers(device: CudaDevice, monkeypatch: pytest.MonkeyPatch, start: int) -> None:
     monkeypatch.setattr(cuda_schedule, "HELD_BYTES", 0)
     assert sum(check_reductions(device, seed) for seed in range(start, start + 10)) >= 6
 

@@ -109,9 +109,7 @@ def test_a_multiplication_comes_from_the_line_that_multiplies() -> None:
     assert all("fmul" in lines[origin] for origin in found)
 
 
-CUDA = SourceText(
-    "float f(float x) {\n  return x * x;\n}\nvoid k() {\n  y[i] = f(x[i]);\n}\n", "cuda", (-1, -1, -1, -1, 7, -1), "k"
-)
+CUDA = SourceText("float f(float x) {\n  return x * x;\n}\nvoid k() {\n  y[i] = f(x[i]);\n}\n", "cuda", (-1, -1, -1, -1, 7, -1), "k")
 
 
 def test_a_function_in_line_belongs_to_the_line_that_calls_it() -> None:
@@ -147,9 +145,6 @@ def test_the_disassembler_s_remarks_become_lines() -> None:
         /*0020*/                   BRA `(.L_x_1);
 """
     tied = tie_sass(sass, CUDA)
-    assert (
-        tied.text
-        == "  /*0000*/  LDC R1, c[0x0][0x28]\n  /*0010*/  FMUL R7, R7, R7\n.L_x_1:\n  /*0020*/  BRA `(.L_x_1)\n"
-    )
+    assert tied.text == "  /*0000*/  LDC R1, c[0x0][0x28]\n  /*0010*/  FMUL R7, R7, R7\n.L_x_1:\n  /*0020*/  BRA `(.L_x_1)\n"
     assert tied.origins == (3, 4, NO_LINE, 4)
     assert tied.line_nodes == (-1, 7, -1, 7)

@@ -70,9 +70,7 @@ def test_constants_round_as_torch_rounds(dtype: str) -> None:
 def test_a_launch_counts_each_tensor_once() -> None:
     inputs = (X, Operand("float16", "tensor", (0, 1)), Operand("float64", "scalar"))
     code = (*CODE, Instruction("input", (), "float16", 1), Instruction("input", (), "float64", 2))
-    launch = Launch(
-        KernelSpec(inputs, code, SPEC.outputs, 2), (10, 100), (0, 1, 2), (0,), ((100, 1), (100, 1), (0, 1), ())
-    )
+    launch = Launch(KernelSpec(inputs, code, SPEC.outputs, 2), (10, 100), (0, 1, 2), (0,), ((100, 1), (100, 1), (0, 1), ()))
     assert launch.elements == 1000
     assert launch.bytes_moved == 4000 + 4000 + 200, "a number is no tensor"
 
@@ -222,9 +220,7 @@ def layouts(draw: st.DrawFn) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
 
 
 @given(layouts())
-def test_collapsed_loops_visit_the_same_elements_together(
-    layout: tuple[tuple[int, ...], list[tuple[int, ...]]],
-) -> None:
+def test_collapsed_loops_visit_the_same_elements_together(layout: tuple[tuple[int, ...], list[tuple[int, ...]]]) -> None:
     shape, strides = layout
     sizes, steps = collapse_loops(shape, strides)
     assert addresses(sizes, steps) == addresses(shape, tuple(strides))

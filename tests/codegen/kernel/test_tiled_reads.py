@@ -71,9 +71,7 @@ def test_every_size_gives_what_it_gives_element_by_element(name: str, tmp_path: 
     assert turned > len(SIZES) ** 2 / 2
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool"]
-)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool"])
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_element_type(name: str, dtype: str, tmp_path: Path) -> None:
     rng, device = np.random.default_rng(1), device_for(name, tmp_path)
@@ -85,9 +83,7 @@ def test_every_element_type(name: str, dtype: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(from_words(found, dtype), np.maximum(wide_x, wide_y))
 
 
-@pytest.mark.parametrize(
-    "order", [(0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)], ids=lambda order: "".join(map(str, order))
-)
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)], ids=lambda order: "".join(map(str, order)))
 def test_axes_in_any_order(order: tuple[int, ...], tmp_path: Path) -> None:
     device, rng = device_for("256 bits", tmp_path), np.random.default_rng(2)
     x, y, z = (rng.normal(0, 1, (20, 33, 65)).astype(np.float32) for _ in range(3))
@@ -130,9 +126,7 @@ def test_what_is_not_read_in_tiles(tmp_path: Path) -> None:
     assert is_turned(launch_of(add, [x, lain(x, (1, 0))])[1])
     assert not is_turned(launch_of(add, [x, x])[1]), "it lies as the result does"
     assert not is_turned(launch_of(add, [x, np.zeros((200, 200), np.float32).T[::2]])[1]), "side by side nowhere"
-    assert not is_turned(launch_of(lambda b, x, y: [add(b, x, y), call(b, "neg", y)], [x, lain(x, (1, 0))])[1]), (
-        "a result"
-    )
+    assert not is_turned(launch_of(lambda b, x, y: [add(b, x, y), call(b, "neg", y)], [x, lain(x, (1, 0))])[1]), "a result"
     assert not is_turned(launch_of(add, [x[:15], lain(x[:15], (1, 0))])[1]), "fewer rows than lanes"
     assert not is_turned(launch_of(add, [x[:, :40], lain(x[:, :40], (1, 0))])[1]), "fewer columns than a vector"
     assert not is_turned(launch_of(lambda b, x: call(b, "sum", x, [0], False, None), [lain(x, (1, 0))])[1]), "gathered"
@@ -162,6 +156,4 @@ def test_the_text_compiles_for_other_processors_without_library_calls(triple: st
     module = binding.parse_assembly(emit_llvm(turned.spec).text)
     assembly = binding.Target.from_triple(triple).create_target_machine(opt=3).emit_assembly(module)
     calls = [line for line in assembly.splitlines() if line.split()[:1] in (["callq"], ["call"], ["bl"])]
-    assert not [line for line in calls if "chkstk" not in line and "*%r11" not in line], (
-        "but the stack's probe on Windows"
-    )
+    assert not [line for line in calls if "chkstk" not in line and "*%r11" not in line], "but the stack's probe on Windows"

@@ -103,8 +103,7 @@ def false_claims(text: str) -> list[str]:
     lines = [line.strip() for line in text.splitlines()]
     multiples = _multiples(lines)
     tested = {
-        pointer: int(mask) + 1
-        for pointer, mask in re.findall(r"= ptrtoint ptr (%[\w.]+) to i64\n\s*%\w+ = and i64 %\w+, (\d+)", text)
+        pointer: int(mask) + 1 for pointer, mask in re.findall(r"= ptrtoint ptr (%[\w.]+) to i64\n\s*%\w+ = and i64 %\w+, (\d+)", text)
     }
     wrong = []
     for line in lines:

@@ -82,14 +82,7 @@ def test_every_op_on_every_type_in_every_layout(device: Any, dtype: str, layout:
 def bool_exprs() -> list[Expr]:
     x, y = input_element(0, "bool"), input_element(1, "bool")
     ops = [call(op, x, y) for op in ("and", "or", "xor", "eq", "ne", "lt")]
-    return [
-        *ops,
-        ~x,
-        cast(x, "float32"),
-        cast(x, "int64"),
-        cast(x, "uint8"),
-        where(x, cast(y, "int32"), const(7, "int32")),
-    ]
+    return [*ops, ~x, cast(x, "float32"), cast(x, "int64"), cast(x, "uint8"), where(x, cast(y, "int32"), const(7, "int32"))]
 
 
 def same(got: Array, want: Array, what: str) -> None:
@@ -100,9 +93,7 @@ def same(got: Array, want: Array, what: str) -> None:
         np.testing.assert_array_equal(got, want, err_msg=what)
 
 
-@pytest.mark.parametrize(
-    "shape", [(0, 3), (3, 0), (1, 1), (1, 2), (2, 1), (7, 1), (1, 31), (1, 32), (1, 33), (3, 63), (64, 64), (2, 129)]
-)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 2), (2, 1), (7, 1), (1, 31), (1, 32), (1, 33), (3, 63), (64, 64), (2, 129)])
 def test_every_size(device: Any, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(1)
     x, y = input_element(0, "float32"), input_element(1, "float32")
@@ -128,16 +119,11 @@ def test_every_vector_width_gives_the_same_bits(target: Target, columns: int, tm
 
     device = Device(store=ObjectStore(tmp_path / "cpu"), threads=1)
     shape, rng = (3, columns), np.random.default_rng(2)
-    operands = [
-        laid_out(sample("float16", shape, rng), "sliced", shape),
-        laid_out(sample("float32", shape, rng), "row", shape),
-    ]
+    operands = [laid_out(sample("float16", shape, rng), "sliced", shape), laid_out(sample("float32", shape, rng), "row", shape)]
     x, y = cast(input_element(0, "float16"), "float32"), input_element(1, "float32")
     exprs = [cast(call("maximum", x, y), "float16"), x < y, call("floor", y)]
     plan = plan_of(exprs, operands, ["float16", "float32"], shape)
-    for got, want in zip(
-        run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float16", "float32"], shape), strict=True
-    ):
+    for got, want in zip(run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float16", "float32"], shape), strict=True):
         np.testing.assert_array_equal(got, want)
 
 

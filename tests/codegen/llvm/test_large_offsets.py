@@ -89,9 +89,7 @@ def test_the_last_of_many_rows(device: CpuDevice) -> None:
 def test_the_place_of_an_element_beyond_2_to_the_31(device: CpuDevice) -> None:
     given = reserved(FAR)
     given[-3] = 7
-    plan = spec_of_group(
-        group(lambda b, x: call(b, "argmax", x, 0, False), [TENSOR]), [TensorType("uint8", (FAR,), (1,))]
-    )
+    plan = spec_of_group(group(lambda b, x: call(b, "argmax", x, 0, False), [TENSOR]), [TensorType("uint8", (FAR,), (1,))])
     found = np.zeros((), np.int64)
     device.prepare(plan)([found.ctypes.data], [given.ctypes.data])
     assert int(found) == FAR - 3

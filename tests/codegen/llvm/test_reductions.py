@@ -149,9 +149,7 @@ def test_every_number_of_rows(name: str, columns: int, tmp_path: Path) -> None:
         assert (np.abs(total - exact.sum(0)) <= 4e-7 * scale).all(), rows
         np.testing.assert_array_equal(least, x.min(0))
         np.testing.assert_array_equal(place, x.argmax(0))
-        np.testing.assert_allclose(
-            spread, ((exact - exact.mean(0)) ** 2).sum(0), rtol=2e-6, atol=1e-5 * scale.max() / rows
-        )
+        np.testing.assert_allclose(spread, ((exact - exact.mean(0)) ** 2).sum(0), rtol=2e-6, atol=1e-5 * scale.max() / rows)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -258,9 +256,7 @@ def test_the_last_rows_are_read_under_a_mask() -> None:
         made = group(lambda b, x, dim=dim: call(b, "sum", x, [dim], False, None), [TENSOR])
         plan = spec_of_group(made, [TensorType("float32", (1000, 10))])
         blocks = emit_llvm(plan.specs[0], TARGETS["512 bits"]).text.split("\nlatch")
-        masks = {
-            "masked.load" in block for block in blocks if "masked.load" in block or "= load <16 x float>, ptr" in block
-        }
+        masks = {"masked.load" in block for block in blocks if "masked.load" in block or "= load <16 x float>, ptr" in block}
         assert masks == loops
 
 
@@ -305,9 +301,7 @@ def guarded_runs(folder: Path) -> None:
                 np.testing.assert_array_equal(run(device.prepare(plan), plan, [x, weight])[0], x + weight)
                 y = at_the_edge(x.nbytes, kept, first=first).view(np.float32).reshape(shape[::-1])
                 y[...] = x.T
-                plan = spec_of_group(
-                    group(lambda b, x, y: call(b, "add", x, y, 1), [TENSOR] * 2), [type_of(x), type_of(y.T)]
-                )
+                plan = spec_of_group(group(lambda b, x, y: call(b, "add", x, y, 1), [TENSOR] * 2), [type_of(x), type_of(y.T)])
                 (found,) = run(device.prepare(plan), plan, [x, y.T])
                 np.testing.assert_array_equal(found, x + x)
 

@@ -87,9 +87,7 @@ def test_rounding_between_two_half_precision_ops_is_dropped() -> None:
     leaves = {0: code.input(0, "bfloat16")}
     first = cast(call("exp", cast(input_element(0, "bfloat16"), "float32")), "bfloat16")
     inner = code.splice(first, leaves, node=0)
-    outer = code.splice(
-        cast(call("neg", cast(input_element(0, "bfloat16"), "float32")), "bfloat16"), {0: inner}, node=1
-    )
+    outer = code.splice(cast(call("neg", cast(input_element(0, "bfloat16"), "float32")), "bfloat16"), {0: inner}, node=1)
     steps, _ = code.trimmed([outer])
     assert [step.op for step in steps] == ["input", "cast", "exp", "neg", "cast"]
 
@@ -212,9 +210,7 @@ def numbers() -> Iterator[tuple[OpSchema, int]]:
     for name in sorted(known_names()):
         for schema in overloads(name):
             if schema.returns and not schema.is_mutable:
-                yield from (
-                    (schema, place) for place, each in enumerate(schema.arguments) if bare(each.type) in (FLOAT, NUMBER)
-                )
+                yield from ((schema, place) for place, each in enumerate(schema.arguments) if bare(each.type) in (FLOAT, NUMBER))
 
 
 def group(schema: OpSchema, place: int, *, operand: bool) -> Node:
@@ -230,9 +226,7 @@ def group(schema: OpSchema, place: int, *, operand: bool) -> Node:
         given = 0.5 if index == place or (default is None and type in (FLOAT, NUMBER)) else default
         stored = int(given) if isinstance(given, bool) else given
         value = Value(new_id(), TYPES.get(given.__class__, ListType(INT)))
-        nodes.append(
-            Node(new_id(), "prim::Constant", (), (value,), EMPTY if given is None else FrozenDict(value=stored))
-        )
+        nodes.append(Node(new_id(), "prim::Constant", (), (value,), EMPTY if given is None else FrozenDict(value=stored)))
         inputs.append(value)
     outputs = tuple(Value(new_id(), TENSOR) for _ in schema.returns)
     nodes.append(Node(new_id(), schema.name, tuple(inputs), outputs))
@@ -260,8 +254,5 @@ def test_numbers_may_be_operands_unless_they_decide() -> None:
             continue
         tried += 1
         decides = schema.arguments[place].name in DECIDES.get(schema.name, ())
-        assert has_kernel(group(schema, place, operand=True)) != decides, (
-            schema.full_name,
-            schema.arguments[place].name,
-        )
+        assert has_kernel(group(schema, place, operand=True)) != decides, (schema.full_name, schema.arguments[place].name)
     assert tried > 50

@@ -31,11 +31,7 @@ def check(device: CpuDevice, body: Callable[..., Any], eager: Callable[..., Any]
     found = run(device.prepare(plan), plan, inputs)
     want = eager(*(torch.from_numpy(value) if isinstance(value, np.ndarray) else value for value in inputs))
     for array, type, tensor in zip(found, plan.outputs, want if isinstance(want, tuple) else (want,), strict=True):
-        assert (f"torch.{type.dtype}", type.shape, type.strides) == (
-            str(tensor.dtype),
-            tuple(tensor.shape),
-            tensor.stride(),
-        )
+        assert (f"torch.{type.dtype}", type.shape, type.strides) == (str(tensor.dtype), tuple(tensor.shape), tensor.stride())
         np.testing.assert_allclose(array, tensor.numpy(), rtol=5e-6, atol=1e-6)
     return plan
 
@@ -57,13 +53,7 @@ VIEWS: dict[str, Callable[[Array], Array]] = {
 @pytest.mark.parametrize("second", VIEWS)
 def test_results_lie_in_memory_as_torch_lays_them(device: CpuDevice, first: str, second: str) -> None:
     x, y = (VIEWS[name](normal(2, 3, 4, 5)) for name in (first, second))
-    check(
-        device,
-        lambda b, x, y: call(b, "mul", call(b, "add", x, y, 1), x),
-        lambda x, y: (x + y) * x,
-        _writable(x),
-        _writable(y),
-    )
+    check(device, lambda b, x, y: call(b, "mul", call(b, "add", x, y, 1), x), lambda x, y: (x + y) * x, _writable(x), _writable(y))
 
 
 def _writable(x: Array) -> Array:
@@ -73,17 +63,10 @@ def _writable(x: Array) -> Array:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [((4, 5, 6), (6,)), ((4, 1, 6), (5, 1)), ((), (3, 4)), ((1,), (1, 1)), ((0, 3), (3,)), ((7,), ())],
+    ("first", "second"), [((4, 5, 6), (6,)), ((4, 1, 6), (5, 1)), ((), (3, 4)), ((1,), (1, 1)), ((0, 3), (3,)), ((7,), ())]
 )
 def test_shapes_broadcast(device: CpuDevice, first: tuple[int, ...], second: tuple[int, ...]) -> None:
-    check(
-        device,
-        lambda b, x, y: call(b, "sub", x, y, 2),
-        lambda x, y: torch.sub(x, y, alpha=2),
-        normal(*first),
-        normal(*second),
-    )
+    check(device, lambda b, x, y: call(b, "sub", x, y, 2), lambda x, y: torch.sub(x, y, alpha=2), normal(*first), normal(*second))
 
 
 def batch_norm(builder: Any, x: Value, weight: Value, bias: Value, mean: Value, variance: Value) -> Value:
@@ -100,14 +83,10 @@ def eager_batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any) -
 @pytest.mark.parametrize("batch", [1, 3])
 def test_batch_norm_reads_its_vectors_along_the_channels(device: CpuDevice, view: str, batch: int) -> None:
     x = VIEWS[view](normal(batch, 6, 9, 9))
-    plan = check(
-        device, batch_norm, eager_batch_norm, x, normal(6), normal(6) * 2, normal(6) + 1, np.abs(normal(6)) + 0.5
-    )
+    plan = check(device, batch_norm, eager_batch_norm, x, normal(6), normal(6) * 2, normal(6) + 1, np.abs(normal(6)) + 0.5)
     if view == "contiguous":
         rsqrt = next(i for i, step in enumerate(plan.specs[0].instructions) if step.op == "rsqrt")
-        assert plan.specs[0].inputs[0].pattern[-1] == 0, (
-            "a vector along the channels stands still in the innermost loop"
-        )
+        assert plan.specs[0].inputs[0].pattern[-1] == 0, "a vector along the channels stands still in the innermost loop"
         assert rsqrt
 
 
@@ -124,9 +103,7 @@ def test_one_vector_read_along_two_axes(device: CpuDevice) -> None:
 
 def test_a_vector_computed_inside_the_group_keeps_its_axis(device: CpuDevice) -> None:
     def body(builder: Any, x: Value, v: Value) -> Value:
-        return call(
-            builder, "batch_norm", x, call(builder, "exp", v), None, v, call(builder, "exp", v), False, 0.1, 1e-5, False
-        )
+        return call(builder, "batch_norm", x, call(builder, "exp", v), None, v, call(builder, "exp", v), False, 0.1, 1e-5, False)
 
     check(
         device,
@@ -175,8 +152,7 @@ def test_equal_groups_of_other_sizes_share_a_kernel() -> None:
 def test_groups_of_other_layouts_or_ops_do_not() -> None:
     def plan(op: str, y: Array) -> LaunchPlan:
         return spec_of_group(
-            group(lambda b, x, y: call(b, "mul", call(b, op, x), y), [TENSOR, TENSOR]),
-            [type_of(normal(4, 4)), type_of(y)],
+            group(lambda b, x, y: call(b, "mul", call(b, op, x), y), [TENSOR, TENSOR]), [type_of(normal(4, 4)), type_of(y)]
         )
 
     base = plan("sigmoid", normal(4, 4)).specs
@@ -218,9 +194,7 @@ def test_nodes_of_lines_are_positions_in_the_block(device: CpuDevice) -> None:
     ((5, 10, 6), (10, 1, 0)), ((5, 10, 6), (0, 6, 1)), ((4, 3), (0, 0)), ((0,), (0,)), ((1, 3), (0, 1)), ((8, 5), (1, 1)),
     ((6,), (3,)),
 ])  # fmt: skip
-def test_an_operand_that_is_a_result_as_it_is_keeps_its_layout(
-    device: CpuDevice, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> None:
+def test_an_operand_that_is_a_result_as_it_is_keeps_its_layout(device: CpuDevice, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     """`to` of a tensor that has the type is that tensor: repeated elements are written once each, gaps are left."""
     memory = np.arange(1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True) if n), dtype=np.float32)
     x = np.lib.stride_tricks.as_strided(memory, shape, tuple(4 * step for step in strides))

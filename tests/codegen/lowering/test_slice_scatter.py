@@ -93,10 +93,7 @@ def test_random_chains_of_replaced_ranges(device: Device, seed: int) -> None:
                 part = call(b, "mul", call(b, "select", x, axis, other), call(b, "select", y, axis, start))
                 x = call(b, "select_scatter", x, part, axis, start)
             else:
-                mine, theirs = (
-                    call(b, "slice", x, axis, start, stop, 1),
-                    call(b, "slice", x, axis, other, other + stop - start, 1),
-                )
+                mine, theirs = (call(b, "slice", x, axis, start, stop, 1), call(b, "slice", x, axis, other, other + stop - start, 1))
                 y_part = call(b, "slice", y, axis, start, stop, 1)
                 part = call(b, "add", call(b, "sub", mine, theirs, 2), y_part, 1)
                 x = patched(b, x, part, axis, start, stop)

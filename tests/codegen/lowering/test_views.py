@@ -37,10 +37,7 @@ SEEN: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "flatten": (lambda b, x: call(b, "flatten", x, 0, -1), lambda x: x.flatten()),
     "diagonal": (lambda b, x: call(b, "diagonal", x, 1, 1, 2), lambda x: x.diagonal(1, 1, 2)),
     "unfold": (lambda b, x: call(b, "unfold", x, 2, 4, 3), lambda x: x.unfold(2, 4, 3)),
-    "expand": (
-        lambda b, x: call(b, "expand", call(b, "select", x, 0, 1), [5, 3, 10], False),
-        lambda x: x[1].expand(5, 3, 10),
-    ),
+    "expand": (lambda b, x: call(b, "expand", call(b, "select", x, 0, 1), [5, 3, 10], False), lambda x: x[1].expand(5, 3, 10)),
 }
 
 
@@ -104,13 +101,7 @@ def pieces(b: GraphBuilder, op: str, x: Any, *args: Any, count: int) -> list[Any
 def test_gates_of_a_chunk(device: Device) -> None:
     def body(b: GraphBuilder, x: Any, c: Any) -> Any:
         i, f, g, o = pieces(b, "chunk", x, 4, 1, count=4)
-        cell = call(
-            b,
-            "add",
-            call(b, "mul", call(b, "sigmoid", f), c),
-            call(b, "mul", call(b, "sigmoid", i), call(b, "tanh", g)),
-            1,
-        )
+        cell = call(b, "add", call(b, "mul", call(b, "sigmoid", f), c), call(b, "mul", call(b, "sigmoid", i), call(b, "tanh", g)), 1)
         return [call(b, "mul", call(b, "sigmoid", o), call(b, "tanh", cell)), cell]
 
     def eager(x: Any, c: Any) -> Any:
@@ -146,9 +137,7 @@ def test_each_joined_part_is_computed_where_it_belongs(device: Device) -> None:
     def body(b: GraphBuilder, x: Any, y: Any) -> Any:
         return joined(b, "cat", 1, call(b, "exp", x), y, call(b, "sum", y, [1], True, None))
 
-    plan = check(
-        device, body, lambda x, y: torch.cat([x.exp(), y, y.sum(1, keepdim=True)], 1), normal(6, 40), normal(6, 3)
-    )
+    plan = check(device, body, lambda x, y: torch.cat([x.exp(), y, y.sum(1, keepdim=True)], 1), normal(6, 40), normal(6, 3))
     assert len(plan.launches) == 2, "a copy of y goes along with its sum"
     plan = check(
         device, lambda b, x, y: joined(b, "stack", 1, call(b, "mul", x, y), x),

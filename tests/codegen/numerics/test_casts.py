@@ -17,17 +17,7 @@ pytestmark = pytest.mark.torch
 pytest.importorskip("llvmlite")
 
 DTYPES = (*FLOATS, *WHOLES)
-TIES = [
-    65519.0,
-    65519.99999999,
-    65520.0,
-    257.0,
-    1 + 2**-9 + 2**-40,
-    1 + 2**-24 + 2**-50,
-    2.0**24 + 1,
-    2.0**53 + 1,
-    2.0**31 + 129,
-]
+TIES = [65519.0, 65519.99999999, 65520.0, 257.0, 1 + 2**-9 + 2**-40, 1 + 2**-24 + 2**-50, 2.0**24 + 1, 2.0**53 + 1, 2.0**31 + 129]
 """Where a half or a float32 rounds to an even neighbour, overflows, or is rounded twice on the way."""
 
 
@@ -57,9 +47,7 @@ def test_every_conversion(text: str, tmp_path: Path) -> None:
             differ = (found.ravel() != wanted) & defined(x, expr.dtype)
             if expr.dtype in FLOATS:
                 differ &= ~(np.isnan(from_words(found.ravel(), expr.dtype)) & np.isnan(from_words(wanted, expr.dtype)))
-            wrong += [
-                f"{source} {x[i].item()!r} to {expr.dtype}: {found.ravel()[i]!r}" for i in np.flatnonzero(differ)[:1]
-            ]
+            wrong += [f"{source} {x[i].item()!r} to {expr.dtype}: {found.ravel()[i]!r}" for i in np.flatnonzero(differ)[:1]]
     assert not wrong, "\n".join(wrong)
 
 

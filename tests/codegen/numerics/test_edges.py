@@ -34,10 +34,7 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 WHOLES = ("int64", "int32", "int16", "int8", "uint8", "bool")
 
 OTHERWISE = {
-    (
-        "fmax",
-        "bfloat16",
-    ): "C leaves the sign of a zero open: torch gives the second of two here, else the first, as we do",
+    ("fmax", "bfloat16"): "C leaves the sign of a zero open: torch gives the second of two here, else the first, as we do",
     ("fmin", "bfloat16"): "as fmax",
 }
 """Ops whose zeros may have the other sign."""
@@ -58,8 +55,7 @@ def device_of(text: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("text", "dtype"),
-    [("cpu", "float32"), ("cpu", "bfloat16"), ("cpu", "int8"), ("numpy", "float32"), ("cuda", "float32")],
+    ("text", "dtype"), [("cpu", "float32"), ("cpu", "bfloat16"), ("cpu", "int8"), ("numpy", "float32"), ("cuda", "float32")]
 )
 def test_edges(text: str, dtype: str, tmp_path: Path) -> None:
     assert check(text, device_of(text, tmp_path), dtype, every_number=False) > 150
@@ -141,9 +137,7 @@ def unequal(case: Case, found: Array, ways: list[Array], tensors: list[Any], tex
     if is_contracted(case.expr):  # what a product alone loses, rounding it together with the sum keeps; both are right
         like |= same_class(found, evaluate(case.expr, inputs)) & (np.isinf(error) | (found == 0))
     if case.expr.dtype in HALVES:  # torch rounds some steps to the half type, and may lose what ours keep
-        kept = np.any([np.isinf(way) for way in ways], 0) | (found == 0) & (exact != 0) & (
-            np.signbit(found) == np.signbit(exact)
-        )
+        kept = np.any([np.isinf(way) for way in ways], 0) | (found == 0) & (exact != 0) & (np.signbit(found) == np.signbit(exact))
         like |= near & np.isfinite(found) & np.isfinite(exact) & kept
     near |= ~np.isfinite(found) | ~np.isfinite(exact)
     if text == "cuda" and has_step(case.expr, lambda step: step.op == "sigmoid"):

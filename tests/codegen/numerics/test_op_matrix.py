@@ -57,10 +57,7 @@ def check(text: str, dtype: str, layouts: Sequence[str], shapes: Sequence[tuple[
                     theirs = eager(case, tensors) if found.size else []
                     if theirs:
                         compared.add(case.schema.full_name)
-                        wrong += [
-                            f"{layout} {shape} {line}"
-                            for line in complaints(case, found.ravel(), theirs, tensors, text)
-                        ]
+                        wrong += [f"{layout} {shape} {line}" for line in complaints(case, found.ravel(), theirs, tensors, text)]
     assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:40])
     return len(compared)
 

@@ -90,9 +90,7 @@ def test_what_is_within_its_limits_stays_what_it_is(device: CpuDevice, name: str
     """Zero is a limit and not below or above a negative one, whose sign `1 / x` or `atan2` shows."""
     limits = {"relu": (), "relu6": (), "clamp_min": (0.0,), "clamp_max": (0.0,)}.get(name, (0.0, 1.0))
     x = torch.tensor([-0.0, torch.nan, -1.0, 2.0] * 9)
-    plan = spec_of_group(
-        group(lambda builder, x: call(builder, name, x, *limits), [TENSOR]), [TensorType("float32", (36,), (1,))]
-    )
+    plan = spec_of_group(group(lambda builder, x: call(builder, name, x, *limits), [TENSOR]), [TensorType("float32", (36,), (1,))])
     found = torch.empty(36)
     device.prepare(plan)([found.data_ptr()], [x.data_ptr()])
     want = getattr(torch.ops.aten, name)(x, *limits)

@@ -36,22 +36,18 @@ class Draw:
         self.shape = (rows, columns)
         choices = ("float32", "float64") if smooth else ("float32", "float64", *INTEGRAL, "bool")
         self.dtypes = [str(self.rng.choice(choices)) for _ in range(self.rng.integers(1, 5))]
-        self.operands = [
-            laid_out(self.numbers(dtype), str(self.rng.choice(LAYOUTS)), self.shape) for dtype in self.dtypes
-        ]
+        self.operands = [laid_out(self.numbers(dtype), str(self.rng.choice(LAYOUTS)), self.shape) for dtype in self.dtypes]
         self.pool: list[Expr] = [input_element(i, dtype) for i, dtype in enumerate(self.dtypes)]
         for _ in range(self.rng.integers(3, 25)):
             self.pool.append(self.step())
-        self.exprs = self.pool[-int(self.rng.integers(1, 4)):]
+        self.exprs = self.pool[-int(self.rng.integers(1, 4)) :]
 
     def numbers(self, dtype: str) -> Array:
         if dtype == "bool":
             return self.rng.random(self.shape) < 0.5
         if self.smooth:
             return self.rng.uniform(-2, 2, self.shape).astype(dtype)
-        return (
-            self.rng.integers(0, 9, self.shape) * (1 if dtype == "uint8" else self.rng.choice([-1, 1], self.shape))
-        ).astype(dtype)
+        return (self.rng.integers(0, 9, self.shape) * (1 if dtype == "uint8" else self.rng.choice([-1, 1], self.shape))).astype(dtype)
 
     def pick(self, dtype: str | None = None) -> Expr:
         fitting = [expr for expr in self.pool if dtype is None or expr.dtype == dtype]
@@ -81,10 +77,7 @@ class Draw:
                 return call("exp", -call("abs", x)) * 0.5
             case 7:
                 return call("maximum", x, y) * 0.75
-        return cast(
-            call("expm1", call("minimum", call("abs", x), const(1.0, x.dtype))),
-            str(self.rng.choice(["float32", "float64"])),
-        )
+        return cast(call("expm1", call("minimum", call("abs", x), const(1.0, x.dtype))), str(self.rng.choice(["float32", "float64"])))
 
     def exact_step(self) -> Expr:
         """A step without rounding: floats stay small multiples of 1/4, integers wrap around."""
@@ -93,12 +86,7 @@ class Draw:
         kind = int(self.rng.integers(8))
         if kind == 0:
             return (
-                cast(
-                    x,
-                    str(self.rng.choice(["float32", "int64", "int32", "int8", "bool"]))
-                    if x.dtype != "uint8"
-                    else "int64",
-                )
+                cast(x, str(self.rng.choice(["float32", "int64", "int32", "int8", "bool"])) if x.dtype != "uint8" else "int64")
                 if not x.dtype.startswith("float")
                 else call("floor", x * 0.25)
             )
@@ -117,11 +105,7 @@ class Draw:
                 if kind < 6
                 else call("neg", bounded)
             )
-        return (
-            call(str(self.rng.choice(["add", "sub", "mul", "and", "or", "xor"])), x, y)
-            if kind < 7
-            else call("remainder", x, 5)
-        )
+        return call(str(self.rng.choice(["add", "sub", "mul", "and", "or", "xor"])), x, y) if kind < 7 else call("remainder", x, 5)
 
 
 @pytest.mark.parametrize("smooth", [False, True], ids=["exact", "smooth"])
@@ -147,9 +131,7 @@ def test_random_kernels_equal_numpy_as_cuda_text(tmp_path: Path) -> None:
 def check_kernel(draw: Draw, prepare: Any, what: str) -> None:
     plan = plan_of(draw.exprs, draw.operands, draw.dtypes, draw.shape)
     found = run(prepare(plan), plan, draw.operands)
-    for expr, got, want in zip(
-        draw.exprs, found, expected(draw.exprs, draw.operands, draw.dtypes, draw.shape), strict=True
-    ):
+    for expr, got, want in zip(draw.exprs, found, expected(draw.exprs, draw.operands, draw.dtypes, draw.shape), strict=True):
         if draw.smooth:
             np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5, err_msg=f"{what}: {expr.op}")
         else:

@@ -76,18 +76,13 @@ def rows(dtype: str, length: int) -> Any:
     return mixed
 
 
-@pytest.mark.parametrize(
-    ("text", "dtype"),
-    [("cpu", "float32"), ("cpu", "int8"), ("numpy", "float16"), ("numpy", "bool")],
-)
+@pytest.mark.parametrize(("text", "dtype"), [("cpu", "float32"), ("cpu", "int8"), ("numpy", "float16"), ("numpy", "bool")])
 def test_reductions_of_edges(text: str, dtype: str, tmp_path: Path) -> None:
     check(text, dtype, tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
-)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"])
 @pytest.mark.parametrize("text", ["cpu", "numpy", "cuda"])
 def test_reductions_of_edges_in_every_type(text: str, dtype: str, tmp_path: Path) -> None:
     check(text, dtype, tmp_path)
@@ -132,7 +127,5 @@ def differ(name: str, found: Array, wanted: Array, dtype: str) -> Array:
     with np.errstate(all="ignore"):
         off = np.abs(found.astype(np.float64) - wanted)
         smallest = np.finfo(np.float32).tiny if name in ("var", "norm 2", "norm 3.0") else 0.0  # squares vanish below
-        near = ~np.isfinite(off) | (
-            off <= TOLERANCE[dtype] * np.maximum(np.abs(wanted), 10 * (name != "prod")) + smallest
-        )
+        near = ~np.isfinite(off) | (off <= TOLERANCE[dtype] * np.maximum(np.abs(wanted), 10 * (name != "prod")) + smallest)
     return ~((same_class(found, wanted) | zeros | (off <= smallest)) & near)

@@ -31,19 +31,14 @@ def device(request: pytest.FixtureRequest, device: Device) -> Device:
     return NumpyDevice() if request.param == "numpy" else device
 
 
-def check(
-    device: Device, body: Callable[..., Any], eager: Callable[..., Any], *inputs: Any, rtol: float = 2e-6
-) -> LaunchPlan:
+def check(device: Device, body: Callable[..., Any], eager: Callable[..., Any], *inputs: Any, rtol: float = 2e-6) -> LaunchPlan:
     """The group gives what torch gives in float64, with torch's element types and shapes."""
     types = [type_of(value) for value in inputs]
     made = group(body, [TENSOR if isinstance(type, TensorType) else type for type in types])
     plan = spec_of_group(made, types)
     found = run(device.prepare(plan), plan, inputs)
     tensors = [torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray) else value for value in inputs]
-    wide = [
-        value.double() if isinstance(value, torch.Tensor) and value.dtype == torch.float32 else value
-        for value in tensors
-    ]
+    wide = [value.double() if isinstance(value, torch.Tensor) and value.dtype == torch.float32 else value for value in tensors]
     plain, exact = eager(*tensors), eager(*wide)
     plain, exact = (each if isinstance(each, tuple) else (each,) for each in (plain, exact))
     for array, type, narrow, want in zip(found, plan.outputs, plain, exact, strict=True):
@@ -81,18 +76,12 @@ OPS: dict[str, tuple[Any, Any]] = {
     "mean": (lambda b, x, d, k: call(b, "mean", x, d, k, None), lambda x, d, k: torch.mean(x, d, k)),
     "amax": (lambda b, x, d, k: call(b, "amax", x, d or [], k), lambda x, d, k: torch.amax(x, d or [], k)),
     "amin": (lambda b, x, d, k: call(b, "amin", x, d or [], k), lambda x, d, k: torch.amin(x, d or [], k)),
-    "var": (
-        lambda b, x, d, k: call(b, "var", x, d, 1, k),
-        lambda x, d, k: torch.var(x, dim=d, correction=1, keepdim=k),
-    ),
+    "var": (lambda b, x, d, k: call(b, "var", x, d, 1, k), lambda x, d, k: torch.var(x, dim=d, correction=1, keepdim=k)),
     "norm": (
         lambda b, x, d, k: call(b, "linalg_vector_norm", x, 2, d or None, k, None),
         lambda x, d, k: torch.linalg.vector_norm(x, 2, d or None, k),
     ),
-    "logsumexp": (
-        lambda b, x, d, k: call(b, "logsumexp", x, d or [0, 1, 2], k),
-        lambda x, d, k: torch.logsumexp(x, d or [0, 1, 2], k),
-    ),
+    "logsumexp": (lambda b, x, d, k: call(b, "logsumexp", x, d or [0, 1, 2], k), lambda x, d, k: torch.logsumexp(x, d or [0, 1, 2], k)),
 }
 
 
@@ -186,10 +175,7 @@ F = torch.nn.functional
 NORMALISATIONS: dict[str, tuple[Any, Any]] = {
     "softmax": (lambda b, x, d: call(b, "softmax", x, d, None), lambda x, d: torch.softmax(x, d)),
     "log_softmax": (lambda b, x, d: call(b, "log_softmax", x, d, None), lambda x, d: torch.log_softmax(x, d)),
-    "layer_norm": (
-        lambda b, x, d: call(b, "layer_norm", x, [33], None, None, 1e-5, False),
-        lambda x, d: F.layer_norm(x, (33,)),
-    ),
+    "layer_norm": (lambda b, x, d: call(b, "layer_norm", x, [33], None, None, 1e-5, False), lambda x, d: F.layer_norm(x, (33,))),
     "written out": (
         lambda b, x, d: call(b, "div", call(b, "exp", x), call(b, "sum", call(b, "exp", x), [d], True, None)),
         lambda x, d: x.exp() / x.exp().sum(d, keepdim=True),
@@ -259,9 +245,7 @@ def test_nothing_to_gather(device: Device) -> None:
     for shape, dim in [((0, 3), 1), ((3, 0), 0)]:
         for name in ("sum", "mean"):
             body, eager = OPS[name]
-            check(
-                device, partial(body, d=[dim], k=False), partial(eager, d=[dim], k=False), np.zeros(shape, np.float32)
-            )
+            check(device, partial(body, d=[dim], k=False), partial(eager, d=[dim], k=False), np.zeros(shape, np.float32))
     for name, why in [("sum", "a reduction over an empty axis"), ("amax", "cannot take the maximum over an empty axis")]:
         made = group(partial(OPS[name][0], d=[1], k=False), [TENSOR])
         with pytest.raises(CodegenError, match=why):

@@ -122,9 +122,7 @@ def test_power_stays_within_the_stated_bound(device: CpuDevice, dtype: str) -> N
     exponent = np.concatenate([exponent, large, rng.uniform(-1.3, 1.3, 20_000), np.tile([2.0, 3.0, 5.0, -1.0], 10)]).astype(dtype)
     off = ulps(apply(device, "pow", base, exponent), exact("pow", base, exponent))
     worst = int(np.argmax(off))
-    assert off[worst] <= STEP_ULPS["pow"][dtype == "float64"], (
-        f"{off[worst]} units at {base[worst]!r}, {exponent[worst]!r}"
-    )
+    assert off[worst] <= STEP_ULPS["pow"][dtype == "float64"], f"{off[worst]} units at {base[worst]!r}, {exponent[worst]!r}"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -78,12 +78,7 @@ with prim::DifferentiableGraph_1 = graph(%x : Tensor):
   return (%x)
 """)
     verify(g)
-    assert [node.op for node in g.nodes()] == [
-        "prim::DifferentiableGraph",
-        "prim::FusionGroup",
-        "aten::mul",
-        "prim::DifferentiableGraph",
-    ]
+    assert [node.op for node in g.nodes()] == ["prim::DifferentiableGraph", "prim::FusionGroup", "aten::mul", "prim::DifferentiableGraph"]
     assert "prim::FusionGroup(%y, %a.1)\n        block0(%p : Tensor, %q : Tensor):" in str(g)
 
 
@@ -128,11 +123,7 @@ def test_a_name_may_be_used_again_in_a_sibling_block():
         ("Long(requires_grad=0)", "{3}", TensorData.of(np.array(3))),
         ("ComplexFloat(1)", "{(1,2)}", TensorData.of(np.array([1 + 2j], np.complex64))),
         ("Tensor", "{3}", Opaque("{3}")),
-        (
-            "Float(2)",
-            " 1e-05 *\n 1  2 [ CPUFloatType{2} ]",
-            TensorData.of(np.array([1, 2], np.float32) * np.float32(1e-5)),
-        ),
+        ("Float(2)", " 1e-05 *\n 1  2 [ CPUFloatType{2} ]", TensorData.of(np.array([1, 2], np.float32) * np.float32(1e-5))),
         ("Bool(2)", " 1  0 [ CPUBoolType{2} ]", TensorData.of(np.array([True, False]))),
         ("Tensor[]", "[<Tensors>]", Opaque("[<Tensors>]")),
         ("(Tensor, int[])", "( 1  1 [ CPUFloatType{2} ], [1])", (TensorData.of(np.ones(2, np.float32)), (1,))),
@@ -145,11 +136,7 @@ def test_constants(type, text, payload):
 
 
 def test_a_tensor_too_large_to_print_keeps_its_size():
-    value = (
-        parse("graph():\n  %c : Float(20, 5) = prim::Constant[value=<Tensor>]()\n  return (%c)")
-        .node("c")
-        .attrs["value"]
-    )
+    value = parse("graph():\n  %c : Float(20, 5) = prim::Constant[value=<Tensor>]()\n  return (%c)").node("c").attrs["value"]
     assert (value.dtype, value.shape, value.array) == ("float32", (20, 5), None)
 
 
@@ -223,9 +210,7 @@ def test_strange_constants(constant):
         _only_parse_errors(f"graph():\n  %c : {type} = prim::Constant[value={constant}]()\n  return (%c)")
 
 
-@pytest.mark.parametrize(
-    "type", ["int" + "[]" * 5000, "List[" * 5000, "(" * 5000, "Float(" + "1, " * 5000, "Float(99999999999999999999)"]
-)
+@pytest.mark.parametrize("type", ["int" + "[]" * 5000, "List[" * 5000, "(" * 5000, "Float(" + "1, " * 5000, "Float(99999999999999999999)"])
 def test_strange_types(type):
     _only_parse_errors(f"graph(%x : {type}):\n  return (%x)")
 

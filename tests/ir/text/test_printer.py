@@ -89,9 +89,7 @@ payloads = st.recursive(
         st.booleans(),
         st.none(),
         st.lists(st.floats(width=32), max_size=10).map(lambda xs: TensorData.of(np.array(xs, np.float32))),
-        st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(
-            lambda xs: TensorData.of(np.array(xs, np.int8).reshape(2, 2))
-        ),
+        st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(lambda xs: TensorData.of(np.array(xs, np.int8).reshape(2, 2))),
         st.sampled_from(["<object>", "a.b.C", "f(x, [1])"]).map(Opaque),
         st.sampled_from(["int", "Float(2)"]).map(parse_type),
     ),
@@ -121,8 +119,7 @@ def _words_as_types(payload):
 @given(
     st.lists(
         st.one_of(
-            st.sampled_from(["", "x", "x.1", "x.2", "y", "0", "1", "2", "in", "for.1", "a b", "1a", "x.", ".", "é"]),
-            st.text(max_size=5),
+            st.sampled_from(["", "x", "x.1", "x.2", "y", "0", "1", "2", "in", "for.1", "a b", "1a", "x.", ".", "é"]), st.text(max_size=5)
         ),
         max_size=20,
     )
@@ -138,9 +135,7 @@ def test_names_are_legal_unique_and_kept(given_names):
         assert re.fullmatch(r"\d+|[A-Za-z_][\w.]*", name, re.ASCII)
         assert not name.endswith(".")
         assert not keyword.iskeyword(name.partition(".")[0])
-        legal = re.fullmatch(r"\d+|[A-Za-z_](\w|\.(?=\w))*", value.name, re.ASCII) and not keyword.iskeyword(
-            value.name.split(".")[0]
-        )
+        legal = re.fullmatch(r"\d+|[A-Za-z_](\w|\.(?=\w))*", value.name, re.ASCII) and not keyword.iskeyword(value.name.split(".")[0])
         if legal and given_names.count(value.name) == 1:
             assert name == value.name or value.name in _sanitised(given_names)
 
@@ -148,11 +143,7 @@ def test_names_are_legal_unique_and_kept(given_names):
 def _sanitised(names):
     """What the illegal ones among these names become."""
     return (
-        {
-            re.sub(r"[^\w.]", "_", name, flags=re.ASCII).rstrip(".")
-            for name in names
-            if not re.fullmatch(r"[A-Za-z_]\w*", name)
-        }
+        {re.sub(r"[^\w.]", "_", name, flags=re.ASCII).rstrip(".") for name in names if not re.fullmatch(r"[A-Za-z_]\w*", name)}
         | {f"_{name.lstrip('.')}" for name in names}
         | {f"{name}_" for name in names}
     )

@@ -70,9 +70,7 @@ def test_comments_and_spaces_mean_nothing():
     assert cursor.skip() == len(cursor.text)
 
 
-@pytest.mark.parametrize(
-    ("text", "word"), [("a, b", "a"), ("f(x, [1]), y", "f(x, [1])"), ('"a,]" ]', '"a,]"'), ("<x y>]", "<x y>")]
-)
+@pytest.mark.parametrize(("text", "word"), [("a, b", "a"), ("f(x, [1]), y", "f(x, [1])"), ('"a,]" ]', '"a,]"'), ("<x y>]", "<x y>")])
 def test_balanced_text_ends_where_its_brackets_do(text, word):
     assert Cursor(text).balanced() == word
 
@@ -102,9 +100,7 @@ ranked = st.builds(
     dims,
     st.booleans(),
 )
-simple = st.one_of(
-    tensors, ranked, st.sampled_from([ANY, BOOL, DEVICE, FLOAT, INT, NONE, NUMBER, STR, ClassType("__torch__.a.M")])
-)
+simple = st.one_of(tensors, ranked, st.sampled_from([ANY, BOOL, DEVICE, FLOAT, INT, NONE, NUMBER, STR, ClassType("__torch__.a.M")]))
 types = st.recursive(
     simple,
     lambda inner: st.one_of(
@@ -174,8 +170,7 @@ def test_a_named_tuple_knows_its_elements():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "int[", "int]", "Dict(str)", "Float(2", "Float(2,strides=[1,1])", "Float(x=1)", "(int", "int int", "%x"],
+    "text", ["", "int[", "int]", "Dict(str)", "Float(2", "Float(2,strides=[1,1])", "Float(x=1)", "(int", "int int", "%x"]
 )
 def test_what_is_not_a_type_is_refused(text):
     with pytest.raises(ParseError, match="line 1, column"):
@@ -345,8 +340,5 @@ def test_the_end_of_a_block_can_be_marked():
 
 def test_results_are_done_after_the_blocks_and_before_the_next_node():
     kinds = [(step.kind, step.node.op if step.node else "") for step in steps(G)]
-    assert (
-        kinds.index(("done", "prim::If"))
-        == kinds.index(("leave", "prim::If"), kinds.index(("leave", "prim::If")) + 1) + 1
-    )
+    assert kinds.index(("done", "prim::If")) == kinds.index(("leave", "prim::If"), kinds.index(("leave", "prim::If")) + 1) + 1
     assert [step.node for step in steps(G) if step.kind == "node"] == list(G.nodes())

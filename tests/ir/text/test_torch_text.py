@@ -103,15 +103,7 @@ class Everything(torch.nn.Module):
         item = table["a"][0]
         if item is not None:
             z = z + item
-        z = (
-            z
-            + self.half.sum()
-            + self.bfloat.sum()
-            + self.bools.sum()
-            + self.empty.sum()
-            + self.cube.sum()
-            + self.big.sum()
-        )
+        z = z + self.half.sum() + self.bfloat.sum() + self.bools.sum() + self.empty.sum() + self.cube.sum() + self.big.sum()
         z = z + self.tensors[0].sum()
         return (
             z,
@@ -165,9 +157,7 @@ def pointwise(a, b, c):
     return torch.tanh(d) * torch.sigmoid(a) + d
 
 
-def control(
-    x: torch.Tensor, n: int, names: List[str], table: Dict[int, Tuple[int, str]]
-) -> Tuple[torch.Tensor, Optional[int]]:
+def control(x: torch.Tensor, n: int, names: List[str], table: Dict[int, Tuple[int, str]]) -> Tuple[torch.Tensor, Optional[int]]:
     found: Optional[int] = None
     for i, name in enumerate(names):
         if name == "stop":
@@ -192,11 +182,7 @@ def graphs() -> Iterator[tuple[str, Any]]:
     frozen = torch.jit.freeze(model)
     yield "frozen", frozen.graph
     folded = frozen.graph.copy()
-    for run in (
-        torch._C._jit_pass_constant_propagation,
-        torch._C._jit_pass_constant_pooling,
-        torch._C._jit_pass_lower_all_tuples,
-    ):
+    for run in (torch._C._jit_pass_constant_propagation, torch._C._jit_pass_constant_pooling, torch._C._jit_pass_lower_all_tuples):
         run(folded)
         yield run.__name__, folded.copy()
     yield "control", torch.jit.script(control).graph
@@ -207,10 +193,7 @@ def graphs() -> Iterator[tuple[str, Any]]:
     shaped = traced.inlined_graph.copy()
     torch._C._jit_pass_erase_shape_information(shaped)
     yield "shapes-erased", shaped
-    yield (
-        "python-op",
-        torch.jit.trace(lambda x: Doubled.apply(x, 2, "a b'(,") * x, (torch.ones(2),), check_trace=False).graph,
-    )
+    yield ("python-op", torch.jit.trace(lambda x: Doubled.apply(x, 2, "a b'(,") * x, (torch.ones(2),), check_trace=False).graph)
     yield from optimised()
 
 
@@ -314,7 +297,4 @@ def test_lines_are_those_of_torch(name, corpus):
 
 def _with_short_numbers(text: str) -> list[str]:
     """The lines, with `0.10000000000000001`, which torch prints, as `0.1`."""
-    return [
-        re.sub(r"value=(-?\d+\.\d[\de+-]*)\]", lambda found: f"value={float(found[1])}]", line)
-        for line in text.splitlines()
-    ]
+    return [re.sub(r"value=(-?\d+\.\d[\de+-]*)\]", lambda found: f"value={float(found[1])}]", line) for line in text.splitlines()]

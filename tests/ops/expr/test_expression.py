@@ -59,9 +59,7 @@ def test_comparisons_give_bool_and_mixed_types_are_a_mistake_of_ours() -> None:
         _ = X + input_element(1, "float64")
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "expected"), [(-1, "uint8", 255), (300, "int8", 44), (2, "bool", True), (3, "float32", 3.0)]
-)
+@pytest.mark.parametrize(("value", "dtype", "expected"), [(-1, "uint8", 255), (300, "int8", 44), (2, "bool", True), (3, "float32", 3.0)])
 def test_known_numbers_wrap_into_their_type(value: int, dtype: str, expected: Any) -> None:
     made = const(value, dtype).value
     assert made == expected
@@ -82,9 +80,7 @@ def test_halves_compute_in_float32(dtype: str) -> None:
 
 def test_bfloat16_rounds_to_nearest_even() -> None:
     torch = pytest.importorskip("torch")
-    values = np.concatenate(
-        [np.random.default_rng(0).normal(size=5000), [0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-40]]
-    )
+    values = np.concatenate([np.random.default_rng(0).normal(size=5000), [0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-40]])
     single = values.astype(np.float32)
     theirs = torch.from_numpy(single).to(torch.bfloat16).float().numpy()
     np.testing.assert_array_equal(round_to(single, "bfloat16"), theirs)
@@ -149,13 +145,7 @@ NORM = {"weight": 1, "bias": 2, "running_mean": 3, "running_var": 4}
 
 
 def norm(missing: tuple[str, ...] = (), dtype: str = "float32", **more: Any) -> Expr:
-    given: dict[str, Any] = {
-        "input": input_element(0, dtype),
-        "eps": 1e-5,
-        "momentum": 0.1,
-        "cudnn_enabled": True,
-        "training": False,
-    }
+    given: dict[str, Any] = {"input": input_element(0, dtype), "eps": 1e-5, "momentum": 0.1, "cudnn_enabled": True, "training": False}
     given.update({name: input_element(index, "float32") for name, index in NORM.items() if name not in missing})
     given.update(dict.fromkeys(missing))
     given.update(more)
@@ -169,10 +159,7 @@ def test_a_batch_norm_that_does_not_train_is_pointwise(missing: tuple[str, ...],
     generator = np.random.default_rng(0)
     x = round_to(generator.normal(size=(2, 3, 4)), dtype)
     along = {name: generator.random(3).astype(np.float32) + 0.5 for name in NORM}
-    tensors = {
-        name: None if name in missing else torch.from_numpy(array).to(getattr(torch, dtype))
-        for name, array in along.items()
-    }
+    tensors = {name: None if name in missing else torch.from_numpy(array).to(getattr(torch, dtype)) for name, array in along.items()}
     if dtype == "bfloat16":
         tensors = {name: None if name in missing else torch.from_numpy(array) for name, array in along.items()}
     wanted = torch.ops.aten.batch_norm(

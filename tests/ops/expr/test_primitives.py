@@ -159,9 +159,7 @@ def test_norms_over_the_last_dimensions(op: str) -> None:
         rest = {} if op == "rms_norm" else {"bias": weight, "eps": 1e-5}
         want = found.reference(X, shape, weight=weight, **rest)
         leaf = input_element(1, "float32", rank=len(shape))
-        made = found.expression(
-            input_element(0, "float32", rank=3), shape, weight=leaf, **({**rest, "bias": leaf} if rest else rest)
-        )
+        made = found.expression(input_element(0, "float32", rank=3), shape, weight=leaf, **({**rest, "bias": leaf} if rest else rest))
         exprs, wants = (made, want) if isinstance(made, tuple) else ((made,), (want,))
         for expr, exact in zip(exprs, wants, strict=True):
             np.testing.assert_allclose(evaluate(expr, [X, weight]), exact, rtol=1e-5, atol=1e-6)

@@ -18,34 +18,8 @@ from tests.ops import pointwise_ops as pointwise
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 WHOLES = ("int32", "int64", "uint8", "bool")
-MIXED = (
-    ("float32", "int64"),
-    ("int32", "float64"),
-    ("bool", "float32"),
-    ("float16", "float32"),
-    ("int64", "int32"),
-    ("uint8", "bfloat16"),
-)
-SPECIAL = [
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    0.5,
-    -0.5,
-    2.0,
-    -3.7,
-    6.0,
-    1e-3,
-    20.5,
-    -100.0,
-    float("nan"),
-    float("inf"),
-    float("-inf"),
-    2.5,
-    3.5,
-    -2.5,
-]
+MIXED = (("float32", "int64"), ("int32", "float64"), ("bool", "float32"), ("float16", "float32"), ("int64", "int32"), ("uint8", "bfloat16"))
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.7, 6.0, 1e-3, 20.5, -100.0, float("nan"), float("inf"), float("-inf"), 2.5, 3.5, -2.5]
 WHOLE = [0, 1, -1, 2, 3, -7, 100, 5, 6, -2, 120, -120, 1, 4, 0, -3, 7, 10]
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 4e-6, "float64": 1e-12}
 NUMBERS: dict[str, list[Any]] = {
@@ -150,9 +124,7 @@ def cases(op: Op) -> Iterator[Case]:
     finite = op.name.removeprefix("aten::") in FINITE
     for schema in op.schemas:
         tensors = [a.name for a in schema.arguments if isinstance(plain(a), TensorType)]
-        variants = (
-            1 if len(tensors) == len(schema.arguments) else 8 if "exponent" in [a.name for a in schema.arguments] else 5
-        )
+        variants = 1 if len(tensors) == len(schema.arguments) else 8 if "exponent" in [a.name for a in schema.arguments] else 5
         kinds = [(d,) * len(tensors) for d in FLOATS + WHOLES]
         kinds += [(a, b, b)[: len(tensors)] for a, b in MIXED] if len(tensors) in (2, 3) else []
         for types in kinds:
@@ -160,9 +132,7 @@ def cases(op: Op) -> Iterator[Case]:
                 names = dict(zip(tensors, types, strict=True))
                 names.update({name: "bool" for name in names if name in ("mask", "condition")})
                 given = {
-                    a.name: array(names[a.name], 3 * i + variant, finite=finite)
-                    if a.name in names
-                    else choices(a, variant)
+                    a.name: array(names[a.name], 3 * i + variant, finite=finite) if a.name in names else choices(a, variant)
                     for i, a in enumerate(schema.arguments)
                 }
                 size = min(len(v) for v in given.values() if isinstance(v, np.ndarray))
@@ -183,20 +153,14 @@ def run_torch(torch: Any, schema: OpSchema, given: dict[str, Any], types: dict[s
         return None
 
 
-def check(
-    found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], dtype: str, what: str, *, coarse: bool, any_zero: bool
-) -> None:
+def check(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], dtype: str, what: str, *, coarse: bool, any_zero: bool) -> None:
     assert found.dtype == wanted.dtype, f"{what}: {found.dtype} for {wanted.dtype}"
     assert found.shape == wanted.shape, f"{what}: {found.shape} for {wanted.shape}"
     if dtype in TOLERANCE:
         tolerance, scale = TOLERANCE[dtype], 30 if coarse else 1
-        np.testing.assert_allclose(
-            found, wanted, rtol=tolerance * scale, atol=tolerance * scale * 1e-2, equal_nan=True, err_msg=what
-        )
+        np.testing.assert_allclose(found, wanted, rtol=tolerance * scale, atol=tolerance * scale * 1e-2, equal_nan=True, err_msg=what)
         zeros = (wanted == 0) & (found == 0)
-        assert any_zero or np.array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros])), (
-            f"{what}: the sign of a zero"
-        )
+        assert any_zero or np.array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros])), f"{what}: the sign of a zero"
     else:
         np.testing.assert_array_equal(found, wanted, err_msg=what)
 
@@ -218,19 +182,14 @@ def as_expression(op: Op, given: dict[str, Any], types: dict[str, str], *, late:
     return op.expression(**arguments), operands
 
 
-TESTED = [
-    op for op in pointwise.OPS if not op.operand_axes and op.name.startswith("aten::") and op.category == "pointwise"
-]
+TESTED = [op for op in pointwise.OPS if not op.operand_axes and op.name.startswith("aten::") and op.category == "pointwise"]
 
 
 @pytest.mark.parametrize("op", TESTED, ids=lambda op: op.name.removeprefix("aten::"))
 def test_reference_and_expression_are_torchs(torch: Any, op: Op) -> None:
     assert op.reference is not None
     compared = 0
-    limits = {
-        "coarse": op.name.removeprefix("aten::") in COARSE,
-        "any_zero": op.name.removeprefix("aten::") in ANY_ZERO,
-    }
+    limits = {"coarse": op.name.removeprefix("aten::") in COARSE, "any_zero": op.name.removeprefix("aten::") in ANY_ZERO}
     for schema, given, types in cases(op):
         theirs = run_torch(torch, schema, given, types)
         if theirs is None:
@@ -292,8 +251,6 @@ def halves_agree(torch: Any, op: Op, schema: OpSchema, given: dict[str, Any], ty
         except NoExpression:
             continue
         found, wanted = evaluate(expr, operands), from_torch(torch, theirs)
-        differ = (
-            (found != wanted) & ~(np.isnan(found) & np.isnan(wanted)) if found.dtype.kind == "f" else found != wanted
-        )
+        differ = (found != wanted) & ~(np.isnan(found) & np.isnan(wanted)) if found.dtype.kind == "f" else found != wanted
         assert differ.mean() <= (0.01 if found.dtype.kind == "f" else 0), f"{schema.full_name} {types}, late={late}"
     return True

@@ -16,9 +16,7 @@ torch = pytest.importorskip("torch")
 
 FLOATS = (0.0, -0.0, 0.5, -0.5, 2.0, -1.0, 2.5, -7.5, 1e10, 800.0, 1e300, -1e300, math.inf, -math.inf, math.nan)
 INTS = (0, 1, -1, 7, -7, 63, 2**62, 2**63 - 1, -(2**63))
-ONE_FLOAT = (
-    "sqrt log log10 log1p exp expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh gamma lgamma".split()
-)
+ONE_FLOAT = "sqrt log log10 log1p exp expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh gamma lgamma".split()
 
 
 def ran(op: str, operands: Sequence[Any], result: str) -> tuple[Any, Any]:
@@ -28,10 +26,7 @@ def ran(op: str, operands: Sequence[Any], result: str) -> tuple[Any, Any]:
     called = ", ".join(f"%{index}" for index in range(len(operands)))
     text = f"graph({given}):\n  %r : {result} = {op}({called})\n  return (%r)"
     found = []
-    for make in (
-        lambda: torch._C._create_function_from_graph("f", torch._C.parse_ir(text)),
-        lambda: irs.compile(irs.parse(text)),
-    ):
+    for make in (lambda: torch._C._create_function_from_graph("f", torch._C.parse_ir(text)), lambda: irs.compile(irs.parse(text))):
         function = make()
         try:
             found.append(function(*operands))
@@ -59,9 +54,7 @@ def test_functions_of_a_float(op: str) -> None:
         assert_same(f"aten::{op}", [value], "float")
 
 
-@pytest.mark.parametrize(
-    "op", ["aten::fmod", "aten::mathremainder", "aten::pow", "aten::floordiv", "aten::remainder", "aten::div"]
-)
+@pytest.mark.parametrize("op", ["aten::fmod", "aten::mathremainder", "aten::pow", "aten::floordiv", "aten::remainder", "aten::div"])
 def test_functions_of_two_floats(op: str) -> None:
     for pair in itertools.product(FLOATS, FLOATS):
         if op == "aten::pow" and pair[0] == 0 and pair[1] < 0:
@@ -86,8 +79,7 @@ def test_a_float_that_no_int_holds_is_refused(op: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["{}", "{} {}", "a{}b", "{0}", "{:>5}", "{{}}", "{", "}", "", "{0.__class__}", "{0.__class__.__mro__}", "{!r}"],
+    "text", ["{}", "{} {}", "a{}b", "{0}", "{:>5}", "{{}}", "{", "}", "", "{0.__class__}", "{0.__class__.__mro__}", "{!r}"]
 )
 @pytest.mark.parametrize("value", [1, True, 2.0, -0.0, 0.1, 1e300, 1e10, 2.0**63, math.inf, "a'b"])
 def test_only_empty_braces_stand_for_something(text: str, value: Any) -> None:
@@ -123,12 +115,7 @@ def printed(numbers: list[float], words: list[str], pair: tuple[int, str], yes: 
 
 
 def searched(text: str, part: str, start: int, end: int) -> tuple[int, int, bool, bool]:
-    return (
-        text.find(part),
-        text.find(part, start, end),
-        text.startswith(part, start, end),
-        text.endswith(part, start, end),
-    )
+    return (text.find(part), text.find(part, start, end), text.startswith(part, start, end), text.endswith(part, start, end))
 
 
 def test_strings_are_made_as_torchscript_makes_them() -> None:

@@ -79,9 +79,7 @@ def audit(torch: Any, schema: OpSchema, variants: int = 24) -> Finding:
     """Run an overload on each variant of inputs that it takes."""
     finding = Finding(schema)
     call = _callable(torch, schema)
-    if call is None or not any(
-        isinstance(part, TensorType) for argument in schema.arguments for part in walk(argument.type)
-    ):
+    if call is None or not any(isinstance(part, TensorType) for argument in schema.arguments for part in walk(argument.type)):
         return finding
     with warnings.catch_warnings(), torch.no_grad(), contextlib.suppress(KeyError):
         warnings.simplefilter("ignore")
@@ -116,11 +114,7 @@ def _observe(torch: Any, call: Callable[..., Any], finding: Finding, arguments: 
         finding.shared.update((i, j) for j, owned in enumerate(owners) if _is_one_of(storages, owned))
     for j, value in enumerate(arguments):
         for tensor, copy, version in zip(_tensors(torch, value), before[j], versions[j], strict=True):
-            if (
-                tensor._version != version
-                or tensor.shape != copy.shape
-                or not torch.equal(tensor.nan_to_num(), copy.nan_to_num())
-            ):
+            if tensor._version != version or tensor.shape != copy.shape or not torch.equal(tensor.nan_to_num(), copy.nan_to_num()):
                 finding.written.add(j)
 
 
@@ -230,21 +224,11 @@ def _scalar(torch: Any, kind: Type, argument: Argument, index: int, variant: int
     if name == "memory_format":
         return [torch.contiguous_format, torch.preserve_format][variant % 2]
     if kind == INT:
-        return (
-            argument.default
-            if variant % 2 and isinstance(argument.default, int)
-            else variant % 3
-            if name != "end"
-            else 9
-        )
+        return argument.default if variant % 2 and isinstance(argument.default, int) else variant % 3 if name != "end" else 9
     if kind in (FLOAT, NUMBER):
         return [0.0, 0.5, 1, 2][variant % 4]
     if kind == STR:
-        return (
-            argument.default
-            if isinstance(argument.default, str)
-            else ["mean", "ij", "floor", "sum", "trunc", "none"][variant % 6]
-        )
+        return argument.default if isinstance(argument.default, str) else ["mean", "ij", "floor", "sum", "trunc", "none"][variant % 6]
     if kind == PrimitiveType("Device"):
         return torch.device("cpu")
     if kind == PrimitiveType("Generator"):
@@ -260,12 +244,7 @@ def main(start: int) -> None:
     torch.set_num_threads(1)
     for position, text in enumerate(map(str, torch._C._jit_get_all_schemas())):
         name = text.partition("(")[0]
-        if (
-            position < start
-            or not name.startswith("aten::")
-            or DANGEROUS.search(name)
-            or has_side_effects(name.partition(".")[0])
-        ):
+        if position < start or not name.startswith("aten::") or DANGEROUS.search(name) or has_side_effects(name.partition(".")[0]):
             continue
         print(json.dumps({"position": position}), flush=True)
         finding = audit(torch, parse_schema(text))

@@ -241,9 +241,7 @@ def test_an_honest_schema_is_left_alone() -> None:
 
 def test_every_correction_names_an_overload_of_torch() -> None:
     torch = pytest.importorskip("torch")
-    known = {
-        parse_schema(str(schema)).full_name: parse_schema(str(schema)) for schema in torch._C._jit_get_all_schemas()
-    }
+    known = {parse_schema(str(schema)).full_name: parse_schema(str(schema)) for schema in torch._C._jit_get_all_schemas()}
     for name in overlaid_names():
         assert name in known, name
         assert any(argument.alias for argument in corrected(known[name]).arguments), name

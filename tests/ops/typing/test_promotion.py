@@ -10,20 +10,7 @@ import pytest
 from irscope.ir.types import FLOAT, NUMBER, TensorType
 from irscope.ops.typing.type_rules import Operand, Unknown, operand_of, promote_types, result_dtype
 
-DTYPES = [
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-]
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 RARE = ["uint16", "uint32", "uint64", "complex32"]
 
 
@@ -41,17 +28,13 @@ def _theirs(call: Any) -> str | None:
 
 def test_promote_types_is_torchs(torch: Any) -> None:
     for a, b in product(DTYPES + RARE, repeat=2):
-        assert promote_types(a, b) == _theirs(
-            lambda a=a, b=b: torch.promote_types(getattr(torch, a), getattr(torch, b))
-        ), (a, b)
+        assert promote_types(a, b) == _theirs(lambda a=a, b=b: torch.promote_types(getattr(torch, a), getattr(torch, b))), (a, b)
 
 
 @pytest.mark.parametrize("ranks", [(1, 1), (0, 1), (1, 0), (0, 0)])
 def test_tensors_promote_as_in_torch(torch: Any, ranks: tuple[int, int]) -> None:
     for a, b in product(DTYPES, repeat=2):
-        tensors = [
-            torch.ones((2,) * rank, dtype=getattr(torch, dtype)) for dtype, rank in zip((a, b), ranks, strict=True)
-        ]
+        tensors = [torch.ones((2,) * rank, dtype=getattr(torch, dtype)) for dtype, rank in zip((a, b), ranks, strict=True)]
         types = [TensorType(dtype, (2,) * rank) for dtype, rank in zip((a, b), ranks, strict=True)]
         assert result_dtype(map(operand_of, types)) == _theirs(lambda t=tensors: torch.result_type(*t)), (a, b)
 

@@ -39,9 +39,7 @@ def puts_into_subgraphs(schema: Any) -> bool | None:
             lines.append(f"  %s{index} : Tensor = {neighbour}({results[index]})")
             results[index] = f"%s{index}"
     try:
-        graph = torch._C.parse_ir(
-            f"graph({', '.join(inputs)}):\n{chr(10).join(lines)}\n  return ({', '.join(results)})"
-        )
+        graph = torch._C.parse_ir(f"graph({', '.join(inputs)}):\n{chr(10).join(lines)}\n  return ({', '.join(results)})")
         if not any(node.kind() == schema.name and node.schema() == text for node in graph.nodes()):
             return None  # the text means another overload
         torch._C._jit_pass_create_autodiff_subgraphs(graph, 1)

@@ -228,9 +228,7 @@ def test_a_view_of_what_leaves_goes_out_again_with_its_readers() -> None:
 %c : Tensor = aten::neg(%a)
 return (%a, %t, %b, %c)""")
     assert kinds(found) == [["mul", "neg"]]
-    assert (
-        "%t was taken out again: %t would leave the subgraph, and may be the memory of %a" in found.why_not("a", "t").because
-    )
+    assert "%t was taken out again: %t would leave the subgraph, and may be the memory of %a" in found.why_not("a", "t").because
     assert found.group_of("b") is None
     assert [(r.rule, "2 nodes left" in r.because) for r in found.remarks if r.kind == "missed"] == [("aliases", True)]
 

@@ -48,13 +48,15 @@ def test_a_chain_of_a_hundred_thousand_dead_nodes_needs_no_recursion() -> None:
 
 def test_runs_do_not_share_what_they_write() -> None:
     """A state that starts as a constant and is written in place later is made again at each run."""
-    fusion = irs.fuse(irs.parse("""graph(%x : Float(3, 4, strides=[4, 1])):
+    fusion = irs.fuse(
+        irs.parse("""graph(%x : Float(3, 4, strides=[4, 1])):
       %none : NoneType = prim::Constant()
       %one : int = prim::Constant[value=1]()
       %h : Tensor = aten::zeros_like(%x, %none, %none, %none, %none, %none)
       %g : Tensor = aten::add_(%h, %x, %one)
       %y : Tensor = aten::neg(%h)
-      return (%y)"""))
+      return (%y)""")
+    )
     x = np.ones((3, 4), np.float32)
     first = run_reference(fusion.graph, x)[0]
     np.testing.assert_array_equal(run_reference(fusion.graph, x)[0], first)

@@ -131,10 +131,7 @@ def _apart(graph: Graph, nodes: Iterable[Node], a: Node, b: Node) -> Refusal | N
     """What keeps two nodes apart in a program of a few nodes alone, of which only the second leaves."""
     alone = fuse(_excerpt(graph, nodes, b), max_arguments=10**6, max_nodes=10**6)
     found = alone.obstacle(a, b)
-    at_the_edge = found is not None and found.rule in (
-        "not-pointwise",
-        "view",
-    )  # a view without the node on its other side
+    at_the_edge = found is not None and found.rule in ("not-pointwise", "view")  # a view without the node on its other side
     return None if at_the_edge else found
 
 
@@ -164,12 +161,7 @@ def _excerpt(graph: Graph, nodes: Iterable[Node], last: Node) -> Graph:
     for node in todo:  # grows
         for value in node.inputs:
             maker = graph.producer.get(value)
-            if (
-                maker is not None
-                and maker not in wanted
-                and not isinstance(value.type, TensorType)
-                and not maker.blocks
-            ):
+            if maker is not None and maker not in wanted and not isinstance(value.type, TensorType) and not maker.blocks:
                 wanted[maker] = None
                 todo.append(maker)
     body = sorted(wanted, key=graph.position.__getitem__)
@@ -244,15 +236,10 @@ def torch_groups(text: str) -> Groups:
     finally:
         torch._C._jit_override_can_fuse_on_cpu_legacy(before)
     bodies = [node.g("Subgraph") for node in graph.nodes() if node.kind() == "prim::FusionGroup"]
-    return sorted(
-        sorted(node.output().toIValue() for node in body.nodes() if node.kind() == "prim::Constant") for body in bodies
-    )
+    return sorted(sorted(node.output().toIValue() for node in body.nodes() if node.kind() == "prim::Constant") for body in bodies)
 
 
 def our_groups(text: str) -> Groups:
     """The same of ours."""
     fusion = fuse(irs.parse(text), policy="torch-legacy")
-    return sorted(
-        sorted(node.attrs["value"] for node in group.blocks[0].nodes if node.op == "prim::Constant")
-        for group in fusion.groups
-    )
+    return sorted(sorted(node.attrs["value"] for node in group.blocks[0].nodes if node.op == "prim::Constant") for group in fusion.groups)

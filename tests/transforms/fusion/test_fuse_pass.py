@@ -80,11 +80,7 @@ def test_the_fused_program_means_what_torch_computes(program: Program) -> None:
 def as_torch(torch: Any, arguments: Any) -> Any:
     """Tensors over the same memory."""
     return [
-        as_torch(torch, value)
-        if isinstance(value, list)
-        else torch.from_numpy(value)
-        if isinstance(value, np.ndarray)
-        else value
+        as_torch(torch, value) if isinstance(value, list) else torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for value in arguments
     ]
 
@@ -274,15 +270,19 @@ def test_a_module_is_fused_with_its_calls_inlined():
 
 
 def test_an_op_on_tensors_is_not_said_to_compute_with_numbers() -> None:
-    fusion = fuse(irs.parse("""graph(%x : Long(64)):
+    fusion = fuse(
+        irs.parse("""graph(%x : Long(64)):
   %a : Long(64) = aten::neg(%x)
   %b : Long(64) = aten::gcd(%a, %x)
-  return (%b)"""))
+  return (%b)""")
+    )
     assert fusion.why_not("a", "b").because == "aten::gcd is not of a kind known to fuse, and stays with the library"
-    fusion = fuse(irs.parse("""graph(%x : Tensor):
+    fusion = fuse(
+        irs.parse("""graph(%x : Tensor):
   %a : Tensor = aten::neg(%x)
   %b : number = aten::item(%a)
-  return (%b)"""))
+  return (%b)""")
+    )
     assert fusion.why_not("a", "b").because == "aten::item makes a Python value of a tensor"
 
 

@@ -91,12 +91,14 @@ def test_a_write_in_place_says_what_keeps_it_there() -> None:
 
 
 def test_a_write_in_place_is_one_missed_fusion() -> None:
-    fusion = fuse(irs.parse("""graph(%x : Float(4)):
+    fusion = fuse(
+        irs.parse("""graph(%x : Float(4)):
       %a : Float(4) = aten::exp(%x)
       %b : Float(4) = aten::neg_(%a)
       %y : Float(4) = aten::relu_(%x)
       %z : Float(4) = aten::exp(%y)
-      return (%z, %b)"""))
+      return (%z, %b)""")
+    )
     missed = [remark.because for remark in fusion.remarks if remark.kind == "missed"]
     assert missed == ["%x is an input, and the caller sees what is written there"]
     assert missed[0] in fusion.why_not("y", "z").because

@@ -37,9 +37,7 @@ def closes_cycle(group_of: dict[int, int], edges: set[tuple[int, int]], a: int, 
 
 @settings(max_examples=300, deadline=None)
 @given(EDGES)
-def test_merges_are_refused_exactly_when_a_cycle_would_close(
-    case: tuple[int, set[tuple[int, int]], list[tuple[int, int]]],
-) -> None:
+def test_merges_are_refused_exactly_when_a_cycle_would_close(case: tuple[int, set[tuple[int, int]], list[tuple[int, int]]]) -> None:
     n, edges, requests = case
     parts = Partition(successors(n, edges))
     group_of = {node: node for node in range(n)}

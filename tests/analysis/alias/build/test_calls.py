@@ -152,9 +152,7 @@ def test_calls_are_answered_as_without_them_in_many_programs(first: int) -> None
 def called(callee: str, body: str, inputs: str = "%x : Tensor, %y : Tensor", **more: str) -> AliasDb:
     """The db of a program that calls `helper`, as `call(...)` in the body's lines."""
     lines = [line.replace("call(", "prim::CallFunction(%helper, ") for line in body.strip().splitlines()]
-    text = "\n  ".join(
-        [f"graph({inputs}):", '%helper : Function = prim::Constant[name="helper"]()', *lines, "return ()"]
-    )
+    text = "\n  ".join([f"graph({inputs}):", '%helper : Function = prim::Constant[name="helper"]()', *lines, "return ()"])
     return AliasDb(parse(text), callees={name: parse(text) for name, text in {"helper": callee, **more}.items()})
 
 
@@ -173,9 +171,7 @@ def test_each_call_is_distinguished() -> None:
 
 
 def test_memory_of_the_callee_is_new_in_each_call() -> None:
-    callee = (
-        "graph(%p : Tensor):\n  %q : Tensor = aten::neg(%p)\n  %l : Tensor[] = prim::ListConstruct(%q)\n  return (%l)"
-    )
+    callee = "graph(%p : Tensor):\n  %q : Tensor = aten::neg(%p)\n  %l : Tensor[] = prim::ListConstruct(%q)\n  return (%l)"
     db = called(callee, "%c : Tensor[] = call(%x)\n%d : Tensor[] = call(%x)")
     assert not db.may_contain_alias("c", "d") and not db.may_contain_alias("c", "x")
 
@@ -205,8 +201,7 @@ def test_a_list_of_anything_may_be_taken_apart_at_any_depth() -> None:
   %w : Tensor = aten::relu_(%t)
   return (%t)"""
     db = called(
-        callee,
-        f"{TWO}%l : Tensor[] = prim::ListConstruct(%a)\n%ll : Tensor[][] = prim::ListConstruct(%l)\n%t : Tensor = call(%ll)",
+        callee, f"{TWO}%l : Tensor[] = prim::ListConstruct(%a)\n%ll : Tensor[][] = prim::ListConstruct(%l)\n%t : Tensor = call(%ll)"
     )
     assert db.may_alias("t", "a") and db.has_writers("a") and not db.has_writers("b")
 
@@ -331,8 +326,7 @@ def test_a_call_that_does_not_fit_is_an_error() -> None:
 
 def test_an_unknown_callee_is_unseen_code() -> None:
     db = called(
-        "graph(%p : Tensor):\n  return (%p)",
-        '%f : Function = prim::Constant[name="other"]()\n%c : Tensor = prim::CallFunction(%f, %x)',
+        "graph(%p : Tensor):\n  return (%p)", '%f : Function = prim::Constant[name="other"]()\n%c : Tensor = prim::CallFunction(%f, %x)'
     )
     assert db.has_writers("x") and db.may_alias("c", "x")
 
@@ -365,9 +359,7 @@ def may_read_before(start: str, finish: str) -> Verdict:
 
 
 @pytest.mark.parametrize("start", [TASK, CALL_START], ids=["starts", "callee-starts"])
-@pytest.mark.parametrize(
-    "finish", ["foreign::finish(%f)", CALL_FINISH, CALL_WAIT], ids=["ends", "callee-ends", "waits"]
-)
+@pytest.mark.parametrize("finish", ["foreign::finish(%f)", CALL_FINISH, CALL_WAIT], ids=["ends", "callee-ends", "waits"])
 def test_unseen_code_that_is_given_a_future_may_end_its_task(start: str, finish: str) -> None:
     moved = may_read_before(start, finish)
     assert not moved and "waits for a task that may have written anything" in moved.because

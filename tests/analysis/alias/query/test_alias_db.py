@@ -12,9 +12,7 @@ from tests.random_programs.graphs import random_program
 from tests.work import calls_made
 
 
-def db_of(
-    body: str, *, inputs: str = "%x : Tensor, %y : Tensor, %c : bool, %n : int", distinct: bool = False
-) -> AliasDb:
+def db_of(body: str, *, inputs: str = "%x : Tensor, %y : Tensor, %c : bool, %n : int", distinct: bool = False) -> AliasDb:
     lines = "\n".join(f"  {line}" for line in body.strip("\n").splitlines())
     return AliasDb(parse(f"graph({inputs}):\n{lines}\n  return ()"), distinct_inputs=distinct)
 
@@ -23,12 +21,7 @@ def test_a_view_of_a_view_is_a_view() -> None:
     db = db_of("%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%d : Tensor = aten::unsqueeze(%b, %n)")
     verdict = db.may_alias("d", "a")
     assert verdict.because == "%d is a view of %b (aten::unsqueeze), and %b is a view of %a (aten::t)"
-    assert verdict.witness == (
-        *tuple(map(db.graph.value, ("d", "a"))),
-        db.graph.node("d"),
-        db.graph.value("b"),
-        db.graph.node("b"),
-    )
+    assert verdict.witness == (*tuple(map(db.graph.value, ("d", "a"))), db.graph.node("d"), db.graph.value("b"), db.graph.node("b"))
     assert db.may_alias("d", "b") and db.must_alias("d", "a")
 
 
@@ -50,9 +43,7 @@ def test_what_cannot_change_is_never_shared(type: str) -> None:
 
 
 def test_a_write_is_named_with_its_path() -> None:
-    db = db_of(
-        "%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%w : Tensor = aten::relu_(%b)\n%d : Tensor = aten::neg(%a)"
-    )
+    db = db_of("%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%w : Tensor = aten::relu_(%b)\n%d : Tensor = aten::neg(%a)")
     verdict = db.has_writers("a")
     assert verdict.because == "aten::relu_ writes %b, and %b is a view of %a (aten::t)"
     assert verdict.witness[0] is db.graph.node("w")
@@ -89,12 +80,8 @@ def test_a_view_crosses_a_write_of_data_and_not_of_shape() -> None:
 def test_a_write_to_an_input_does_not_cross_an_exception() -> None:
     text = "%a : Tensor = aten::neg(%x)\n{}\nprim::RaiseException(%s, %k)\n%r : Tensor = aten::neg(%x)"
     inputs = "%x : Tensor, %s : str, %k : str?"
-    assert not db_of(text.format("%w : Tensor = aten::relu_(%x)"), inputs=inputs).can_move_after(
-        "w", "prim::RaiseException#0"
-    )
-    assert db_of(text.format("%w : Tensor = aten::relu_(%a)"), inputs=inputs).can_move_after(
-        "w", "prim::RaiseException#0"
-    )
+    assert not db_of(text.format("%w : Tensor = aten::relu_(%x)"), inputs=inputs).can_move_after("w", "prim::RaiseException#0")
+    assert db_of(text.format("%w : Tensor = aten::relu_(%a)"), inputs=inputs).can_move_after("w", "prim::RaiseException#0")
 
 
 def test_what_moves_along_is_listed() -> None:
@@ -119,11 +106,7 @@ def test_unknown_names_are_errors_that_name_them() -> None:
 
 
 def test_the_table_has_a_row_a_value() -> None:
-    table = (
-        db_of("%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%w : Tensor = aten::relu_(%b)")
-        .table()
-        .set_index("value")
-    )
+    table = db_of("%a : Tensor = aten::neg(%x)\n%b : Tensor = aten::t(%a)\n%w : Tensor = aten::relu_(%b)").table().set_index("value")
     assert list(table.index) == ["%x", "%y", "%a", "%b", "%w"]
     assert table.loc["%a", "alias set"] == "%a, %b, %w" and table.loc["%a", "writers"] == "aten::relu_ (%w)"
     assert table.loc["%x", "alias set"] == "%x, %y" and table.loc["%b", "locations"] == "%a"
@@ -134,12 +117,7 @@ def test_the_table_is_linear_where_everything_may_be_everything() -> None:
         lines = ["graph(%y : Tensor, %c : bool):", "  %r0 : Tensor = aten::neg(%y)"]
         for i in range(count):
             lines += [f"  %r{i + 1} : Tensor = prim::If(%c)", "    block0():"]
-            lines += [
-                f"      %f{i} : Tensor = aten::relu(%y)",
-                f"      -> (%f{i})",
-                "    block1():",
-                f"      -> (%r{i})",
-            ]
+            lines += [f"      %f{i} : Tensor = aten::relu(%y)", f"      -> (%f{i})", "    block1():", f"      -> (%r{i})"]
         return AliasDb(parse("\n".join([*lines, "  return ()"])))
 
     def work(count: int) -> int:
@@ -171,21 +149,14 @@ def test_rows_of_the_table_are_what_the_db_says() -> None:
 def test_deep_programs_are_walked_without_recursion() -> None:
     views = "\n".join(f"  %v{i} : Tensor = aten::t(%v{i - 1})" for i in range(1, 20_000))
     db = AliasDb(parse(f"graph(%v0 : Tensor):\n{views}\n  return (%v0)"))
-    assert db.may_alias("v19999", "v0").because.startswith(
-        "%v19999 is a view of %v19998 (aten::t), and after 19997 more steps"
-    )
+    assert db.may_alias("v19999", "v0").because.startswith("%v19999 is a view of %v19998 (aten::t), and after 19997 more steps")
     depth = 2_000
     opened = "\n".join(
-        f"{' ' * i}%o{i} : Tensor = prim::Loop(%n, %t, %c{i - 1})\n{' ' * i}block0(%i{i} : int, %c{i} : Tensor):"
-        for i in range(1, depth)
+        f"{' ' * i}%o{i} : Tensor = prim::Loop(%n, %t, %c{i - 1})\n{' ' * i}block0(%i{i} : int, %c{i} : Tensor):" for i in range(1, depth)
     )
-    closed = "\n".join(
-        f"{' ' * i}-> (%t, {f'%o{i + 1}' if i < depth - 1 else '%w'})" for i in reversed(range(1, depth))
-    )
+    closed = "\n".join(f"{' ' * i}-> (%t, {f'%o{i + 1}' if i < depth - 1 else '%w'})" for i in reversed(range(1, depth)))
     nested = AliasDb(
-        parse(
-            f"graph(%c0 : Tensor, %n : int, %t : bool):\n{opened}\n%w : Tensor = aten::relu_(%c{depth - 1})\n{closed}\nreturn (%o1)"
-        )
+        parse(f"graph(%c0 : Tensor, %n : int, %t : bool):\n{opened}\n%w : Tensor = aten::relu_(%c{depth - 1})\n{closed}\nreturn (%o1)")
     )
     assert nested.has_writers("c0") and nested.may_alias("o1", "c0")
 

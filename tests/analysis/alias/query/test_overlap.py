@@ -86,9 +86,7 @@ def writes_into_slices(seed: int) -> Graph:
         if kind < 0.45 and shape:
             start = draw.randrange(shape[dim])
             end, step = draw.randrange(start, shape[dim]) + 1, draw.choice((1, 1, 2))
-            lines.append(
-                f"  %v{made} : Tensor = aten::slice({name}, {numbers[dim]}, {numbers[start]}, {numbers[end]}, {numbers[step]})"
-            )
+            lines.append(f"  %v{made} : Tensor = aten::slice({name}, {numbers[dim]}, {numbers[start]}, {numbers[end]}, {numbers[step]})")
             views.append((f"%v{made}", (*shape[:dim], -(-(end - start) // step), *shape[dim + 1 :])))
         elif kind < 0.55 and shape:
             lines.append(f"  %v{made} : Tensor = aten::select({name}, {numbers[dim]}, {numbers[draw.randrange(shape[dim])]})")

@@ -25,8 +25,6 @@ from irscope._base.words import byte_count, listed
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 from irscope.files import write_file
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. A user's mistake prints one message and no traceback."""

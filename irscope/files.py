@@ -20,8 +20,6 @@ from typing import Any, Final
 
 from irscope.errors import ArgumentError, LoadError
 
-__all__ = ["parse_json", "read_file", "read_json", "read_text", "write_file"]
-
 
 def read_file(path: str | Path, *, hint: str = "check who may read it") -> io.BytesIO:
     """Returns the bytes of a regular file. Raises LoadError."""

@@ -15,8 +15,6 @@ from typing import Any
 from irscope.display.ipython import register
 from irscope.errors import ArgumentError
 
-__all__ = ["load"]
-
 
 def load(shell: Any) -> None:
     """Register the magics and the rich display with an IPython shell."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer, Timeline
 
-__all__ = ["cache", "compare", "compile", "exploration", "explore", "load", "one_graph", "profile", "timeline", "write_report"]
-
 _Measure = Literal["at once", "when asked", "never"]
 
 

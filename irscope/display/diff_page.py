@@ -10,8 +10,6 @@ from irscope.ir import Graph, Node
 from irscope.report.history import ProgramDiff
 from irscope.report.pages import ProgramIndex
 
-__all__ = ["diff_html"]
-
 _AROUND = 3
 _MOST_ROWS = 600
 _SIGNS = {"kept": "", "changed": "~", "new": "+", "gone": "−"}

@@ -10,7 +10,6 @@ from irscope._base.escaping import in_dot
 from irscope.analysis.alias import AliasDb
 from irscope.display.svg import graph_svg
 from irscope.errors import MissingExtra
-from irscope.files import write_file
 from irscope.ir import Graph
 from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import is_sent_whole
@@ -20,9 +19,6 @@ from irscope.report.view_models import Box, GraphView
 from irscope.report.words import PALETTE, WRITES
 from irscope.transforms.dedup import Dedup
 from irscope.transforms.fusion import Fusion
-
-__all__ = ["graph_dot", "graphviz_of", "png_of", "select", "svg_of", "write_file"]
-
 
 # The graph view in Graphviz's language, for figures of up to a few hundred boxes.
 #

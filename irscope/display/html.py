@@ -24,9 +24,6 @@ from irscope.report.pages.parts import explorer_view, history_view
 from irscope.report.view_models import ExplorerView
 from irscope.transforms.history import History
 
-__all__ = ["FrontEnd", "front_end", "history_html", "page_html", "plain_page", "standalone_html", "static_html"]
-
-
 # The front end as text: the bundle built from `widgets/`, for notebooks and standalone pages.
 
 

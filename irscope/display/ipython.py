@@ -14,9 +14,6 @@ from typing import Any
 
 from irscope._base.escaping import in_markup
 
-__all__ = ["names_for", "register", "register_completion"]
-
-
 _MOST_TEXT_LINES = 400
 _MOST_TABLE_ROWS = 100
 _MOST_IN_A_LINE = 2000

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from irscope._base.escaping import in_markup
+from irscope._base.words import byte_count
 from irscope.report.view_models import AxisView, BufferView, MemoryBar, MemoryView
-from irscope.report.words import PALETTE, WRITES, byte_count
-
-__all__ = ["buffer_svg", "layout_svg", "memory_svg"]
-
+from irscope.report.words import PALETTE, WRITES
 
 # Pictures of buffers and layouts: the views of a buffer as a byte map to scale, and the axes of a tensor in memory order.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from irscope._base.escaping import in_markup
+from irscope._base.words import byte_count
 from irscope.display.svg import WIDTH as _WIDTH
 from irscope.display.svg import cut as _cut
 from irscope.display.svg import embedded_svg
@@ -16,14 +17,8 @@ from irscope.display.svg import rect as _rect
 from irscope.display.svg import text as _text
 from irscope.report.panes import profile_view
 from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedNode, TimedWay
-from irscope.report.words import byte_count, duration
+from irscope.report.words import duration
 from irscope.runtime.profile import Profile
-
-__all__ = [
-    "before_after_svg", "heat_svg", "icicle_svg", "nodes_svg", "profile_body", "profile_cell", "roofline_svg",
-    "timeline_svg",
-]  # fmt: skip
-
 
 # The pictures of a profile as SVG, for light and dark pages; none needs a script, font or network.
 #

@@ -14,8 +14,6 @@ from irscope._base.words import byte_count, plural
 from irscope.display.html import plain_page
 from irscope.display.svg import WIDTH, cut, embedded_svg, picture, rect, text
 
-__all__ = ["SurveyView", "SurveyedClass", "survey_cell", "survey_html"]
-
 
 class SurveyedClass(TypedDict):
     """A class of equal groups."""

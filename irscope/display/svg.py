@@ -11,8 +11,6 @@ from irscope.report.layout import Layout, Rect, Route, lay_out
 from irscope.report.view_models import Box, GraphView
 from irscope.report.words import PALETTE, WRITES
 
-__all__ = ["MOST_BOXES", "WIDTH", "cut", "embedded_svg", "graph_svg", "picture", "rect", "text"]
-
 
 def embedded_svg(svg: str, alt: str) -> str:
     """An `<img>` with the picture as its data URL."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from irscope._base.escaping import one_line
+from irscope._base.words import byte_count
 from irscope.errors import IrscopeError
 from irscope.ir import GROUPS, Node
 from irscope.report.view_models import Column, ExplorerView, TimelineView
-from irscope.report.words import byte_count, duration
+from irscope.report.words import duration
 from irscope.runtime.profile import Profile
 from irscope.transforms.fusion import Fusion
-
-__all__ = ["overview", "profile_text", "steps_text", "table_text"]
-
 
 _WIDEST = 72
 _MOST = 20

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from irscope._base.escaping import shortened
+from irscope._base.words import plural
 from irscope.analysis.per_graph import once
 from irscope.ir import Block, Graph, Node, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of
@@ -30,10 +31,7 @@ from irscope.report.repeats import (
     unmarked_repeats,
 )
 from irscope.report.view_models import Box, BoxKind, Edge
-from irscope.report.words import plural, short_type
-
-__all__ = ["BoxTree", "Levels", "MOST_SIDE_BY_SIDE", "heading_lines", "line_count", "node_lines", "writes_memory"]
-
+from irscope.report.words import short_type
 
 # Computes the line of each node in the printed text, without printing.
 

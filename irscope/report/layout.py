@@ -18,12 +18,6 @@ from dataclasses import dataclass
 
 from irscope.report.view_models import Box, GraphView
 
-__all__ = [
-    "GAP_COLUMN", "GAP_X", "GAP_Y", "Layered", "Layout", "MAX_SPAN", "Rect", "Route", "columns", "lay_out",
-    "layered",
-]  # fmt: skip
-
-
 GAP_X = 16.0
 GAP_Y = 28.0
 MAX_SPAN = 6

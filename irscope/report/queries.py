@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from irscope.transforms.dedup import Dedup
     from irscope.transforms.history import History
 
-__all__ = ["NodeIndex", "Queries"]
-
-
 # An index of a graph's nodes by op, type, module and line, so that a query term examines each of these once and not each node.
 #
 # Built lazily, in time linear in the program.

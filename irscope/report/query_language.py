@@ -13,9 +13,6 @@ from typing import Literal
 
 from irscope.errors import ArgumentError
 
-__all__ = ["AMOUNTS", "Both", "Either", "FIELDS", "Not", "Query", "RELATIONS", "Term", "parse_query"]
-
-
 FIELDS = ("op", "type", "name", "line", "source", "scope", "class", "group", "rule", "remark", "kind", "is")
 """The fields of `field:text`."""
 AMOUNTS = ("bytes", "rank", "elements", "inputs", "outputs")

@@ -14,12 +14,6 @@ from irscope.ops.registry import category_of
 from irscope.ops.traits import PACKS_SEQUENCE
 from irscope.transforms.dedup.regions import Repeat, find_regions
 
-__all__ = [
-    "CONSTANT", "DEEPEST", "FEWEST", "ModuleCalls", "ModuleText", "Run", "paths_of", "quiet_nodes", "runs_of",
-    "scope_of", "told_range", "unmarked_repeats",
-]  # fmt: skip
-
-
 # Assigns each node to a call of a module of the user's model, by its scope and its operands.
 #
 # A module that is called again on its own output gets a box per call: in one box the calls would form a cycle. A node may join a

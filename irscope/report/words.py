@@ -6,13 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from irscope._base.words import byte_count, plural
 from irscope.ir import DictType, Graph, ListType, OptionalType, TensorType, TupleType, Type, Value
 from irscope.runtime.timer import time_words
 from irscope.transforms.history import History
-
-__all__ = ["PALETTE", "Renaming", "WRITES", "amount", "byte_count", "duration", "names_in", "plural", "short_type"]
-
 
 _SHORT = {
     "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",

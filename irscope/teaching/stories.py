@@ -17,8 +17,6 @@ from irscope.teaching.story_formats import Names, Step, notebook, page, picture_
 if TYPE_CHECKING:
     from irscope.report.pages import Exploration
 
-__all__ = ["Step", "Story", "story"]
-
 
 class Story:
     """A walk through one program, step by step. A cell that ends with it shows the explorer with a bar of steps; `add` records one.

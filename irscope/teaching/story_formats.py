@@ -25,9 +25,6 @@ from irscope.report.view_models import StoryView
 if TYPE_CHECKING:
     from irscope.report.pages import Exploration
 
-__all__ = ["Names", "Step", "notebook", "page", "picture_and_text", "steps_from", "steps_text"]
-
-
 # Names of records and boxes that outlast a process: each process has new ids, but a program keeps its printed names.
 
 

@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from irscope.errors import IrscopeError, MissingExtra
 
-__all__ = ["register", "survey_box"]
-
 
 def register(shell: Any) -> None:
     """Register the timeline as the display of a History in an IPython shell."""

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from irscope.report.pages import Branch, Branches
     from irscope.transforms.fusion import Named, Score
 
-__all__ = ["Explorer", "Forking", "Pane", "Timeline"]
-
-
 # An explorer whose timeline has branches: alternative fusions, and the program after an edit of its text.
 
 

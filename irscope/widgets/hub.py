@@ -10,9 +10,6 @@ from typing import Any, ClassVar, TypeVar
 from irscope.display.html import front_end
 from irscope.errors import IrscopeError, MissingExtra
 
-__all__ = ["Hub", "Runtime", "STUB", "View", "answer_beside"]
-
-
 try:
     import anywidget
     import traitlets

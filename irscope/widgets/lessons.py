@@ -17,8 +17,6 @@ try:
 except ImportError as error:  # pragma: no cover - the hub raises first
     raise MissingExtra(error.name or "anywidget", extra="lab", purpose="to ask and to tell in a notebook") from None
 
-__all__ = ["Asked", "QuizView", "StoryWidget", "Told"]
-
 
 class _Lesson(View):
     """An explorer with something beside it that messages of the page change, and that a saved notebook keeps as text."""

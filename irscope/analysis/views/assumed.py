@@ -19,9 +19,6 @@ from irscope.ir import Graph, ListType, Node, OptionalType, TensorType, Type, Va
 from irscope.ops.registry import effect_of
 from irscope.ops.view_steps import Layout, memory_order, row_major
 
-__all__ = ["Demand", "Layouts", "as_demand", "demands_of", "following", "with_new_strides", "with_strides_of"]
-
-
 # A layout that a value must have, demanded by a caller, a kernel or a user.
 
 @dataclass(frozen=True, slots=True)

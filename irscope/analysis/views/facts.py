@@ -34,11 +34,6 @@ from irscope.ops.view_steps import (
     row_major,
 )
 
-__all__ = [
-    "Facts", "Failure", "Kind", "Origin", "Placement", "has_numbers", "is_complex", "is_tensor", "number_of",
-]  # fmt: skip
-
-
 # Symbolic integers: sizes of tensors that are not known before the run, and sums and products of these.
 #
 # A number has a name if nothing better is known: `size(%x, 0)` for an extent, which is at least 0; `~%n` for others, of

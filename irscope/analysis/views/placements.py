@@ -66,9 +66,6 @@ from irscope.ops.view_steps import (
     row_major,
 )
 
-__all__ = ["FreshLayouts", "Placements"]
-
-
 # Layouts of results in fresh memory: from their types, from type rules, or from what always holds for such ops.
 #
 # With symbolic extents, only what holds in torch 2.13 for all extents is used: an elementwise op over operands that are all laid out

@@ -20,9 +20,6 @@ from irscope.analysis.views.placements import Placements
 from irscope.ir import Graph, Node, Value
 from irscope.ops.view_steps import Dense, Failed, Layout, Num, Regroup, gap_between, groups_of, memory_order
 
-__all__ = ["Recommendation", "StrideDemand", "failure_words", "recommendations", "stride_demands"]
-
-
 # Explains why a step copies, and the least change of the operand's strides that would make the copy a view.
 
 class StrideDemand(NamedTuple):

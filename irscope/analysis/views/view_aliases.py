@@ -37,8 +37,6 @@ from irscope.ops.view_steps import ByteSet, Layout, SymbolicBytes, are_apart, ar
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ViewAliases"]
-
 _MOST_ROWS: Final = 50
 
 _MOST_STEPS: Final = 12

@@ -25,8 +25,6 @@ from irscope.ops.view_steps import (
     make_layout,
 )
 
-__all__ = ["Result", "ViewOps", "after", "placed"]
-
 _TAKES_ANOTHER: Final = frozenset({"aten::expand_as", "aten::reshape_as", "aten::view_as", "aten::to", "aten::type_as", "aten::as_strided"})
 """Ops whose result depends on more than one layout and known numbers."""
 _ASKS_DEVICE: Final = frozenset({"aten::to", "aten::type_as", "aten::cpu"})

@@ -55,9 +55,6 @@ from irscope.ops.schema import torch_schemas
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS, SHAPE_WRITERS, UNPACKS
 from irscope.ops.typing import SLIPS, Abstract, Unknown
 
-__all__ = ["ResultTypes", "check_extents", "check_nodes", "named_operands", "verify", "wrong_extents"]
-
-
 # Checks that the tensors of a program can exist: no negative extents, and element counts and strides that fit in 64 bits.
 
 _MOST: Final = 2**63 - 1

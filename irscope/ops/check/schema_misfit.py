@@ -40,9 +40,6 @@ from irscope.ir import (
     parts,
 )
 
-__all__ = ["Wrong", "misfit", "wrong_form"]
-
-
 # The required form of the prim ops that stand for Python's syntax: operands, results, their kinds, attributes.
 #
 # Torch registers no schema for them, or an uninformative one (`prim::TupleUnpack(Any tup) -> ...`), yet every analysis reads

@@ -27,8 +27,6 @@ from irscope.ops.typing import (
     type_suggests_channels_last,
 )
 
-__all__ = ["OPS", "cast"]
-
 
 def _clone(self: TensorType, memory_format: Abstract = None) -> TensorType:
     return laid_out_like(self, self.dtype, memory_format)

@@ -24,8 +24,6 @@ from irscope.ops.typing import (
     static_shape,
 )
 
-__all__ = ["OPS"]
-
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 

@@ -22,8 +22,6 @@ from irscope.ops.typing import (
     wrap_dim,
 )
 
-__all__ = ["OPS"]
-
 
 def _embedding(weight: TensorType, indices: TensorType, **rest: Abstract) -> TensorType:
     if weight.shape is None or indices.shape is None:

@@ -32,8 +32,6 @@ from irscope.ops.typing import (
     wrap_dim,
 )
 
-__all__ = ["OPS"]
-
 
 def _of_parts(real: TensorType, imag: TensorType) -> TensorType:
     dtype = None if real.dtype is None or real.dtype != imag.dtype else to_complex(real.dtype)

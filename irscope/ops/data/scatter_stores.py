@@ -16,8 +16,6 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.schema import Op, define
 from irscope.ops.typing import Abstract, Array, laid_out_like
 
-__all__ = ["OPS"]
-
 
 def _filled(self: Array, value: Any = 0, **rest: Any) -> Array:
     result = np.empty_like(self)

@@ -10,8 +10,6 @@ from irscope.ir import TENSOR, Dim, ListType, TensorType
 from irscope.ops.schema import define
 from irscope.ops.typing import Abstract, Array, Unknown, fresh, laid_out_like, mismatch, refined, wrap_dim
 
-__all__ = ["OPS"]
-
 
 def _nonzero(self: TensorType) -> TensorType:
     return refined("int64", (None, None if self.shape is None else len(self.shape)))

@@ -57,9 +57,6 @@ from irscope.ops.view_steps import (
     product,
 )
 
-__all__ = ["OPS"]
-
-
 _SOME: Final = "how many pieces there are is not known"
 
 

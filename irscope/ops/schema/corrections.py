@@ -25,11 +25,6 @@ from irscope.ir import Argument, OpSchema, TensorType
 from irscope.ops.schema.op import Category, Op, effect_of_schemas
 from irscope.ops.schema.parser import parse_schema, parse_schemas
 
-__all__ = [
-    "bundled_texts", "corrected", "define_positional", "overlaid_names", "torch_schemas", "without_tensors",
-]  # fmt: skip
-
-
 # The bundled schemas, one per line of `core_schemas.txt`, so that the core ops are known without torch.
 
 @lru_cache(maxsize=1)

@@ -36,12 +36,6 @@ from irscope.ir import (
 from irscope.ops.schema.parser import parse_schema
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, RUNS_UNSEEN_CODE
 
-__all__ = [
-    "Category", "Effect", "Op", "choose_overload", "counts_with_results", "define", "draws_random_numbers",
-    "effect_of_schema", "effect_of_schemas", "has_side_effects", "may_end_in_results", "statistics_flag",
-]  # fmt: skip
-
-
 Effect = Literal["pure", "view", "in-place", "opaque"]
 """pure: fresh results, no writes. view: some result shares an argument's memory. in-place: writes an argument.
 opaque: side effects that no schema declares (print, calls, unknown ops)."""

@@ -46,8 +46,6 @@ from irscope.ir import (
     UnionType,
 )
 
-__all__ = ["parse_schema", "parse_schemas"]
-
 _WORDS: Final[dict[str, Type]] = {
     "Tensor": TENSOR,
     "int": INT,

@@ -17,12 +17,6 @@ from irscope.ir import TensorType
 from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, like_strides, suggests_channels_last
 from irscope.ops.typing.type_rules import Abstract, Unknown, dtype_name, mismatch, refined, static_shape
 
-__all__ = [
-    "Array", "Unbounded", "address_of", "array_type", "at", "channels_last_copy", "laid_out_like", "mean_of",
-    "memory_of", "numpy_dtype", "strided_view", "type_suggests_channels_last", "view_at",
-]  # fmt: skip
-
-
 Array = np.ndarray[Any, Any]
 
 _STAND_INS = {"bfloat16": "float32", "complex32": "complex64"}

@@ -9,18 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = [
-    "channels_last_strides",
-    "contiguous_strides",
-    "suggests_channels_last",
-    "is_channels_last",
-    "is_contiguous",
-    "is_dense",
-    "iterator_strides",
-    "like_strides",
-    "view_strides",
-]
-
 Sizes = Sequence[int]
 
 

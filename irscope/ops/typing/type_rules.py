@@ -23,14 +23,6 @@ from irscope.errors import ArgumentError
 from irscope.ir import BOOL, COMPLEX, DTYPES, FLOAT, INT, Dim, TensorType, Type
 from irscope.ops.typing.strides import contiguous_strides
 
-__all__ = [
-    "Abstract", "DEFAULT_FLOAT", "DIMENSIONED", "DTYPE_CODES", "FLOAT_DTYPES", "NUMBER_STRENGTH", "Operand",
-    "Unknown", "ZERO_DIM", "as_dims", "broadcast", "dim_value", "dtype_name", "fresh", "is_integral", "is_known",
-    "known_ints", "mismatch", "operand_of", "opmath", "promote_types", "refined", "result_dtype", "same_dim",
-    "static_shape", "to_complex", "to_float", "to_real", "wrap_dim",
-]  # fmt: skip
-
-
 SLIPS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
 """The exceptions of a type rule for arguments that it does not cover, and of a reference whose op fails."""
 

@@ -19,15 +19,11 @@ from .layout import (
     byte_set,
     make_layout,
 )
-from .rules import (
-    RULES,
-    SCHEMAS,
-    Lowered,
-    is_lowered,
-    lower,
-)
+from .rules import Lowered, is_lowered, lower
 from .steps import (
     FRESH,
+    RULES,
+    SCHEMAS,
     Cut,
     Dense,
     Expand,

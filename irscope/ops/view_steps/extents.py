@@ -14,11 +14,6 @@ from typing import Any, Final
 from irscope._base.words import byte_count
 from irscope.ir import ITEM_SIZE, TensorType
 
-__all__ = [
-    "UNKNOWN", "Extent", "Num", "byte_words", "content", "formula", "is_at_least", "is_unknown", "product",
-    "quotient", "tensor_bytes", "typical",
-]
-
 UNKNOWN: Final = "?"
 """The name of a number of which nothing is known: unlike other names, it need not be the same number everywhere."""
 

@@ -16,12 +16,6 @@ from irscope._base.frozen import fast_constructor
 from irscope.ir import STORED_SIZE
 from irscope.ops.view_steps.extents import Num, is_at_least, quotient
 
-__all__ = [
-    "ByteSet", "Flag", "Layout", "NOTHING", "SymbolicBytes", "are_apart", "are_disjoint", "byte_set", "flags_of",
-    "make_layout", "symbolic_bytes",
-]  # fmt: skip
-
-
 # Sets of bytes of one buffer: runs of equal width at evenly spaced places, along any number of directions.
 #
 # A set is `{start + i1*step1 + … + ik*stepk + b}` over `0 <= ij < countj` and `0 <= b < width`: the bytes of a strided tensor. It is

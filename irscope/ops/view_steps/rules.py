@@ -20,7 +20,6 @@ from irscope.ops.view_steps.extents import Extent, Num, is_at_least, product, qu
 from irscope.ops.view_steps.steps import (
     FRESH,
     RULES,
-    SCHEMAS,
     Cut,
     Dense,
     Diagonal,
@@ -46,8 +45,6 @@ from irscope.ops.view_steps.steps import (
     view,
     whole,
 )
-
-__all__ = ["RULES", "SCHEMAS", "Lowered", "is_lowered", "lower"]
 
 Lowered = tuple[Steps, ...] | str | None
 """The steps to each result; `FRESH` if the results have memory of their own; None if that depends on something unknown."""

@@ -12,13 +12,6 @@ from irscope.ir import TensorType
 from irscope.ops.typing import mismatch, wrap_dim
 from irscope.ops.view_steps.extents import Extent, Num
 
-__all__ = [
-    "FRESH", "RULES", "SCHEMAS", "Cut", "Dense", "Diagonal", "Drop", "Expand", "Insert", "Joined", "NotKnown", "Operand", "Paired",
-    "Permute", "Pick", "Place", "Regroup", "Retyped", "Rule", "Step", "Steps", "Window", "chunks_of", "pieces_of", "sections_of", "view",
-    "whole",
-]  # fmt: skip
-
-
 # The sizes of the pieces into which `chunk`, `split`, `tensor_split` and `unbind` divide an axis.
 #
 # Their number is checked before they are listed: one line of text may ask for 10^12 pieces.

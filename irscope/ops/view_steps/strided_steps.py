@@ -41,12 +41,6 @@ from irscope.ops.view_steps.steps import (
     Window,
 )
 
-__all__ = [
-    "ANY_STRIDE", "Copied", "Failed", "Outcome", "Undecided", "apply", "gap_between", "groups_of", "lies_in_order", "loose", "memory_order",
-    "row_major",
-]  # fmt: skip
-
-
 ANY_STRIDE: Final = Extent.of("~any")
 """The stride of an axis of one index if torch's rule for it depends on unknown numbers."""
 

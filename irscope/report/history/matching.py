@@ -20,9 +20,6 @@ from irscope.ir import Graph, Node, TensorData, Value
 from irscope.ir.structural import same_payload
 from irscope.ir.traversal import GROUPS
 
-__all__ = ["By", "Match", "is_group"]
-
-
 By = Literal["ids", "structure"]
 
 

@@ -18,9 +18,6 @@ from irscope.report.history.matching import By, Match, is_group
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Change", "ProgramDiff", "diff"]
-
-
 Kind = Literal["kept", "changed", "new", "gone"]
 
 _LONGEST_CONSTANT = 60

@@ -16,9 +16,6 @@ from irscope.report.words import Renaming, names_in
 from irscope.transforms.base import PassRecord
 from irscope.transforms.history import History, Step
 
-__all__ = ["AliasSteps", "Gone", "Lives", "Stretch", "gone_records", "lifetimes", "lives", "stands_for"]
-
-
 # The states of a history in which each node exists, in terms of the nodes of its last graph.
 #
 # State k is the program after k steps. A pass records steps and produces a graph. A node missing from the next graph was

@@ -21,9 +21,6 @@ from irscope.report.view_models import (
 from irscope.report.words import Renaming, names_in
 from irscope.transforms.history import History, Step
 
-__all__ = ["earlier_lines", "gone_lines", "program_name", "program_stops", "timeline_view"]
-
-
 # The programs of a history by the names users know: as written, pure, fused.
 
 

@@ -25,8 +25,6 @@ from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Branch", "Branches", "branch_diff", "changes_of"]
-
 _MOST_LINES = 400
 _MOST_EDITED = 20_000
 """The largest program, in nodes, whose text can be edited in the page: each pause in typing fuses it again."""

@@ -45,9 +45,6 @@ from irscope.report.words import Renaming, short_type
 from irscope.runtime.cpu import CpuDevice
 from irscope.transforms.history import History
 
-__all__ = ["HistoryInspection", "Inspection", "declaration_of", "stored_details", "title_of", "verdict_view"]
-
-
 _MOST_SAMPLES: Final = 50
 
 

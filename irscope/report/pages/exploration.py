@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
     from irscope.runtime.profile import Profile
 
-__all__ = ["Exploration"]
-
 _KEPT = ("dedup", "db", "layouts", "records", "names", "class_of", "queries")
 """Cached results that do not depend on measurements."""
 

@@ -10,20 +10,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from irscope._base.words import byte_count, plural
 from irscope.ir import GROUPS, Graph, Node
 from irscope.ops.view_steps import Num, byte_words
 from irscope.report.box_tree import writes_memory
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count, TimelineView
-from irscope.report.words import amount, byte_count, duration, plural
+from irscope.report.words import amount, duration
 from irscope.runtime.timer import time_words
 from irscope.transforms.history import History
 
 if TYPE_CHECKING:
     from irscope.runtime.profile import Profile
-
-__all__ = ["headline", "history_headline", "in_place_writes", "quick_headline"]
 
 
 def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:

@@ -53,8 +53,6 @@ from irscope.report.words import names_in
 from irscope.runtime.profile import Profile
 from irscope.transforms.history import History
 
-__all__ = ["PARTS", "Cost", "Page", "ProgramPage", "explorer_view", "history_page", "history_view", "is_sent_whole"]
-
 Fields = Mapping[str, Any]
 """Fields of an `ExplorerView`, or of a message."""
 Answer = Callable[[Fields], Fields]

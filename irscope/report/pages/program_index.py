@@ -22,8 +22,6 @@ from irscope.report.panes.program_view import opened_at_first
 from irscope.report.queries import Queries
 from irscope.report.view_models import Box, Edge, Found, GraphView, Level, Place, RepeatView, TextView
 
-__all__ = ["ProgramIndex"]
-
 PAGE = 240
 """Lines sent with the first view."""
 _MOST_LINES = 2000

@@ -7,12 +7,10 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
+from irscope._base.words import plural
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Value
 from irscope.report.view_models import AliasDetail, PointsToView
-from irscope.report.words import plural
-
-__all__ = ["AliasViews"]
 
 _MOST_ELEMENTS = 40
 """The most elements in one picture, nearest first."""

@@ -9,15 +9,13 @@ from itertools import takewhile
 from typing import Any, Final
 
 from irscope._base.escaping import shortened
+from irscope._base.words import plural
 from irscope.ir import Node, Value
 from irscope.report.box_tree import BoxTree
 from irscope.report.repeats import ModuleText
 from irscope.report.view_models import BesideLine, BesideView, PlaceView, RepeatView, VaryingView, Word
-from irscope.report.words import plural, short_type
+from irscope.report.words import short_type
 from irscope.transforms.dedup import Match, Piece, SlotPair, format_payload, operand_name
-
-__all__ = ["beside_view", "repeat_view"]
-
 
 # Two pieces side by side: corresponding lines share a row, with the holes marked in each line.
 

@@ -12,8 +12,6 @@ from irscope.transforms.base import Remark
 from irscope.transforms.fusion import GROUPING, Fusion
 from irscope.transforms.history import History
 
-__all__ = ["fusion_sentence", "neighbour_views", "no_remarks", "planner_renaming", "remarks_table"]
-
 _COLUMNS = [
     Column(key="kind", label="remark", kind="text"),
     Column(key="rule", label="rule", kind="text"),

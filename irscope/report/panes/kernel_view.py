@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from irscope._base.words import byte_count, plural
 from irscope.codegen.facts import KernelFacts, hot_loops
 from irscope.codegen.kernel import NO_NODE, KernelSpec, Launch, LaunchPlan, SourceText
 from irscope.codegen.llvm import GENERIC
@@ -14,13 +15,10 @@ from irscope.codegen.lowering import spec_of_group
 from irscope.errors import CodegenError, IrscopeError, UnknownName
 from irscope.ir import Node
 from irscope.report.view_models import KernelDetail, KernelText
-from irscope.report.words import byte_count, plural
 from irscope.runtime.cpu import CpuDevice, estimated_seconds
 
 if TYPE_CHECKING:
     from irscope.runtime.cuda import CudaDevice, CudaKernel
-
-__all__ = ["KernelTexts", "KernelViews", "LANGUAGES"]
 
 
 class KernelViews:

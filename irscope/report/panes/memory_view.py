@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from irscope._base.escaping import shortened
+from irscope._base.words import byte_count, plural
 from irscope.analysis.memory import memory_plan, stacked
 from irscope.analysis.views import ViewAliases, as_demand
 from irscope.errors import UnknownName
@@ -26,13 +27,9 @@ from irscope.report.view_models import (
     MemorySection,
     MemoryView,
 )
-from irscope.report.words import byte_count, plural
 
 if TYPE_CHECKING:
     from irscope.analysis.memory import Block, Buffer, MemoryPlan
-
-__all__ = ["LayoutViews", "buffer_view", "buffers_with_views", "layout_view", "memory_view"]
-
 
 # A buffer and its views as a map of bytes: which value covers which bytes, and where unrelated views overlap.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from irscope._base.loaded_code import loaded_lines
+from irscope._base.words import byte_count
 from irscope.report.view_models import (
     HeatLine,
     HelpView,
@@ -23,16 +24,12 @@ from irscope.report.view_models import (
     TimedWay,
     TimingView,
 )
-from irscope.report.words import byte_count
 from irscope.runtime.profile import place, shares
 from irscope.runtime.timer import time_words
 
 if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
     from irscope.runtime.profile import Instruction, NodeRow, Profile, Share
-
-__all__ = ["Heat", "profile_view", "time_sentence", "timing_view"]
-
 
 _MOST_NODES: Final = 400
 _MOST_SPANS: Final = 3000

@@ -6,16 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from irscope._base.escaping import shortened
+from irscope._base.words import plural
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
 from irscope.report.box_tree import BoxTree
 from irscope.report.view_models import Box, BoxKind, Edge, GraphView, TextView
-from irscope.report.words import plural
 from irscope.transforms.dedup import Dedup
-
-__all__ = ["classes_picture", "closed_at_first", "graph_view", "opened_at_first", "points_to_picture", "text_view"]
-
 
 # IR text line by line, with the node that each line prints.
 

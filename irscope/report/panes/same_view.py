@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from irscope._base.escaping import shortened
+from irscope._base.words import plural
 from irscope.errors import UnknownNumber
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node
@@ -25,7 +26,7 @@ from irscope.report.view_models import (
     SameStep,
     SameView,
 )
-from irscope.report.words import plural, short_type
+from irscope.report.words import short_type
 from irscope.transforms.dedup import (
     GIVES_UP,
     RANK,
@@ -40,9 +41,6 @@ from irscope.transforms.dedup import (
     same_bits,
 )
 from irscope.transforms.dedup.rewrite import ClassHoles, Cost, HoleRow, Recommendation, class_holes, cost_of, proof
-
-__all__ = ["SameViews", "class_sentence", "class_views", "with_coarser_steps"]
-
 
 # Equivalence classes of fusion groups, the largest first.
 

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-__all__ = [
-    "AliasDetail", "AssumedLayout", "AxisView", "BufferRow", "BufferView", "CopyView", "Detail", "KernelDetail",
-    "KernelText", "LayoutView", "MemoryBar", "MemorySection", "MemoryView", "NeighbourView", "PairDetail",
-    "PointsToView", "VerdictView",
-]  # fmt: skip
-
-
 # The details of one record or a pair: aliases, fusion, neighbours, kernel.
 
 

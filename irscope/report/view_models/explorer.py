@@ -10,13 +10,6 @@ if TYPE_CHECKING:
     from irscope.report.view_models.program import Count, GraphView, TableView, TextView, TimelineView
     from irscope.report.view_models.same import ClassView, CoarserStep, RepeatView, SameView
 
-__all__ = [
-    "BranchDiff", "BranchView", "BranchesView", "CardJudgement", "CardOption", "CardRemark", "CardView",
-    "ChangedLine", "EditTrouble", "ExplorerView", "PaneName", "ProgramStop", "StoryStep", "StoryView",
-    "VIEW_VERSION",
-]  # fmt: skip
-
-
 # A card of a quiz, and a story.
 
 

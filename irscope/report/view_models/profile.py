@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-__all__ = [
-    "HeatLine",
-    "HelpView",
-    "IcicleBox",
-    "Measured",
-    "ProfileView",
-    "RoofMark",
-    "TimedGroup",
-    "TimedNode",
-    "TimedSpan",
-    "TimedWay",
-    "TimingView",
-]
-
 
 class Measured(TypedDict):
     """One bar of the timing chart, in milliseconds."""

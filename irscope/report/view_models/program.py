@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 if TYPE_CHECKING:
     from irscope.report.view_models.details import AliasDetail
 
-__all__ = [
-    "Box", "BoxKind", "Column", "Count", "EarlierAlias", "EarlierLine", "Edge", "Found", "GoneLine", "GraphView",
-    "Level", "MadeGroup", "PassView", "Place", "StepView", "TableView", "TextView", "TimelineView",
-]  # fmt: skip
-
-
 # Lines of text, table rows, numbers of the head line, and the results of a search.
 
 

@@ -4,24 +4,6 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-__all__ = [
-    "BesideLine",
-    "BesideView",
-    "ClassView",
-    "CoarserStep",
-    "CostView",
-    "HoleLine",
-    "LadderStep",
-    "PlaceView",
-    "RepeatView",
-    "SameCard",
-    "SameClass",
-    "SameStep",
-    "SameView",
-    "VaryingView",
-    "Word",
-]
-
 
 class ClassView(TypedDict):
     """One equivalence class."""

@@ -29,8 +29,6 @@ from irscope.teaching.quiz.quiz import Quiz
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion, fuse
 
-__all__ = ["KINDS", "alias", "fusion", "mixed", "moves", "same", "sheets", "speed", "views"]
-
 
 def _as_graph(program: Any) -> Any:
     return graph_of(program, "a quiz")

@@ -25,12 +25,6 @@ from irscope.transforms.fusion import Fusion
 if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
 
-__all__ = [
-    "BRACKETS", "MOST_OPTIONS", "alias_questions", "example_arguments", "fusion_questions", "move_questions",
-    "same_questions", "speed_question", "view_questions",
-]  # fmt: skip
-
-
 T = TypeVar("T")
 
 

@@ -7,9 +7,6 @@ import re
 import string
 from collections.abc import Callable, Sequence
 
-__all__ = ["Draft", "Named", "for_alias", "for_fusion", "for_moves", "for_same", "for_speed", "for_views"]
-
-
 Shape = tuple[int, ...]
 Named = tuple[str, Shape]
 """A tensor by its name, and its shape."""

@@ -19,8 +19,6 @@ from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph
 from irscope.report.box_tree import node_lines
 
-__all__ = ["Judgement", "Option", "Question", "Remarked"]
-
 _MOST_LINES: Final = 100
 """Of a longer program, only the lines around what the question names are shown."""
 

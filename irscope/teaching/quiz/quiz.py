@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from irscope.widgets.explorer import Explorer
 
-__all__ = ["MIME", "Quiz", "Shown", "card_of", "saved_records", "score"]
-
-
 MIME = "application/vnd.irscope.quiz+json"
 """The MIME type under which a notebook keeps the answers beside the output."""
 

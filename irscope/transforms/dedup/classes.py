@@ -17,8 +17,6 @@ from irscope.transforms.dedup.form import Keys, fingerprint
 from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.piece import RANK, RELATIONS, Piece, Relation
 
-__all__ = ["Ladder", "Members"]
-
 Members = tuple[Node | str, ...]
 
 

@@ -46,11 +46,6 @@ from irscope.transforms.cleanup import constant_node
 from irscope.transforms.cleanup.cse import EscapeInfo
 from irscope.transforms.dedup.piece import CONSTANT_STEPS, GIVES_UP, ConstantStep, Hole, format_holes, known_step
 
-__all__ = [
-    "CLASS_COLUMNS", "LADDER_COLUMNS", "Constants", "Sharing", "Stored", "find_constants", "merge_constants",
-    "merge_constants_of_all",
-]  # fmt: skip
-
 LADDER_COLUMNS: Final = ("relation", "pieces", "classes", "largest", "bytes saved", "gives up")
 CLASS_COLUMNS: Final = ("class", "members", "representative", "kind", "type", "shape", "how", "bytes saved")
 Kind = Literal["parameter", "buffer", "literal", "module data"]

@@ -15,12 +15,7 @@ from hashlib import blake2b
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope.ir import ClassType, Graph, Opaque, TensorData, TensorType, Type, walk
-from irscope.transforms.dedup.piece import RANK, RELATIONS, Relation
-
-__all__ = [
-    "RELATIONS", "Relation", "Role", "Slot", "digest", "is_spelled", "leaf_slots", "prefixed", "role_of_attr", "spell_attrs", "spell_leaf",
-    "spell_payload", "spell_type", "split_text", "type_slots",
-]  # fmt: skip
+from irscope.transforms.dedup.piece import RANK, Relation
 
 Role = Literal["data", "size", "layout", "dtype", "structure"]
 """The role of a constant for the op that reads it."""

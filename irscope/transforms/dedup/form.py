@@ -52,11 +52,6 @@ from irscope.transforms.dedup.piece import (
 )
 from irscope.transforms.dedup.terms import Flow, Leaf, Operand, Term, flow_of, head_of, types_of
 
-__all__ = [
-    "Colors", "Keys", "canonical_form", "colors_of", "fingerprint", "has_stable_fingerprint", "may_permute",
-]  # fmt: skip
-
-
 Symbols = Callable[[str], str] | None
 """Spells the text of an attribute that names symbols; None leaves it as it is."""
 _ROUNDS: Final = 8

@@ -48,9 +48,6 @@ from irscope.transforms.dedup.piece import (
 )
 from irscope.transforms.dedup.terms import Leaf, Operand, Ref, Term
 
-__all__ = ["Match", "differences", "excerpt", "match", "meeting"]
-
-
 _ATTEMPTS: Final = 8
 
 

@@ -43,9 +43,6 @@ from irscope.transforms.dedup.piece import (
 )
 from irscope.transforms.dedup.terms import Leaf
 
-__all__ = ["Listing", "SymbolMap", "pair_attributes", "pair_leaves", "pair_types", "same_bits"]
-
-
 Pairs = list[tuple[Slot, Slot]]
 _ABSENT: Final = Opaque("nothing")
 

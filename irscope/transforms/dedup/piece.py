@@ -61,14 +61,6 @@ from irscope.ir.structural import inner_blocks
 from irscope.ops.registry import effect_of, functional_source, schema_of
 from irscope.ops.schema import draws_random_numbers
 
-__all__ = [
-    "Body", "CONSTANT_STEPS", "ConstantStep", "GIVES_UP", "HOLED", "Hole", "HoleKind", "NO_BLOCK", "Piece", "RANK",
-    "RELATIONS", "Relation", "Site", "SlotPair", "all_nodes", "apart_from_symbols", "attrs_of", "hole_of", "kept_in",
-    "known_arguments", "known_relation", "known_step", "operand_name", "renamed_symbols", "symbols_in", "format_payload",
-    "format_difference",
-]  # fmt: skip
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 B = TypeVar("B", "Body", "Piece")

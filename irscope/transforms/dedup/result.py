@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from irscope.transforms.dedup.regions import RegionPieces
     from irscope.transforms.dedup.rewrite import Choice, ClassHoles, Recommendation
 
-__all__ = ["Applied", "Dedup", "EquivalenceClass", "Unit", "dedup"]
-
 
 @dataclass(frozen=True)
 class EquivalenceClass:

@@ -53,9 +53,6 @@ from irscope.ops.typing import iterator_strides, static_shape
 from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell_payload, spell_type
 from irscope.transforms.dedup.piece import Body, all_nodes, kept_in, known_arguments
 
-__all__ = ["Flow", "Leaf", "Operand", "Ref", "Region", "Term", "flow_of"]
-
-
 STATE: Final = -1
 """The output number of an ordered term for the state after it."""
 

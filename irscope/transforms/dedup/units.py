@@ -20,8 +20,6 @@ from irscope.ir import GROUPS, Graph, Module, Node, Opaque, Symbol
 from irscope.transforms.dedup.classes import Members
 from irscope.transforms.dedup.piece import NO_BLOCK, Body, Piece
 
-__all__ = ["Generated", "KernelPieces", "kernel_pieces", "pieces_of"]
-
 
 def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[Node | str, Piece], str]:
     """Returns the default pieces of a program, and one sentence that says what they are; `groups` asks for the fusion groups of all

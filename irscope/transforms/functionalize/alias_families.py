@@ -45,12 +45,6 @@ from irscope.ops.traits import (
 from irscope.ops.typing import is_contiguous, static_shape, view_strides
 from irscope.transforms.functionalize.pure_ops import NoTwin, Operands, Twin, Twins, is_steady, written_operands
 
-__all__ = [
-    "Escape", "Families", "Family", "Member", "Refusal", "Write", "are_alike", "are_apart", "restores", "viewed",
-    "why_no_member",
-]  # fmt: skip
-
-
 # Reasons for writes that stay in place.
 
 @dataclass(frozen=True, slots=True)

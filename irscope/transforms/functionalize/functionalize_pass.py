@@ -49,8 +49,6 @@ from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.functionalize.alias_families import Escape, Families, Family, Refusal, Write
 from irscope.transforms.functionalize.rewrite import Plan, renamed
 
-__all__ = ["functionalize", "why_in_place"]
-
 
 def functionalize(
     graph: Graph, *, scatter: bool | Container[Value] = True

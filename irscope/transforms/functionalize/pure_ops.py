@@ -44,9 +44,6 @@ from irscope.ops.schema import Op, draws_random_numbers
 from irscope.ops.traits import OBJECT_WRITERS, SHAPE_READERS
 from irscope.ops.typing import SLIPS, Unknown, kind_of, static_shape
 
-__all__ = ["NoTwin", "Operands", "Twin", "Twins", "is_steady", "written_operands"]
-
-
 # Classifies an op's operands: which it writes, may keep or return, or only reads; and which of them never change.
 
 def _writes_first_only(schema: OpSchema) -> bool:

@@ -32,9 +32,6 @@ from irscope.ops.traits import INVERSES, PUTS_BACK
 from irscope.transforms.functionalize.alias_families import Family, Member, Write, restores
 from irscope.transforms.functionalize.pure_ops import Twins
 
-__all__ = ["Frame", "Names", "Plan", "renamed"]
-
-
 # Maps each member of a family to its current value as the walk proceeds, with the known types of new values.
 #
 # A member has a *view name*, a tensor in the memory that the member would have: the version of the base, or a view taken

@@ -23,10 +23,6 @@ from irscope.transforms.fusion.domains import MAX_PATCHES, Domain, NodeProfiles,
 from irscope.transforms.fusion.eligibility import same_space
 from irscope.transforms.grouping import Partition, Refusal, leaving_values
 
-__all__ = [
-    "MAX_ARGUMENTS", "MAX_NODES", "NOWHERE", "BlockPlan", "Candidate", "Group", "Limits", "Merge", "PlacedWishes", "Subject",
-]  # fmt: skip
-
 MAX_ARGUMENTS: Final = 128
 """The most inputs and outputs of one kernel, as in PyTorch's fuser."""
 MAX_NODES: Final = 512

@@ -19,9 +19,6 @@ from irscope.ops.traits import KEEPS_ORDER
 from irscope.ops.view_steps import Num
 from irscope.transforms.fusion.eligibility import Eligibility, Space, format_space, same_space
 
-__all__ = ["MAX_PATCHES", "Domain", "NodeProfile", "NodeProfiles", "gathered_shapes", "misaligned_use", "profiles_of"]
-
-
 # Whether the reduced values of a group broadcast to the right positions in their users.
 #
 # A group iterates over a space S and reduces along axes A. A reduced value has S's shape with the axes A at extent 1

@@ -40,12 +40,6 @@ from irscope.ops.traits import CUTS, JOINS, MAY_COPY, PATCHES, RESHAPES, SEEN_TH
 from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.grouping import Refusal
 
-__all__ = [
-    "Eligibility", "Space", "format_space",
-    "patched_range", "same_space", "unpacked_cut",
-]  # fmt: skip
-
-
 # Builds an op's expression once, with placeholder elements for the tensors, to find its properties.
 
 _GUESSES: Final = ("float32", "int64", "bool")  # element types to try where a tensor's is unknown

@@ -28,11 +28,6 @@ from irscope.transforms.grouping import Refusal
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Cost", "DEFAULT_BANDWIDTH", "GivenGroups", "bytes_per_second", "group_table", "group_traffic", "program_cost",
-    "remarks_of", "same_group", "why_apart", "with_cause",
-]  # fmt: skip
-
 
 def why_apart(plan: BlockPlan, policy: Policy, a: Node, b: Node, *, min_size: int | None) -> Refusal:
     """Returns why two eligible nodes of one block are in different groups, and what would join them in a group of `min_size` nodes

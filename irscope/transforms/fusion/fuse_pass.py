@@ -38,12 +38,6 @@ from irscope.transforms.fusion.planning import (
 from irscope.transforms.fusion.policies import Score, policy_of
 from irscope.transforms.history import History
 
-__all__ = [
-    "Chain", "Copies", "PREPARING", "Prepared", "chains_of", "form_groups", "fuse", "fuse_groups", "fuse_rebuilding",
-    "prepare", "prepare_fusion", "profitable_copies", "split_chains",
-]  # fmt: skip
-
-
 # Decides which tensors that a program writes part by part become chains of copies, computed as a whole by one kernel.
 #
 # `functionalize` can write a part as a copy of the whole with a range replaced. Alone that moves more bytes than the write

@@ -37,9 +37,6 @@ from irscope.transforms.history import History
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["GROUPING", "Fusion"]
-
-
 # The same program grouped differently: earlier wishes still apply, except those that a new one contradicts.
 
 def _what_if(

@@ -36,9 +36,6 @@ from irscope.transforms.grouping import (
     with_groups,
 )
 
-__all__ = ["Grouped", "Groups", "group_pools", "group_views"]
-
-
 _make_merged = fast_constructor(Merged)
 
 

@@ -20,12 +20,6 @@ from irscope.transforms.fusion.policies import POLICIES, Policy, candidate_of, e
 from irscope.transforms.grouping import Refusal
 from irscope.transforms.history import History
 
-__all__ = [
-    "FusionOptions", "Named", "Plans", "Sides", "Wishes", "as_graph", "fusible_blocks", "merge_first", "place_wishes", "plans_of", "some",
-    "subject_of", "unfit", "wishes_of",
-]  # fmt: skip
-
-
 # A user's wishes about the groups of a program, whatever the policy: ops apart, ops together, ops left to the library.
 #
 # Wishes choose among legal merges, and never make one legal. A node is identified by more than its id, because a pass may replace

@@ -21,13 +21,6 @@ from irscope.transforms.fusion.block_plan import BlockPlan, Candidate, Group
 from irscope.transforms.fusion.domains import Domain
 from irscope.transforms.grouping import Refusal
 
-__all__ = [
-    "POLICIES", "Policy", "Score", "candidate_of", "explain_path", "grow_best_first", "grow_greedily",
-    "grow_like_torch", "join_siblings", "obstacle", "policy_of", "score_by_bytes", "ties_along", "why_not_neighbours",
-    "why_not_siblings",
-]  # fmt: skip
-
-
 # Explains what forbids the merge of two groups, with witnesses: the write, the effect or the path between them.
 
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:

@@ -28,9 +28,6 @@ from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.pairing import same_bits
 from irscope.transforms.dedup.piece import Piece, Relation
 
-__all__ = ["BlockIndex", "OUTSIDE", "free_values", "inner_piece", "same_region"]
-
-
 OUTSIDE: Final = -1
 """The producer of an operand that no node of the block produces: a parameter, a constant, or a value of an enclosing block."""
 

@@ -70,9 +70,6 @@ from irscope.ir import CONTROL_FLOW, Graph
 from irscope.transforms.dedup.regions.block_index import OUTSIDE, BlockIndex, same_region
 from irscope.transforms.dedup.regions.repeat import Repeat
 
-__all__ = ["Growth", "convex_columns", "find_regions", "grow", "keeps_order", "seed_classes", "waiting_regions"]
-
-
 # --- seeds ------------------------------------------------------------------------------------------------------------
 
 

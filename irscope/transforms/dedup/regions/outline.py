@@ -43,8 +43,6 @@ from irscope.transforms.dedup.piece import format_holes
 from irscope.transforms.dedup.regions.block_index import BlockIndex, inner_piece
 from irscope.transforms.dedup.regions.repeat import Repeat, region_body
 
-__all__ = ["module_of", "outline_nested", "outline_regions", "outlined", "why_left"]
-
 
 def outline_regions(graph: Graph, repeats: Iterable[Repeat]) -> Module:
     """Returns a module of the graph under its own name, with calls, and of the called functions `region0`, `region1`, …

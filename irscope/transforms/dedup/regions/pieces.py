@@ -22,8 +22,6 @@ from irscope.transforms.dedup.regions.finding import convex_columns, find_region
 from irscope.transforms.dedup.regions.repeat import Repeat, region_body
 from irscope.transforms.grouping import common_scope
 
-__all__ = ["RegionPieces", "region_pieces", "scope_pieces"]
-
 
 @dataclass(frozen=True, eq=False)
 class RegionPieces:

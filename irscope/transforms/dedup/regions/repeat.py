@@ -37,8 +37,6 @@ from irscope.transforms.grouping import common_scope
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RegionHole", "Repeat", "Slot", "common_type", "region_body"]
-
 
 @dataclass(frozen=True, slots=True)
 class Slot:

@@ -48,9 +48,6 @@ from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow, cla
 from irscope.transforms.dedup.terms import Leaf, flow_of
 from irscope.transforms.dedup.units import pieces_of
 
-__all__ = ["BodyCopy", "Choice", "is_parameter", "merge_groups", "merge_groups_of_all", "parameter_type"]
-
-
 # --- copies of the leader's body --------------------------------------------------------------------------------------
 
 

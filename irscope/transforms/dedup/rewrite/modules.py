@@ -55,12 +55,6 @@ from irscope.transforms.dedup.rewrite.parameters import (
     with_types,
 )
 
-__all__ = [
-    "CALLS", "Call", "ModuleRemark", "Parameterized", "arguments_of", "call_of", "merge_modules", "obstacles", "parameterize",
-    "taken_by", "why_not_parameterized", "with_parameters",
-]  # fmt: skip
-
-
 # --- functions and their calls ----------------------------------------------------------------------------------------
 
 

@@ -45,8 +45,6 @@ from irscope.transforms.dedup.form import Colors
 from irscope.transforms.dedup.piece import Body
 from irscope.transforms.dedup.terms import Leaf, Ref, flow_of
 
-__all__ = ["normal_form"]
-
 _ROUNDS = 3
 
 

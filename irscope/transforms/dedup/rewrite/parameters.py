@@ -43,11 +43,6 @@ from irscope.transforms.dedup.regions.repeat import common_type
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ClassHoles", "HoleRow", "class_holes", "follows_from_operands", "proof", "with_types", "covering_type", "types_in_common",
-    "why_not_free",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class HoleRow:

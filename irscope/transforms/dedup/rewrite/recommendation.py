@@ -32,12 +32,6 @@ from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow, cla
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ClassChoice", "Cost", "Measures", "Price", "Recommendation", "compile_seconds", "cost_of", "measured_seconds",
-    "recommend", "text_bytes",
-]  # fmt: skip
-
-
 # --- costs and savings ------------------------------------------------------------------------------------------------
 
 

@@ -71,8 +71,11 @@ def run_uninterruptible(work: Callable[[], T]) -> T:
     interrupt: KeyboardInterrupt | None = None
     while not results and not errors:
         try:
-            if not running.acquire(timeout=_PATIENCE) and first.acquire(blocking=False):
-                return work()  # there was no memory for the thread's own start
+            if not running.acquire(timeout=_PATIENCE):
+                if first.acquire(blocking=False):
+                    return work()  # there was no memory for the thread's own start
+            elif not results and not errors:
+                errors.append(MemoryError())  # nor for its outcome
         except KeyboardInterrupt as error:
             interrupt = error
     if interrupt is not None or errors:

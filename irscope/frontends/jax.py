@@ -326,9 +326,7 @@ class _Names:
         return found
 
 
-def _op(
-    node: Node, operands: Sequence[str], given: Sequence[str], types: Sequence[str], names: _Names, whole: Node
-) -> str:
+def _op(node: Node, operands: Sequence[str], given: Sequence[str], types: Sequence[str], names: _Names, whole: Node) -> str:
     name = node.attrs.get("mlir_name") or node.op.replace("::", ".", 1)
     if name.endswith(("maximum", "minimum", "clamp")) and "complex" in given[0]:
         raise _refused(whole, f"XLA compares the real parts in {node.op} of complex numbers, StableHLO defines it by both parts")

@@ -97,9 +97,7 @@ def test_dynamic_shapes_run_at_other_sizes():
         def forward(self, x):
             return torch.tanh(x.reshape(x.shape[0] * 3)), x.shape[0]
 
-    program = torch.export.export(
-        Flat(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("n")}}, strict=False
-    )
+    program = torch.export.export(Flat(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("n")}}, strict=False)
     for rows in (2, 7):
         check(Flat(), program, torch.rand(rows, 3))
 

@@ -98,9 +98,7 @@ def test_a_program_that_is_only_data_is_loaded_as_before(good: Path, tmp_path: P
     assert irs.same_structure(irs.load(same), careful)
 
 
-def test_a_pickle_as_example_inputs_does_not_run(
-    good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pickle_as_example_inputs_does_not_run(good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     canary = tmp_path / "canary"
     path = altered(good, tmp_path / "m.pt2", "sample_inputs/model.pt", lambda _: pickled(Bomb(canary, ((), {}))))
     assert "sample_inputs" in refused(path)
@@ -206,9 +204,7 @@ def _rename(tree: Any, name: str) -> None:
         '"default_factory_name": "X", "dict_context": []}, "children_spec": []}]'
     ),
 ], ids=["default argument", "line of code", "target", "extension", "range", "enum", "defaultdict"])  # fmt: skip
-def test_names_are_names(
-    good: Path, tmp_path: Path, change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_names(good: Path, tmp_path: Path, change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("import os\nos.mkdir('CANARY')\nclass X: pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -551,12 +551,7 @@ class FlowGraph:
         """Returns the one block that leaves a loop, and the index of its successor; None if there are several or
         none."""
         inside = self.loops[header]
-        ways = [
-            (block, way)
-            for block in sorted(inside)
-            for way, target in enumerate(self.successors[block])
-            if target not in inside
-        ]
+        ways = [(block, way) for block in sorted(inside) for way, target in enumerate(self.successors[block]) if target not in inside]
         return ways[0] if len(ways) == 1 else None
 
     @cached_property

@@ -48,9 +48,7 @@ def table() -> str:
 
 def _ops(dialect: str) -> Iterator[str]:
     module = import_module(f"jaxlib.mlir.dialects._{dialect}_ops_gen")
-    yield from sorted({
-        thing.OPERATION_NAME for thing in vars(module).values() if isinstance(getattr(thing, "OPERATION_NAME", None), str)
-    })
+    yield from sorted({thing.OPERATION_NAME for thing in vars(module).values() if isinstance(getattr(thing, "OPERATION_NAME", None), str)})
 
 
 def _meaning(name: str) -> str:

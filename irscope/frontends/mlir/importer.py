@@ -95,9 +95,7 @@ class Operation:
 
     __slots__ = ("_reading", "e", "handle", "name", "operands", "types")
 
-    def __init__(
-        self, name: str, handle: Any, operands: Sequence[Value], types: Sequence[Type], e: Emitter, reading: Any
-    ) -> None:
+    def __init__(self, name: str, handle: Any, operands: Sequence[Value], types: Sequence[Type], e: Emitter, reading: Any) -> None:
         self.name = name
         """The op's MLIR name, such as `stablehlo.add`."""
         self.handle = handle
@@ -477,10 +475,7 @@ def _module(reading: Reading, operation: Any) -> Call:
     if content.loose:
         content.graphs[_free("top", content.graphs)] = yield _loose(reading, content.loose)
     attrs = reading.attributes.of(operation, _OWN_NAMES)
-    return Module(
-        content.graphs, content.constants, _name_of(operation) or "module", content.modules, tuple(content.symbols),
-        attrs,
-    )  # fmt: skip
+    return Module(content.graphs, content.constants, _name_of(operation) or "module", content.modules, tuple(content.symbols), attrs)
 
 
 def _fill(reading: Reading, operation: Any, content: _Content) -> Call:

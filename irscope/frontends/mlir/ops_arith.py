@@ -230,9 +230,7 @@ _COMPARISONS: Final = {
     "oeq": "eq", "une": "ne", "olt": "lt", "ole": "le", "ogt": "gt", "oge": "ge",
 }  # fmt: skip
 _INTEGER_ORDER: Final = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-_FLOAT_ORDER: Final = (
-    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
-)  # fmt: skip
+_FLOAT_ORDER: Final = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")
 
 
 _NOT: Final = {"ult": "ge", "ule": "gt", "ugt": "le", "uge": "lt"}
@@ -383,10 +381,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "math.absi": _on_tensors(simple("abs", SIGNED)),
     "math.round": _on_tensors(STABLEHLO["stablehlo.round_nearest_afz"]),
     "math.cbrt": _on_tensors(STABLEHLO["stablehlo.cbrt"]),
-    **{
-        f"math.{name}": _float(aten or name)
-        for name, _, aten in (word.partition("=") for word in _MATH.split())
-    },
+    **{f"math.{name}": _float(aten or name) for name, _, aten in (word.partition("=") for word in _MATH.split())},
     **{name: _on_tensors(rule) for name, rule in _UNSIGNED.items()},
     **{
         f"complex.{name}": _on_tensors(STABLEHLO[f"stablehlo.{other or name}"])

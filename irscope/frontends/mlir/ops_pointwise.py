@@ -453,9 +453,7 @@ RULES: Final[Mapping[str, _Rule]] = {
 _MAX_OPS: Final = 64
 _MAX_TEXT: Final = 4096
 
-_KINDS: Final = {
-    "add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or",
-}  # fmt: skip
+_KINDS: Final = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or"}
 
 
 def expressions(region: Any) -> list[str] | None:

@@ -40,9 +40,7 @@ def dilated(e: Emitter, value: Value, axis: int, gap: int, fill: float) -> Value
     return sliced(e, joined, axis, 0, extent - gap)
 
 
-def padded(
-    e: Emitter, value: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int], fill: float
-) -> Value:
+def padded(e: Emitter, value: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int], fill: float) -> Value:
     """Pads with one number around and between the elements; negative counts crop."""
     for axis, gap in enumerate(inner):
         value = dilated(e, value, axis, gap, fill)
@@ -77,9 +75,7 @@ def _pad(op: Operation) -> Value | None:
     return padded_with(op.e, x, fill, low, high, inner)
 
 
-def padded_with(
-    e: Emitter, x: Value, fill: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int]
-) -> Value:
+def padded_with(e: Emitter, x: Value, fill: Value, low: Sequence[int], high: Sequence[int], inner: Sequence[int]) -> Value:
     """Pads like `padded`, with a number that may be computed."""
     if not any((*low, *high, *inner)):
         return x
@@ -292,16 +288,11 @@ def _select_and_scatter(op: Operation) -> Value | None:
     at = e.tensor("gather", reshaped(e, places, [*grid, inside]), rank, best, False, dtype="int64", shape=[*grid, 1])
     zeros = spread(e, e.scalar(0, op.dtype), [count + 1])
     total = prod(grid)
-    summed = e.tensor(
-        "scatter_add", zeros, 0, reshaped(e, at, [total]), reshaped(e, source, [total]), dtype=op.dtype, shape=[count + 1]
-    )
+    summed = e.tensor("scatter_add", zeros, 0, reshaped(e, at, [total]), reshaped(e, source, [total]), dtype=op.dtype, shape=[count + 1])
     return reshaped(e, sliced(e, summed, 0, 0, count), before)
 
 
-_WINDOWS: Final[Mapping[str, Rule]] = {
-    "stablehlo.reduce_window": _reduce_window,
-    "stablehlo.select_and_scatter": _select_and_scatter,
-}
+_WINDOWS: Final[Mapping[str, Rule]] = {"stablehlo.reduce_window": _reduce_window, "stablehlo.select_and_scatter": _select_and_scatter}
 
 
 # Rules of `dot_general` as (batched) matrix products, and of `convolution`, with permutations around torch's ops.
@@ -400,10 +391,7 @@ def _convolution(op: Operation) -> Value | None:
     shape = shape_of(x) or ()
     reach = [(extent - 1) * gap + 1 for extent, gap in zip((shape_of(w) or ())[2:], inner, strict=True)]
     around = low if symmetric else [0] * rank
-    sizes = [
-        (extent + 2 * pad - span) // step + 1
-        for extent, pad, span, step in zip(shape[2:], around, reach, steps, strict=True)
-    ]
+    sizes = [(extent + 2 * pad - span) // step + 1 for extent, pad, span, step in zip(shape[2:], around, reach, steps, strict=True)]
     made = e.tensor(
         "convolution", x, w, None, list(steps), around, list(inner), False, [0] * rank, groups,
         dtype=op.dtype, shape=[shape[0], (shape_of(w) or ())[0], *sizes],
@@ -454,10 +442,7 @@ def _sort(op: Operation) -> Sequence[Value] | None:
     e, axis, current = op.e, op.number("dimension") % len(op.shape), list(op.operands)
     for number in reversed(range(keys)):
         made, index = _sorted(e, current[number], axis, descending)
-        current = [
-            made if place == number else e.like("gather", value, axis, index, False)
-            for place, value in enumerate(current)
-        ]
+        current = [made if place == number else e.like("gather", value, axis, index, False) for place, value in enumerate(current)]
     return current
 
 
@@ -514,11 +499,7 @@ _MARKERS: Final = ("LayoutConstraint", "Sharding", "annotate_device_placement")
 """Custom calls that say where or how a tensor lies; their results are their operands."""
 
 
-_ORDERING: Final[Mapping[str, Rule]] = {
-    "stablehlo.sort": _sort,
-    "chlo.top_k": _top_k,
-    "stablehlo.custom_call": _custom_call,
-}
+_ORDERING: Final[Mapping[str, Rule]] = {"stablehlo.sort": _sort, "chlo.top_k": _top_k, "stablehlo.custom_call": _custom_call}
 
 
 RULES: Final[Mapping[str, Rule]] = {"stablehlo.pad": _pad, **_REDUCTIONS, **_WINDOWS, **_PRODUCTS, **_ORDERING}

@@ -233,10 +233,7 @@ def _dynamic_update_slice(op: Operation) -> Value | None:
             (axis,) = different
             at = min(max(int(known), 0), shape[axis] - sizes[axis])
             return e.op("slice_scatter", x, update, axis, at, at + sizes[axis], 1, type=op.type)
-    places = [
-        along(e, _places(e, start, shape[axis] - sizes[axis], sizes[axis]), axis, len(shape))
-        for axis, start in enumerate(starts)
-    ]
+    places = [along(e, _places(e, start, shape[axis] - sizes[axis], sizes[axis]), axis, len(shape)) for axis, start in enumerate(starts)]
     return e.op("index_put", x, places, update, False, type=op.type)
 
 
@@ -567,9 +564,7 @@ def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Valu
         given = (longer, 0, places, source, _REDUCES[kind], True)
         made = e.tensor("scatter_reduce", *given, dtype=op.dtype, shape=[count + 1])
         return reshaped(e, sliced(e, made, 0, 0, count), shape)
-    made = e.tensor(
-        "index_put", longer, [places], reshaped(e, updates, [total]), kind == "add", dtype=op.dtype, shape=[count + 1]
-    )
+    made = e.tensor("index_put", longer, [places], reshaped(e, updates, [total]), kind == "add", dtype=op.dtype, shape=[count + 1])
     return reshaped(e, sliced(e, made, 0, 0, count), shape)
 
 
@@ -578,10 +573,7 @@ def _both(e: Emitter, a: Value, b: Value) -> Value:
     return e.tensor("bitwise_and", a, b, dtype="bool", shape=shape)
 
 
-_GATHERS: Final[Mapping[str, Rule]] = {
-    "stablehlo.gather": _gather,
-    "stablehlo.scatter": _scatter,
-}
+_GATHERS: Final[Mapping[str, Rule]] = {"stablehlo.gather": _gather, "stablehlo.scatter": _scatter}
 
 
 RULES: Final[Mapping[str, Rule]] = {**_SHAPING, **_TENSORS, **_GATHERS}

@@ -257,9 +257,7 @@ _STACK: Final = 4 << 20
 _CUT: Final = "the file is damaged or is nested too deeply; write it again, or load a part of it"
 
 
-def parse_module(
-    content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None = None
-) -> tuple[Any, Bindings]:
+def parse_module(content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None = None) -> tuple[Any, Bindings]:
     """Returns MLIR's module of a text or bytecode, and the bindings that read it; narrowed to arguments of these shapes.
 
     Raises ParseError with the parser's location, LoadError if it crashes or takes too long, MissingExtra without
@@ -281,17 +279,13 @@ def parse_module(
     return (module if shapes is None else narrowed(bindings, module, shapes)), bindings
 
 
-def _reader_of(
-    names: Sequence[str], content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None
-) -> str:
+def _reader_of(names: Sequence[str], content: bytes, file: str, shapes: Sequence[Sequence[int] | None] | None) -> str:
     """Returns the first of these packages that reads the content. Raises ParseError or LoadError."""
     with suppress(ImportError):
         required(names[0])  # here, so that it is imported once
     megabytes = len(content) >> 20
     try:
-        found = isolated(
-            lambda: _tried(names, content, shapes), seconds=10 + 2 * megabytes, memory=_MEMORY + (megabytes << 26)
-        )
+        found = isolated(lambda: _tried(names, content, shapes), seconds=10 + 2 * megabytes, memory=_MEMORY + (megabytes << 26))
     except IsolatedError as error:
         raise LoadError(f"{file or 'this text'} makes MLIR's own parser fail: it {error}", hint=_CUT) from None
     if "reader" in found:

@@ -516,9 +516,7 @@ class AttributeReader:
             return tuple(attribute)
         if isinstance(attribute, ir.DictAttr):
             check_utf8(attribute)
-            return FrozenDict({
-                attribute[i].name: self._read(attribute[i].attr, depth + 1) for i in range(len(attribute))
-            })
+            return FrozenDict({attribute[i].name: self._read(attribute[i].attr, depth + 1) for i in range(len(attribute))})
         if isinstance(attribute, ir.DenseElementsAttr):
             made = dense_data(attribute)
             return str(attribute) if made is None else made

@@ -221,7 +221,5 @@ def _from_end(call: Call, rounds: Value, index: Value) -> Value:
     return call.emit.op("sub", last, index, type=INT)
 
 
-STRUCTURED: Final[Mapping[str, Callable[[Importer, Call, Frame], Sequence[Result]]]] = {
-    "If": _if, "Loop": _loop, "Scan": _scan,
-}  # fmt: skip
+STRUCTURED: Final[Mapping[str, Callable[[Importer, Call, Frame], Sequence[Result]]]] = {"If": _if, "Loop": _loop, "Scan": _scan}
 """The importers of ONNX's control flow, by op."""

@@ -462,9 +462,7 @@ def _definition(call: Call, domain: str) -> Any:
         if not versions or None in types:
             return None
         try:
-            content = schema.get_context_dependent_function_with_opset_version(
-                max(versions), call.node.SerializeToString(), types
-            )
+            content = schema.get_context_dependent_function_with_opset_version(max(versions), call.node.SerializeToString(), types)
         except (RuntimeError, ValueError, onnx.shape_inference.InferenceError):
             return None
     elif schema.has_function:
@@ -488,9 +486,7 @@ def _inlined(importer: Importer, function: Any, call: Call, frame: Frame) -> Seq
     names = {name: held for name, held in zip(function.input, call.inputs, strict=False) if held is not None}
     scope = importer.emit.place.scope
     title = call.node.name.rpartition("/")[2] or call.node.op_type
-    inner = replace(
-        frame, names=names, outer=(), declared={}, scope=f"{scope}.{title}" if scope else title, depth=frame.depth + 1
-    )
+    inner = replace(frame, names=names, outer=(), declared={}, scope=f"{scope}.{title}" if scope else title, depth=frame.depth + 1)
     missing = set(function.input[len(call.inputs) :]) | {
         name for name, held in zip(function.input, call.inputs, strict=False) if held is None
     }

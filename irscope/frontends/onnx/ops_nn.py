@@ -124,14 +124,10 @@ def _conv_transpose(call: Call) -> Value:
     if starts == ends and min(starts, default=0) >= 0:
         return call.op(f"conv_transpose{spatial}d", x, w, bias, strides, starts, extra, group, dilations)
     made = call.op(f"conv_transpose{spatial}d", x, w, bias, strides, [0] * spatial, extra, group, dilations)
-    return call.op(
-        "constant_pad_nd", made, [-p for axis in reversed(range(spatial)) for p in (starts[axis], ends[axis])], 0
-    )
+    return call.op("constant_pad_nd", made, [-p for axis in reversed(range(spatial)) for p in (starts[axis], ends[axis])], 0)
 
 
-def _transposed_pads(
-    call: Call, x: Value, kernel: list[int], strides: list[int], dilations: list[int], extra: list[int]
-) -> list[int]:
+def _transposed_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilations: list[int], extra: list[int]) -> list[int]:
     """Returns the pads: as given, or so that the result has the requested extents."""
     spatial, mode = len(kernel), call.text("auto_pad", "NOTSET")
     wanted = call.attr("output_shape", None)
@@ -193,9 +189,7 @@ def _max_pool(call: Call) -> Value | tuple[Value, ...]:
     if call.outputs > 1 and call.node.output[1]:
         if not window.is_plain or window.spatial != 2 or call.integer("storage_order", 0) or call.shape()[:2] != (1, 1):
             raise call.refuse("its indices count over the whole batch, those of aten:: ops over one channel")
-        return call.ops(
-            "max_pool2d_with_indices", 2, x, window.kernel, window.strides, window.starts, window.dilations, window.ceil
-        )
+        return call.ops("max_pool2d_with_indices", 2, x, window.kernel, window.strides, window.starts, window.dilations, window.ceil)
     pads = window.starts
     dtype = str(call.dtype())
     if dtype not in FLOATS:
@@ -608,9 +602,7 @@ _WAYS: Final[dict[str, Callable[[int, int, int, float], float]]] = {
     "half_pixel": lambda at, extent, size, scale: (at + 0.5) / scale - 0.5,
     "pytorch_half_pixel": lambda at, extent, size, scale: (at + 0.5) / scale - 0.5 if size > 1 else 0.0,
     "align_corners": lambda at, extent, size, scale: at * (extent - 1) / (size - 1) if size > 1 else 0.0,
-    "half_pixel_symmetric": lambda at, extent, size, scale: (
-        extent / 2 * (1 - size / (scale * extent)) + (at + 0.5) / scale - 0.5
-    ),
+    "half_pixel_symmetric": lambda at, extent, size, scale: (extent / 2 * (1 - size / (scale * extent)) + (at + 0.5) / scale - 0.5),
 }
 """Maps an index in the result to a coordinate in the operand."""
 _ROUNDINGS: Final[dict[str, Callable[[float], int]]] = {

@@ -185,9 +185,7 @@ def _by_inference(
         return nothing
     try:
         opsets = [onnx.helper.make_opsetid("" if domain == "ai.onnx" else domain, opset)]
-        found = onnx.shape_inference.infer_node_outputs(
-            schema, node, types, known, opset_imports=opsets, ir_version=max(ir_version, 3)
-        )
+        found = onnx.shape_inference.infer_node_outputs(schema, node, types, known, opset_imports=opsets, ir_version=max(ir_version, 3))
     except Exception:  # its own errors have no common class
         return nothing
     types_found = [_type_of(found[name]) if name in found else TENSOR for name in node.output]

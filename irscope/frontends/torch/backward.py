@@ -113,9 +113,7 @@ def _failed(error: Exception, title: str) -> CaptureError:
     message = f"{type(error).__name__}: {error}"
     for mark, why, hint in _REASONS:
         if mark in message:
-            return CaptureError(
-                f"the gradients of {title} cannot be captured: {why}", where=trimmed(str(error)), hint=hint
-            )
+            return CaptureError(f"the gradients of {title} cannot be captured: {why}", where=trimmed(str(error)), hint=hint)
     return CaptureError(
         f"the gradients of {title} cannot be captured: {type(error).__name__}", where=trimmed(str(error)),
         hint=surroundings_of(error) or "check that the model runs forward and backward with these arguments",

@@ -248,9 +248,7 @@ class _Import:
             blocks.append(block)
         types = [self.type(item) for item in node.meta["val"]]
         names = [f"{node.name}.{i}" for i in range(len(types))]
-        return self.build.structured(
-            "prim::If", (condition,), types, blocks, names=names, location=self.location(node), scope=_scope(node)
-        )
+        return self.build.structured("prim::If", (condition,), types, blocks, names=names, location=self.location(node), scope=_scope(node))
 
     def enter(self, module: Any, operands: Sequence[Value]) -> dict[Any, Any]:
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]

@@ -158,9 +158,7 @@ def _scripted(source: Any, args: Sequence[Any], name: str) -> Graph:
 
 def _tell_scripted(title: str, place: tuple[str, str] | None) -> None:
     at = f" at {place[0]}" if place else ""
-    warn_caller(
-        f"{title} uses a number read from a tensor{at}, which torch.export cannot follow: torch.jit.script captured it"
-    )
+    warn_caller(f"{title} uses a number read from a tensor{at}, which torch.export cannot follow: torch.jit.script captured it")
 
 
 def _failed_at(error: Exception) -> tuple[str, str] | None:
@@ -345,9 +343,7 @@ _FREE: Final = frozenset(
 )
 """Keys whose strings torch neither evaluates nor writes into the text of a function."""
 _TREES: Final = frozenset(("in_spec", "out_spec"))
-_CONTAINERS: Final = frozenset(
-    (None, "builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", "collections.deque")
-)
+_CONTAINERS: Final = frozenset((None, "builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", "collections.deque"))
 _SYMPY: Final = frozenset(
     "Symbol Integer Rational Float Add Mul Pow Max Min Abs Eq Ne Equality Unequality Lt Le Gt Ge StrictLessThan LessThan "
     "StrictGreaterThan GreaterThan And Or Not Piecewise ExprCondPair ceiling floor FloorDiv ModularIndexing Where PythonMod "
@@ -392,9 +388,7 @@ def _records(path: Path, data: io.BytesIO) -> dict[str, bytes]:
     except RuntimeError:
         if "serialized_exported_program.json" in zipfile.ZipFile(data).namelist():
             raise not_trusted(path, "it was written before torch 2.8, in a format of pickles") from None
-        raise LoadError(
-            f"{str(path)!r} is not a program that this torch reads, or a damaged one", hint=_AGAIN
-        ) from None
+        raise LoadError(f"{str(path)!r} is not a program that this torch reads, or a damaged one", hint=_AGAIN) from None
 
 
 def reason_to_distrust(records: dict[str, bytes]) -> str:
@@ -496,11 +490,7 @@ def _is_tree(text: str) -> bool:
     pending = [root]
     while pending:
         tree = pending.pop()
-        if (
-            not isinstance(tree, dict)
-            or not isinstance(tree.get("type"), str | None)
-            or tree["type"] not in _CONTAINERS
-        ):
+        if (not isinstance(tree, dict) or not isinstance(tree.get("type"), str | None) or tree["type"] not in _CONTAINERS):
             return False
         if "__enum__" in str(tree.get("context")) or "\\" in str(tree.get("context")):
             return False  # an escaped character could spell it
@@ -553,9 +543,7 @@ def _arithmetic(node: ast.expr) -> list[ast.expr] | None:
             return [left, *rest]
         case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]) if re.fullmatch(r"\w+", name):
             return [] if all(isinstance(word.value, ast.Constant) for word in node.keywords) else None
-        case ast.Call(func=ast.Name(id="Float"), args=[ast.Constant(value=str(digits))]) if re.fullmatch(
-            r"[\d.e+-]+", digits
-        ):
+        case ast.Call(func=ast.Name(id="Float"), args=[ast.Constant(value=str(digits))]) if re.fullmatch(r"[\d.e+-]+", digits):
             return [word.value for word in node.keywords]
         case ast.Call(func=ast.Name(id=name), args=args) if name in _SYMPY:
             return [*args, *(word.value for word in node.keywords)]

@@ -343,9 +343,7 @@ def inline_function(graph: Any, name: str, is_live: Callable[[str], bool] = _nev
     return _Copy(frozenset(), frozenset(), is_live, False).run(read_method(graph, is_live), None, name)
 
 
-def inline_module(
-    module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never, *, without_types: bool = False
-) -> Graph:
+def inline_module(module: Any, method: str, name: str, is_live: Callable[[str], bool] = _never, *, without_types: bool = False) -> Graph:
     """Returns the graph of one method of a scripted module (torch's C++ object), with all its calls inlined; without the element
     types and shapes that a trace saw if these are not wanted."""
     entry = module._get_method(method)
@@ -379,9 +377,7 @@ def _changed_containers(graphs: Sequence[Any]) -> frozenset[str]:
 class _Copy:
     """Builds the graph from the steps of every method that runs."""
 
-    def __init__(
-        self, written: Set[tuple[str, str]], changed: Set[str], is_live: Callable[[str], bool], without_types: bool
-    ) -> None:
+    def __init__(self, written: Set[tuple[str, str]], changed: Set[str], is_live: Callable[[str], bool], without_types: bool) -> None:
         self.is_live = is_live
         self.without_types = without_types
         self.written = written

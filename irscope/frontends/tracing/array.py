@@ -13,9 +13,7 @@ from irscope.frontends.tracing.ops_reductions import REDUCTIONS
 from irscope.frontends.tracing.ops_shape import SHAPES, get_item, set_item
 
 _DATA: Final = "the value of an array is not known while the function is traced"
-_REDUCE: Final = {
-    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
-}  # fmt: skip
+_REDUCE: Final = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 
 
 class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
@@ -50,9 +48,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
         name = getattr(function, "__name__", str(function))
-        raise refused(
-            f"torch's {name} takes tensors, and tracing gives NumPy-like arrays", "irs.load(function, *tensors)"
-        )
+        raise refused(f"torch's {name} takes tensors, and tracing gives NumPy-like arrays", "irs.load(function, *tensors)")
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return Namespace(self.record)
@@ -76,9 +72,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
         raise refused(f"an array is turned into a complex number, and {_DATA}", "keep it an array")
 
     def __index__(self) -> int:
-        raise refused(
-            f"an array is used as a Python number, and {_DATA}", "np.take(x, index, axis) selects by arrays"
-        )
+        raise refused(f"an array is used as a Python number, and {_DATA}", "np.take(x, index, axis) selects by arrays")
 
     def item(self, *args: Any) -> Any:
         raise refused(f"an element is taken out of an array, and {_DATA}", "keep it an array")
@@ -164,9 +158,7 @@ class Array(Traced, np.lib.mixins.NDArrayOperatorsMixin):
     def transpose(self, *axes: Any) -> Any:
         return SHAPES["transpose"](self, extents_of(_one(axes)) if axes and axes != (None,) else None)
 
-    def astype(
-        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
-    ) -> Any:
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
         return SHAPES["astype"](self, dtype, copy=copy)
 
     def flatten(self, order: str = "C") -> Any:
@@ -269,17 +261,13 @@ class Namespace:
         operands = (first, end, step, code_of(like.dtype), None, None, None)
         return self._record.op("aten::arange", *operands, dtype=like.dtype, shape=like.shape)
 
-    def linspace(
-        self, start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
-    ) -> Any:
+    def linspace(self, start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
         kind = np.dtype(dtype or np.float64)
         end = stop if endpoint else stop - (stop - start) / num
         operands = (float(start), float(end), num, code_of(kind), None, None, None)
         return self._record.op("aten::linspace", *operands, dtype=kind, shape=(num,))
 
-    def eye(
-        self, rows: int, columns: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-    ) -> Any:
+    def eye(self, rows: int, columns: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Any:
         if k:
             return as_traced(self._record, np.eye(rows, columns, k, dtype=dtype or np.float64))
         shape, kind = (rows, rows if columns is None else columns), np.dtype(dtype or np.float64)

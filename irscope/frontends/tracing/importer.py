@@ -43,9 +43,7 @@ class Traced:
 
     __slots__ = ("dtype", "origin", "read_only", "record", "root", "shape", "value")
 
-    def __init__(
-        self, record: Recorder, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...], root: object
-    ) -> None:
+    def __init__(self, record: Recorder, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...], root: object) -> None:
         self.record = record
         self.value = value
         self.dtype = dtype
@@ -176,12 +174,7 @@ class Recorder:
 
     def _name_locals(self, frame: FrameType) -> None:
         for name, held in frame.f_locals.items():
-            if (
-                isinstance(held, Traced)
-                and held.record is self
-                and held.value not in self._names
-                and name.isidentifier()
-            ):
+            if (isinstance(held, Traced) and held.record is self and held.value not in self._names and name.isidentifier()):
                 self._names[held.value] = name
 
     # The end

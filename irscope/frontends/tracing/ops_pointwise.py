@@ -43,9 +43,7 @@ _TAKES_NUMBER: Final = frozenset(
     "add sub mul div remainder fmod pow eq ne lt le gt ge floor_divide bitwise_left_shift bitwise_right_shift".split()
 )
 """Ops whose second operand may be a Python number."""
-_MIRRORED: Final[Mapping[str, str]] = {
-    "add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
-}  # fmt: skip
+_MIRRORED: Final[Mapping[str, str]] = {"add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 """The equivalent op when the operands are swapped."""
 
 
@@ -58,9 +56,7 @@ def apply_ufunc(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, An
     record = recorder_of(inputs)
     name = ufunc.__name__
     out, dtype = options.get("out"), options.get("dtype")
-    unknown = [
-        key for key, value in options.items() if key not in ("out", "dtype", "casting", "order") and value is not True
-    ]
+    unknown = [key for key, value in options.items() if key not in ("out", "dtype", "casting", "order") and value is not True]
     if unknown:
         raise refused(f"np.{name} with {unknown[0]}= cannot be traced", "use np.where on the result")
     if name not in UFUNCS:

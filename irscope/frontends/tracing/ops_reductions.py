@@ -41,9 +41,7 @@ def _reduced(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tup
 
 
 def _options(name: str, out: Any, others: dict[str, Any]) -> None:
-    given = [
-        key for key, value in others.items() if value is not None and value is not np._NoValue and value is not True
-    ]
+    given = [key for key, value in others.items() if value is not None and value is not np._NoValue and value is not True]
     if out is not None or given:
         raise refused(f"np.{name} with {'out' if out is not None else given[0]}= cannot be traced", "leave it out")
 
@@ -112,9 +110,7 @@ def _count(a: Any, axes: Sequence[int]) -> int:
 
 
 def _spread(op: str) -> Callable[..., Any]:
-    def reduce(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any
-    ) -> Any:  # fmt: skip
+    def reduce(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **others: Any) -> Any:
         correction = others.pop("correction", np._NoValue)
         _options(op, out, others)
         result = np.var(np.zeros(2, a.dtype), dtype=dtype).dtype

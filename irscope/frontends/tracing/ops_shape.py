@@ -169,9 +169,7 @@ def split(a: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     extent = a.shape[place]
     if isinstance(indices_or_sections, int):
         if extent % indices_or_sections:
-            raise refused(
-                f"{extent} elements cannot be split into {indices_or_sections} equal parts", wrong_arguments=True
-            )
+            raise refused(f"{extent} elements cannot be split into {indices_or_sections} equal parts", wrong_arguments=True)
         cuts = list(range(0, extent + 1, extent // indices_or_sections)) if extent else [0] * (indices_or_sections + 1)
     else:
         cuts = [0, *(int(cut) for cut in indices_or_sections), extent]
@@ -329,14 +327,8 @@ def set_item(array: Any, key: Any, value: Any) -> None:
     """Performs `array[key] = value` in place: other views of the same memory see the write."""
     items = _expanded(array, key)
     if any(_is_array(item) for item in items):
-        mask = next(
-            (item for item in items if _is_array(item) and np.asarray(getattr(item, "dtype", item)).dtype == bool), None
-        )
-        hint = (
-            "np.where(mask, value, x) does it for masks"
-            if mask is not None
-            else "build the result with np.where or np.stack"
-        )
+        mask = next((item for item in items if _is_array(item) and np.asarray(getattr(item, "dtype", item)).dtype == bool), None)
+        hint = ("np.where(mask, value, x) does it for masks" if mask is not None else "build the result with np.where or np.stack")
         raise refused("an array is written through an array of indices", hint)
     if any(isinstance(item, slice) and (item.step or 1) < 0 for item in items):
         raise refused("a reversed slice is written", "write the slice forwards, and reverse the value")
@@ -414,9 +406,7 @@ def _sliced(array: Any, place: int, item: slice) -> Any:
     length = len(range(start, stop, step))
     if step < 0:
         first = start + (length - 1) * step
-        forwards = (
-            _sliced(array, place, slice(first, start + 1, -step)) if length else _sliced(array, place, slice(0, 0))
-        )
+        forwards = (_sliced(array, place, slice(first, start + 1, -step)) if length else _sliced(array, place, slice(0, 0)))
         made = array.record.op("aten::flip", forwards, (place,), dtype=array.dtype, shape=forwards.shape)
         array.record.note_copied_view()
         return made

@@ -85,16 +85,10 @@ def trace(function: Callable[..., Any], *arguments: Any, **options: Any) -> Grap
     from irscope.frontends.tracing.array import Array
 
     if not callable(function):
-        raise ArgumentError(
-            f"trace takes a function, not an object of type {type(function).__name__}",
-            hint="irs.trace(function, (4, 8))",
-        )
+        raise ArgumentError(f"trace takes a function, not an object of type {type(function).__name__}", hint="irs.trace(function, (4, 8))")
     title = str(getattr(function, "__name__", type(function).__name__))
     record = Recorder(Array, getattr(function, "__code__", None))
-    given = [
-        _made(record, argument, name)
-        for argument, name in zip(arguments, _names(function, arguments, options, title), strict=True)
-    ]
+    given = [_made(record, argument, name) for argument, name in zip(arguments, _names(function, arguments, options, title), strict=True)]
     result = function(*given, **options)
     parts = result if isinstance(result, tuple) and len(result) > 1 else (result,)
     outputs = [_returned(record, part, title) for part in parts]
@@ -167,9 +161,7 @@ def _is_numpys(dtype: str) -> bool:
 
 def _input(record: Recorder, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Traced:
     if str(dtype) not in DTYPES:
-        raise ArgumentError(
-            f"an array of {dtype} for {name} cannot be part of a graph", hint="use a numeric element type"
-        )
+        raise ArgumentError(f"an array of {dtype} for {name} cannot be part of a graph", hint="use a numeric element type")
     clean = re.sub(r"\W", "_", name)
     return record.input(clean if clean.isidentifier() else f"x_{clean}", dtype, shape)
 

@@ -48,9 +48,7 @@ KEPT: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "bytes": (lambda x: lax.bitcast_convert_type(x, jnp.uint8), (X,), "stablehlo::bitcast_convert"),
     "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 1), (X,), "stablehlo::reduce_window"),
     "reduce_by_xor": (lambda i: lax.reduce(i, jnp.int32(0), lax.bitwise_xor, (0,)), (INTEGERS,), "stablehlo::reduce"),
-    "reduce_pairs": (
-        lambda x: lax.reduce((x, x), (0.0, 1.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0,)), (X,), "stablehlo::reduce",
-    ),
+    "reduce_pairs": (lambda x: lax.reduce((x, x), (0.0, 1.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0,)), (X,), "stablehlo::reduce"),
     "argmax_of_bools": (lambda x: jnp.argmax(x > 0.3, axis=1), (X,), "stablehlo::reduce"),
 }  # fmt: skip
 """Name to function, arguments and the op that is kept."""

@@ -92,9 +92,7 @@ def test_unknown_dialects_are_opaque_and_read_back() -> None:
         "word": "plain", "odd": '"@f"', "map": "affine_map<(d0) -> (d0)>", "n": "3 : i32", "wide": 3,
         "list": (1.5, True), "flag": "unit", "scale": "0xFFF0000000000000 : f64",
     }  # fmt: skip
-    assert [str(value.type) for value in (*graph.inputs, *node.outputs)] == [
-        "!my.handle<4>", "Int4(*, 3)", "Int()", "!memref<2xf32>",
-    ]  # fmt: skip
+    assert [str(value.type) for value in (*graph.inputs, *node.outputs)] == ["!my.handle<4>", "Int4(*, 3)", "Int()", "!memref<2xf32>"]
     assert irs.same_structure(irs.parse(str(graph)), graph)
     assert graph.functional == ""
     db = irs.AliasDb(graph)

@@ -59,9 +59,7 @@ def lstm(n: Any = None, **attributes: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_attributes_that_the_onnx_reference_ignores_need_onnxruntime(
-    form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attributes_that_the_onnx_reference_ignores_need_onnxruntime(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made, x = lstm(**FORMS[form]), array(5, 2, 4)
     same_as_runtime(made, x)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

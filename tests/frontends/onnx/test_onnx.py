@@ -23,9 +23,7 @@ value = helper.make_tensor_value_info
 node = helper.make_node
 
 
-def model(
-    nodes: Any, inputs: Any, outputs: Any = ("y",), weights: dict[str, Any] | None = None, opset: int = 20, **named: Any
-) -> Any:
+def model(nodes: Any, inputs: Any, outputs: Any = ("y",), weights: dict[str, Any] | None = None, opset: int = 20, **named: Any) -> Any:
     held = [numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()]
     infos = [value(name, kind, shape) for name, (kind, shape) in inputs.items()]
     graph = helper.make_graph(nodes, "g", infos, [value(name, T.FLOAT, None) for name in outputs], held)

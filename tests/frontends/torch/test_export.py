@@ -132,9 +132,7 @@ def test_tied_parameters_are_one_input():
 
 
 def test_dynamic_shapes_are_symbols():
-    program = torch.export.export(
-        Net(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, strict=False
-    )
+    program = torch.export.export(Net(), (torch.rand(4, 3),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, strict=False)
     graph = load(program)
     symbol = graph.value("x").type.shape[0]
     assert isinstance(symbol, str)

@@ -19,16 +19,11 @@ nn, F = torch.nn, torch.nn.functional
 pytestmark = pytest.mark.torch
 
 
-def assert_gradients(
-    model: Any, *args: Any, loss: Any = None, targets: tuple[Any, ...] = ()
-) -> irs.Graph:  # fmt: skip
+def assert_gradients(model: Any, *args: Any, loss: Any = None, targets: tuple[Any, ...] = ()) -> irs.Graph:
     """Outputs and gradients of the joint graph are autograd's: bit for bit op by op, and to the rounding where fused."""
     graph = irs.load(model, *args, backward=True, loss=loss, targets=targets)
     leaves = torch.utils._pytree.tree_leaves((args, targets))
-    cotangents = [
-        torch.randn(value.type.shape, dtype=getattr(torch, value.type.dtype))
-        for value in graph.free_inputs[len(leaves) :]
-    ]
+    cotangents = [torch.randn(value.type.shape, dtype=getattr(torch, value.type.dtype)) for value in graph.free_inputs[len(leaves) :]]
     torch.manual_seed(0)
     result = model(*args) if loss is None else loss(model(*args), *targets)
     outputs = torch.utils._pytree.tree_leaves(result)
@@ -116,9 +111,7 @@ MODULES: dict[str, tuple[Callable[[], Any], Callable[[Any], tuple[Any, ...]]]] =
     "gru cell": (lambda: nn.GRUCell(3, 4), lambda t: (torch.randn(5, 3, dtype=t), torch.randn(5, 4, dtype=t))),
     "bilinear": (lambda: nn.Bilinear(3, 2, 4), lambda t: (torch.randn(5, 3, dtype=t), torch.randn(5, 2, dtype=t))),
     "transposed": (lambda: nn.ConvTranspose2d(2, 3, 3), lambda t: (torch.randn(1, 2, 4, 4, dtype=t),)),
-    "upsampled": (
-        lambda: nn.Sequential(nn.Conv2d(2, 3, 1), nn.Upsample(scale_factor=2)), lambda t: (torch.randn(1, 2, 3, 3, dtype=t),)
-    ),
+    "upsampled": (lambda: nn.Sequential(nn.Conv2d(2, 3, 1), nn.Upsample(scale_factor=2)), lambda t: (torch.randn(1, 2, 3, 3, dtype=t),)),
 }  # fmt: skip
 
 
@@ -259,9 +252,7 @@ def test_nodes_of_the_backward_pass_know_their_line_and_module():
     graph = irs.load(Net(), torch.rand(1, 3, 8), backward=True)
     (node,) = (node for node in graph.nodes() if node.op == "aten::tanh_backward")
     _, first = inspect.getsourcelines(Net.forward)
-    assert node.location is not None and (Path(node.location.file).name, node.location.line) == (
-        "test_joint_graph.py", first + 1,
-    )  # fmt: skip
+    assert node.location is not None and (Path(node.location.file).name, node.location.line) == ("test_joint_graph.py", first + 1)
     (softmax,) = (node for node in graph.nodes() if node.op == "aten::_softmax_backward_data")
     assert softmax.scope == "inner"
     assert {node.scope for node in graph.nodes() if node.op == "aten::mm"} == {"inner.out", "inner.qkv"}
@@ -279,9 +270,7 @@ def test_nodes_of_a_function_know_their_line_too():
     lines = {name: inspect.getsourcelines(function)[1] + 1 for name, function in (("tanh", layer), ("sqrt", _rooted))}
     for op, name in (("aten::tanh", "tanh"), ("aten::tanh_backward", "tanh"), ("aten::sqrt", "sqrt")):
         node = graph.node(op)
-        assert node.location is not None and (Path(node.location.file).name, node.location.line) == (
-            "test_joint_graph.py", lines[name],
-        )  # fmt: skip
+        assert node.location is not None and (Path(node.location.file).name, node.location.line) == ("test_joint_graph.py", lines[name])
     computed = [node for node in graph.nodes() if node.op.startswith("aten::")]
     assert all(node.location is not None for node in computed)
 
@@ -303,34 +292,18 @@ def test_the_reference_agrees():
     ("call", "error", "told"),
     [
         (lambda: irs.load(lambda x: x + 1, torch.rand(3), backward=True), ArgumentError, "nothing to differentiate"),
-        (
-            lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=F.relu),
-            ArgumentError,
-            "not one number",
-        ),
+        (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=F.relu), ArgumentError, "not one number"),
         (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=len), ArgumentError, "not a tensor"),
-        (
-            lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=0.5),
-            ArgumentError,
-            "loss is a function",
-        ),
+        (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, loss=0.5), ArgumentError, "loss is a function"),
         (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), backward=True, targets=(1,)), ArgumentError, "targets"),
         (lambda: irs.load(nn.Linear(3, 2), torch.rand(4, 3), loss=torch.sum), ArgumentError, "backward=True"),
         (lambda: irs.load(nn.Linear(3, 2), backward=True), ArgumentError, "needs example arguments"),
-        (
-            lambda: irs.load("graph(%x : Tensor):\n  return (%x)", backward=True),
-            ArgumentError,
-            "torch module or function",
-        ),
+        (lambda: irs.load("graph(%x : Tensor):\n  return (%x)", backward=True), ArgumentError, "torch module or function"),
         (lambda: irs.load(lambda x: x.add_(1).sum(), leaf(3), backward=True), CaptureError, "writes in place"),
         (lambda: irs.load(lambda x: x[:2].mul_(2).sum(), leaf(3), backward=True), CaptureError, "writes in place"),
         (lambda: irs.load(overwritten, leaf(3), backward=True), CaptureError, "overwrites a tensor"),
         (lambda: irs.load(lambda x: x.detach() * 2, leaf(3), backward=True), CaptureError, "no gradient flows"),
-        (
-            lambda: irs.load(lambda x: x if x.sum() > 0 else -x, leaf(3), backward=True),
-            CaptureError,
-            "values of a tensor",
-        ),
+        (lambda: irs.load(lambda x: x if x.sum() > 0 else -x, leaf(3), backward=True), CaptureError, "values of a tensor"),
         (lambda: irs.load(lambda x: x * x.max().item(), leaf(3), backward=True), CaptureError, "values of a tensor"),
         (lambda: irs.load(lambda x: x * OUTSIDE, leaf(3), backward=True), CaptureError, "neither an argument"),
         (lambda: irs.load(lambda x: x.nonsense(), leaf(3), backward=True), CaptureError, "nonsense"),

@@ -193,14 +193,7 @@ def rounding(x):  # type: ignore[no-untyped-def]
 
 def rearranged(x):  # type: ignore[no-untyped-def]
     y = np.moveaxis(np.swapaxes(x, 0, 1), -1, 0)
-    return (
-        np.squeeze(y[:, :1], 1),
-        np.roll(x, 1, axis=0),
-        np.flip(x, 1),
-        x[::-1, ..., None],
-        np.tile(x, (2, 1, 1)),
-        np.repeat(x, 2, 1),
-    )
+    return (np.squeeze(y[:, :1], 1), np.roll(x, 1, axis=0), np.flip(x, 1), x[::-1, ..., None], np.tile(x, (2, 1, 1)), np.repeat(x, 2, 1))
 
 
 def gathered(x, index):  # type: ignore[no-untyped-def]
@@ -238,11 +231,7 @@ def array_api(x):  # type: ignore[no-untyped-def]
     xp = x.__array_namespace__()
     y = xp.concat([xp.ones((1, x.shape[1])), x, xp.zeros((1, x.shape[1]))], axis=0)
     z = xp.permute_dims(xp.expand_dims(y, axis=0), (2, 0, 1))
-    return (
-        z * xp.arange(y.shape[0], dtype=xp.float64) + xp.linspace(0, 1, 5),
-        xp.matrix_transpose(xp.eye(5, 4)),
-        xp.pow(y, 2),
-    )
+    return (z * xp.arange(y.shape[0], dtype=xp.float64) + xp.linspace(0, 1, 5), xp.matrix_transpose(xp.eye(5, 4)), xp.pow(y, 2))
 
 
 def reductions_of_functions(x):  # type: ignore[no-untyped-def]

@@ -116,20 +116,7 @@ def test_torch_computes_the_same(example: Example) -> None:
         np.testing.assert_allclose(np.asarray(ours), expected, rtol=1e-4, atol=1e-5)
 
 
-UNARY = [
-    np.exp,
-    np.tanh,
-    np.sqrt,
-    np.negative,
-    np.abs,
-    np.floor,
-    np.sin,
-    np.square,
-    np.sign,
-    np.log1p,
-    np.isfinite,
-    np.rint,
-]
+UNARY = [np.exp, np.tanh, np.sqrt, np.negative, np.abs, np.floor, np.sin, np.square, np.sign, np.log1p, np.isfinite, np.rint]
 BINARY = [
     np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.less, np.equal, np.hypot, np.arctan2,
     np.floor_divide, np.remainder,  np.fmax, np.logical_and,
@@ -141,10 +128,7 @@ SHAPES = [(), (3,), (2, 3), (1, 3), (2, 1)]
 def expression(rng: random.Random) -> tuple[Callable[..., Any], list[Any]]:
     """A random program over arrays of several element types, and its arguments."""
     kinds = [rng.choice(KINDS) for _ in range(3)]
-    given = [
-        np.asarray(np.random.default_rng(rng.randrange(1 << 30)).integers(0, 5, rng.choice(SHAPES))).astype(kind)
-        for kind in kinds
-    ]
+    given = [np.asarray(np.random.default_rng(rng.randrange(1 << 30)).integers(0, 5, rng.choice(SHAPES))).astype(kind) for kind in kinds]
     plan = [(rng.random(), rng.randrange(99), rng.randrange(99), rng.choice(UNARY), rng.choice(BINARY),
              rng.choice([2, 3, 0.5, True, 7, 1.5])) for _ in range(rng.randrange(1, 7))]  # fmt: skip
 
@@ -223,11 +207,7 @@ def test_every_node_knows_its_line_and_its_function() -> None:
     graph = trace(outer, (2,))
     exp, add = graph.node("aten::exp"), graph.node("aten::add")
     first = outer.__code__.co_firstlineno
-    assert (
-        exp.location is not None
-        and exp.location.file == __file__
-        and exp.location.line == inner.__code__.co_firstlineno + 1
-    )
+    assert (exp.location is not None and exp.location.file == __file__ and exp.location.line == inner.__code__.co_firstlineno + 1)
     assert add.location is not None and add.location.line == first + 2
     assert (exp.scope, add.scope) == ("inner", "")
     assert graph.names[exp.output] == "middle" or graph.names[exp.output] == "y"

@@ -169,7 +169,7 @@ _ORDER_FREE: Final = frozenset("any all sum prod amax amin aminmax max min argma
 # `irs.compile(program, exact="torch")` reproduces torch's bits instead: see `irscope.ops.accuracy`.
 #
 # The bounds are those of the CPU text, tested against higher precision: all 2^32 float32 numbers, all halves,
-# float64 numbers of every size (`tests/codegen/simd/test_math_functions.py`). Text for GPUs calls NVIDIA's functions, whose bounds
+# float64 numbers of every size (`tests/codegen/llvm/test_math_functions.py`). Text for GPUs calls NVIDIA's functions, whose bounds
 # are listed in the CUDA programming guide under "Mathematical Functions". Its sigmoid returns 0 where the result would be denormal,
 # and a GELU of halves may be off by a quarter of a unit more (`irscope.codegen.cuda.instruction_text`). Where no compiler is
 # installed, NumPy's functions are used, which are off by up to four units more.

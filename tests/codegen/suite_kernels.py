@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from irscope.codegen.facts.machine_code import tie_assembly, with_locations
+from irscope.codegen.facts import tie_assembly, with_locations
 from irscope.codegen.kernel.source_text import SourceText
 from irscope.codegen.kernel.spec import KernelSpec
 from irscope.codegen.llvm.emit import Target, emit_llvm

@@ -1,5 +1,5 @@
 from .emit import GENERIC, emit_llvm, least_rows, vector_width
-from .kernel_builder import Target
+from .kernel_base import Target
 
 __all__ = [
     "GENERIC",

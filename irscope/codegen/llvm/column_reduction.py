@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from irscope.codegen.kernel import BROADCAST, KernelSpec, Pass, reduction_nest
-from irscope.codegen.llvm.instructions import instruction, load_row, operand, outer_loops, splat, store, stored
-from irscope.codegen.llvm.kernel_builder import KernelBuilder, kept_value, weight
-from irscope.codegen.simd import MEMORY, REGISTER, first_values, kinds, taken_in
+from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, first_values, kinds, taken_in
+from irscope.codegen.llvm.kernel_base import (
+    KernelBuilder,
+    instruction,
+    kept_value,
+    load_row,
+    operand,
+    outer_loops,
+    splat,
+    store,
+    stored,
+    weight,
+)
 from irscope.ops.expr import REDUCTIONS
 
 # A tile of columns side by side: the values that each column holds while a kernel goes over its rows.

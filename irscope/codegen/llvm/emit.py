@@ -7,8 +7,12 @@ from typing import Final
 
 from irscope.codegen.kernel import ITEM_SIZE, STRIDED, TILE_ROWS, UNIT, KernelSpec, SourceText
 from irscope.codegen.kernel.loops import loop_nest
+from irscope.codegen.llvm.builder import VectorBuilder
 from irscope.codegen.llvm.column_reduction import MOST_LANES, ColumnKernel
-from irscope.codegen.llvm.instructions import (
+from irscope.codegen.llvm.instruction_text import MEMORY
+from irscope.codegen.llvm.kernel_base import (
+    KernelBuilder,
+    Target,
     instruction,
     load_some,
     load_vector,
@@ -17,10 +21,9 @@ from irscope.codegen.llvm.instructions import (
     store,
     store_some,
     stored,
+    weight,
 )
-from irscope.codegen.llvm.kernel_builder import KernelBuilder, Target, weight
 from irscope.codegen.llvm.row_reduction import RowKernel
-from irscope.codegen.simd import MEMORY, VectorBuilder
 
 # The text of a pointwise kernel: nested loops, the innermost over vectors in LLVM's vector types.
 #

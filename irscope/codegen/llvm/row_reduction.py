@@ -9,9 +9,20 @@ from itertools import chain
 from typing import Final
 
 from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, Pass, reduction_nest
-from irscope.codegen.llvm.instructions import instruction, load_vector, operand, outer_loops, splat, store, stored
-from irscope.codegen.llvm.kernel_builder import KernelBuilder, kept_value, weight
-from irscope.codegen.simd import MEMORY, REGISTER, Carry, Loop, across_lanes, first_values, kinds, taken_in
+from irscope.codegen.llvm.builder import Carry, Loop
+from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, across_lanes, first_values, kinds, taken_in
+from irscope.codegen.llvm.kernel_base import (
+    KernelBuilder,
+    instruction,
+    kept_value,
+    load_vector,
+    operand,
+    outer_loops,
+    splat,
+    store,
+    stored,
+    weight,
+)
 from irscope.ops.expr import POSITIONS
 
 # Emits what a kernel that works row by row does at the points of one vector.

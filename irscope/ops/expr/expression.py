@@ -13,7 +13,7 @@ from irscope.ops.typing import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integr
 # The table of primitives: one row per op of an expression, used by the NumPy evaluator, the error bounds, the cost models and the
 # code generators.
 #
-# A new primitive is a row here, LLVM text (`irscope.codegen.simd.math_functions`, or a line of `instruction_text` beside it), and
+# A new primitive is a row here, LLVM text (`irscope.codegen.llvm.math_functions`, or a line of `instruction_text` beside it), and
 # CUDA text (`irscope.codegen.cuda.instruction_text`); `tests/ops/expr/test_primitives.py` says which of them lacks it. Where NumPy has no
 # such function, `irscope.ops.expr.numpy_eval` defines it. NumPy is not imported here: a kernel from the disk cache must
 # not wait for it.

@@ -12,7 +12,7 @@ import pytest
 
 from irscope.codegen.cuda.emit import emit_cuda
 from irscope.codegen.cuda.schedule import schedule_of, stride_arguments, vector_lanes
-from irscope.codegen.facts.cuda_pace import code_sizes, pace_of
+from irscope.codegen.facts import code_sizes, pace_of
 from irscope.codegen.kernel.spec import LaunchPlan
 from irscope.errors import ArgumentError
 from irscope.ops.expr.expression import call, cast, input_element

@@ -10,8 +10,8 @@ import pytest
 
 from irscope.codegen.cuda.instruction_text import element_text
 from irscope.codegen.kernel import Instruction
-from irscope.codegen.simd.builder import FunctionBuilder, VectorBuilder
-from irscope.codegen.simd.instruction_text import element
+from irscope.codegen.llvm.builder import FunctionBuilder, VectorBuilder
+from irscope.codegen.llvm.instruction_text import element
 from irscope.ops.expr import COMMUTATIVE, PRIMITIVES, NoExpression, apply, call, input_element
 from irscope.ops.expr.expression import COMPARISONS, NO_OPERATION, Expr, number, reduced_axes
 from irscope.ops.expr.numpy_eval import evaluate

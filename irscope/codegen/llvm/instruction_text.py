@@ -14,8 +14,8 @@ from irscope.codegen.kernel import (
     is_float,
     neutral_value,
 )
-from irscope.codegen.simd.builder import VectorBuilder
-from irscope.codegen.simd.math_functions import DOUBLE, SINGLE, Maths, angle_function, power
+from irscope.codegen.llvm.builder import VectorBuilder
+from irscope.codegen.llvm.math_functions import DOUBLE, SINGLE, Maths, angle_function, power
 from irscope.errors import CodegenError
 from irscope.ops.expr import POSITIONS, PRIMITIVES
 

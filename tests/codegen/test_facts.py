@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from irscope.codegen.facts.kernel_facts import KernelFacts, cpu_facts
-from irscope.codegen.facts.machine_code import hot_loops, ptx_lines, register_names, tie_sass, vector_bits
+from irscope.codegen.facts import KernelFacts, cpu_facts, hot_loops, ptx_lines, register_names, tie_sass, vector_bits
 from irscope.codegen.kernel.source_text import NO_LINE, NO_NODE, SourceText
 from tests.codegen.suite_kernels import NAMES, PROCESSORS, machine_code, suite_spec
 

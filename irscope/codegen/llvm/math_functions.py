@@ -1,4 +1,14 @@
-"""Elementary functions as branch-free vector code: argument reduction and one polynomial, no tables."""
+"""Elementary functions as branch-free vector code: argument reduction and one polynomial, no tables.
+
+`irscope.ops.accuracy.STEP_ULPS` lists the error bound of each: the largest error against higher precision in units of the last
+place, over all arguments (`tests/codegen/llvm/test_math_functions.py` measures it).
+
+NaN propagates; infinities, signed zeros, and denormal arguments and results are right. Polynomials were fitted for
+this project (Chebyshev interpolation in 60 digits; Lawson-weighted least squares for float32). Nothing here may be
+reassociated: `(x + magic) - magic` must round.
+
+Two cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, and remainders of quotients past 2^48.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +17,7 @@ from dataclasses import dataclass
 from math import inf, nan
 from typing import Final
 
-from irscope.codegen.simd.builder import VectorBuilder
-
-# Elementary functions as branch-free vector code: argument reduction and one polynomial, no tables.
-#
-# `irscope.ops.accuracy.STEP_ULPS` lists the error bound of each: the largest error against higher precision in units of the last
-# place, over all arguments (`tests/codegen/simd/test_math_functions.py` measures it).
-#
-# NaN propagates; infinities, signed zeros, and denormal arguments and results are right. Polynomials were fitted for
-# this project (Chebyshev interpolation in 60 digits; Lawson-weighted least squares for float32). Nothing here may be
-# reassociated: `(x + magic) - magic` must round.
-#
-# Two cases call the C library, one lane at a time: sin, cos and tan of arguments past 2^19, and remainders of quotients past 2^48.
+from irscope.codegen.llvm.builder import VectorBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,10 @@ _LOG_DOUBLE: Final = (
     0.15386267672882226, 0.1326802614042874, 0.13094416666525344,
 )  # fmt: skip
 """P in log(1+f) = 2s + s^3 P(s^2), s = f/(2+f)."""
+
+
+_TANH: Final = (-0.33333277702331543, 0.13331331312656403, -0.05373000726103783, 0.020606176927685738, -0.005666977260261774)
+"""P in tanh x = x + x^3 P(x^2), in float32."""
 
 
 class Maths:
@@ -224,16 +227,7 @@ class Maths:
             e = self.expm1(self.at_most(self.add(a, a), 44.0))
             return self.with_sign(self.div(e, self.add(e, self.number(2.0))), x)
         z = self.mul(x, x)
-        p = self.polynomial(
-            z,
-            (
-                -0.33333277702331543,
-                0.13331331312656403,
-                -0.05373000726103783,
-                0.020606176927685738,
-                -0.005666977260261774,
-            ),
-        )
+        p = self.polynomial(z, _TANH)
         small = self.fma(self.mul(p, z), a, a)
         capped = self.at_most(a, 10.0)
         e = self.exp_normal(self.add(capped, capped))
@@ -410,7 +404,7 @@ _ERF_FAR_DOUBLE: Final = (
 """erfcx(x) (1 + 2x) in t = (x-2)/(x+2), for x between 0.9 and 6."""
 
 
-# Sine, cosine, tangent and power as vector code; `irscope.codegen.simd.math_functions` describes bounds and method.
+# Sine, cosine, tangent and power.
 #
 # Angles are reduced to a quarter turn with pi/2 in two or three parts (Cody and Waite), in double precision for both
 # formats. That is exact enough up to 2^19; larger arguments are rare, and go to the C library.

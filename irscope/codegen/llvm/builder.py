@@ -1,4 +1,9 @@
-"""Builds the text of a function in LLVM IR, from top to bottom, over vectors of a fixed number of lanes."""
+"""Builds the text of a function in LLVM IR, from top to bottom: loops and branches, and instructions over a fixed number of lanes.
+
+A value that changes in a loop or a branch has two names: the one that the body reads, and the one that the body passes on.
+Nothing goes through memory; spilling is left to the compiler. With one lane the same calls emit scalar code, so that every
+formula is written once.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from irscope.codegen.kernel import NO_NODE, Lines
-
-# Builds the text of a function in LLVM IR, from top to bottom: instructions, loops and branches.
-#
-# A value that changes in a loop or a branch has two names: the one that the body reads, and the one that the body passes on.
-# Nothing goes through memory; spilling is left to the compiler.
-
 
 Carry = Sequence[tuple[str, str]]
 """The type and the initial value of each value that a loop or a branch carries."""
@@ -125,11 +124,6 @@ class FunctionBuilder:
     def least(self, a: str, b: str) -> str:
         """Emit the smaller of two numbers."""
         return self.value(f"select i1 {self.value(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
-
-
-# Emits LLVM IR instructions over vectors of a fixed number of lanes.
-#
-# With one lane the same calls emit scalar code, so that every formula is written once.
 
 
 class VectorBuilder:

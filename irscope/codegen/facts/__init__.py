@@ -1,5 +1,0 @@
-"""What is known of a compiled kernel, and which machine line came from which node?"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,7 +19,7 @@ import numpy as np
 
 import irscope as irs
 from irscope._base.results import Verdict
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.shapes.inference import Shapes, infer
 from irscope.errors import IrscopeError
 from irscope.ir.core import Graph, Node, Value

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Final
 
 from irscope._base.results import Verdict, no, yes
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.alias.build import EVERYTHING, WAITS, Access, Kind, ModRef, OrderConflict
-from irscope.analysis.alias.query import AliasDb
 from irscope.analysis.effects import changes_random_state, is_stopping
 from irscope.analysis.per_graph import alias_db_of, once
 from irscope.ir import GENERATOR, Block, Graph, Node, TensorType, Value
@@ -189,9 +189,7 @@ def dependences_by(db: AliasDb, block: Block) -> Dependences:
 class _Predecessors(Mapping[Node, tuple[Dependence, ...]]):
     """The dependences of each node; those of reorderable nodes are created on demand."""
 
-    def __init__(
-        self, block: Block, db: AliasDb, index: Mapping[Node, int], found: dict[Node, tuple[Dependence, ...]]
-    ) -> None:
+    def __init__(self, block: Block, db: AliasDb, index: Mapping[Node, int], found: dict[Node, tuple[Dependence, ...]]) -> None:
         self._block = block
         self._db = db
         self._index = index
@@ -355,9 +353,7 @@ class _Visit:
             if value in parts:
                 known = [("part", location, parts.index(value))]
             else:
-                meeting = [
-                    place for place, part in enumerate(parts) if value is None or not self._db.lie_apart(part, value)
-                ]
+                meeting = [place for place, part in enumerate(parts) if value is None or not self._db.lie_apart(part, value)]
                 known = [("part", location, _REST), *(("part", location, place) for place in meeting)]
             self._part_keys[location, value] = known
         return known

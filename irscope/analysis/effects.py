@@ -184,9 +184,7 @@ PASSED_ON: Final = MemorySignature(is_pure=True, reads="none")
 OPAQUE: Final = MemorySignature(is_opaque=True, writes_shape=True, has_side_effect=True)
 
 _TYPE_VARIABLES: Final = frozenset({"t", "t1", "t2", "tVal", "T"})
-_IMMUTABLE: Final[frozenset[Type]] = frozenset(
-    {INT, FLOAT, BOOL, COMPLEX, STR, NUMBER, PrimitiveType("Device"), PrimitiveType("NoneType")}
-)
+_IMMUTABLE: Final[frozenset[Type]] = frozenset({INT, FLOAT, BOOL, COMPLEX, STR, NUMBER, PrimitiveType("Device"), PrimitiveType("NoneType")})
 
 
 def is_type_variable(type: Type) -> bool:
@@ -254,11 +252,7 @@ def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
     wanted = schema.arguments[0].type
     while isinstance(wanted, OptionalType):
         wanted = wanted.element
-    return (
-        not isinstance(wanted, TensorType)
-        if first is ListType
-        else not isinstance(wanted, ListType) and wanted not in _IMMUTABLE
-    )
+    return not isinstance(wanted, TensorType) if first is ListType else not isinstance(wanted, ListType) and wanted not in _IMMUTABLE
 
 
 def compile_signature(schema: OpSchema) -> MemorySignature:
@@ -280,18 +274,11 @@ def compile_signature(schema: OpSchema) -> MemorySignature:
     stores = tuple(i for i, argument in enumerate(schema.arguments) if _is_stored(argument, schema))
     container = _is_container(schema)
     side_effect = has_side_effects(schema.name)
-    if (
-        not (any(results) or any(held) or writes or stores or container or side_effect)
-        and _read_kind(schema, container) == "deep"
-    ):
+    if not (any(results) or any(held) or writes or stores or container or side_effect) and _read_kind(schema, container) == "deep":
         return PURE
-    resizes = bool(writes) and (
-        schema.name in OBJECT_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes)
-    )
+    resizes = bool(writes) and (schema.name in OBJECT_WRITERS or any(schema.arguments[i].keyword_only for i, _ in writes))
     pure = not (any(results) or any(held) or writes or stores or container)
-    return MemorySignature(
-        results, held, writes, stores, _read_kind(schema, container), pure, container, False, resizes, side_effect
-    )
+    return MemorySignature(results, held, writes, stores, _read_kind(schema, container), pure, container, False, resizes, side_effect)
 
 
 def _letters(schema: OpSchema) -> dict[str, list[Source]]:
@@ -374,20 +361,14 @@ def _is_plain(type: Type) -> bool:
     """Whether values of a type hold no other memory: tensors, numbers, their optionals, and containers of numbers."""
     while isinstance(type, OptionalType):
         type = type.element
-    return (
-        isinstance(type, TensorType)
-        or type in _IMMUTABLE
-        or (bool(parts(type)) and all(part in _IMMUTABLE for part in parts(type)))
-    )
+    return isinstance(type, TensorType) or type in _IMMUTABLE or (bool(parts(type)) and all(part in _IMMUTABLE for part in parts(type)))
 
 
 def _read_kind(schema: OpSchema, container: bool) -> ReadKind:
     name = schema.name
     if name in READ_NOTHING:
         return "none"
-    if (container and name in OBJECT_READERS) or (
-        name == "aten::len" and not isinstance(schema.arguments[0].type, TensorType)
-    ):
+    if (container and name in OBJECT_READERS) or (name == "aten::len" and not isinstance(schema.arguments[0].type, TensorType)):
         return "object"
     if name in SHAPE_READERS or (name in READS_SHAPE and not container):
         tensors = sum(isinstance(argument.type, TensorType) for argument in schema.arguments)

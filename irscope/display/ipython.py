@@ -28,7 +28,7 @@ def register(shell: Any) -> None:
         ("irscope.transforms.dedup.result", "Dedup", _table),
         ("irscope.transforms.pipeline", "Pipelined", _table),
         ("irscope.transforms.autodiff.slice_pass", "AutodiffSubgraphs", _table),
-        ("irscope.analysis.alias.query.alias_db", "AliasDb", _alias_db),
+        ("irscope.analysis.alias.alias_db", "AliasDb", _alias_db),
         ("irscope.analysis.memory.plan", "MemoryPlan", _memory_plan),
         ("irscope.analysis.views.view_aliases", "ViewAliases", _view_aliases),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.text.parser import parse
 from tests.benchmarks.families import Lines, chain, rounds
 from tests.benchmarks.harness import Growth, median_ms

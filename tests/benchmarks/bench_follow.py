@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.rewriter import Created, Edit, Erased, Merged, Replaced
 from irscope.ir.text.parser import parse

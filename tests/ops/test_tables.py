@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irscope as irs
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.errors import ArgumentError
 from irscope.ir.schema import OpSchema
 from irscope.ops.accuracy import STEP_ULPS

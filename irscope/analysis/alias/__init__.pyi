@@ -1,7 +1,3 @@
-from .query import (
-    AliasDb,
-)
+from .alias_db import AliasDb
 
-__all__ = [
-    "AliasDb",
-]
+__all__ = ["AliasDb"]

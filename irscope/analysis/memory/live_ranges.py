@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.views import ViewAliases
 from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, constant_value, has_kernel
@@ -141,9 +141,7 @@ def _roots_of_copies(graph: Graph, db: AliasDb) -> Mapping[Value, Value]:
 class _Walk:
     """Numbers the moments of a graph, and records definitions and uses."""
 
-    def __init__(
-        self, graph: Graph, db: AliasDb, roots: Mapping[Value, Value], is_told: Callable[[Node], bool]
-    ) -> None:
+    def __init__(self, graph: Graph, db: AliasDb, roots: Mapping[Value, Value], is_told: Callable[[Node], bool]) -> None:
         self.graph, self.roots, self.is_told = graph, roots, is_told
         self.sealed, self.inside = db.sealed, db.reach.inside
         class_of = self.sealed.class_of
@@ -163,9 +161,7 @@ class _Walk:
 
     def _number_moments(self) -> None:
         self._bind(self.graph.inputs, _NEVER)
-        stack: list[tuple[Node | None, Iterator[Block], Iterator[Node]]] = [
-            (None, iter(()), iter(self.graph.body.nodes))
-        ]
+        stack: list[tuple[Node | None, Iterator[Block], Iterator[Node]]] = [(None, iter(()), iter(self.graph.body.nodes))]
         loop = _NEVER
         while stack:
             owner, blocks, nodes = stack[-1]
@@ -432,8 +428,7 @@ def written_in_place(lives: Lifetimes, offers: Offers) -> tuple[Lifetimes, Mappi
             head = heads.get(first, first)
             held = joined.get(head, head)
             if not _is_free(held, made) or any(
-                other is not operand and isinstance(other.type, TensorType) and db.may_alias(other, operand)
-                for other in node.inputs
+                other is not operand and isinstance(other.type, TensorType) and db.may_alias(other, operand) for other in node.inputs
             ):
                 continue
             joined[head] = replace(held, death=made.death)
@@ -448,8 +443,4 @@ def written_in_place(lives: Lifetimes, offers: Offers) -> tuple[Lifetimes, Mappi
 
 def _is_free(held: Buffer, made: Buffer) -> bool:
     """Whether a memory is last used where the other is created, and not visible elsewhere afterwards."""
-    return (
-        held.death == made.birth > held.birth
-        and held.bytes == made.bytes
-        and not (held.is_result or held.is_carried or held.by_layout)
-    )
+    return held.death == made.birth > held.birth and held.bytes == made.bytes and not (held.is_result or held.is_carried or held.by_layout)

@@ -35,11 +35,7 @@ def in_place_of(lives: Lifetimes) -> int:
             continue
         for operand in dict.fromkeys(buffer.maker.inputs):
             taken = lives.buffer_of(operand)
-            if (
-                taken is not None
-                and ends[taken] == buffer.birth > taken.birth
-                and _alike(operand, buffer.value, taken, buffer)
-            ):
+            if taken is not None and ends[taken] == buffer.birth > taken.birth and _alike(operand, buffer.value, taken, buffer):
                 ends[taken] -= 1
                 break
     return int(live_sums([(b.bytes, b.birth, ends[b]) for b in lives.buffers], len(lives.moments) + 1).max(initial=0))
@@ -264,9 +260,7 @@ class MemoryPlan:
         names = [f"%{self.graph.names[self.graph.value(value)]}" for value in (a, b)]
         if left is None or right is None:
             other = names[0] if left is None else names[1]
-            return no(
-                f"{other} has no memory of known size that the program makes", self.graph.value(a), self.graph.value(b)
-            )
+            return no(f"{other} has no memory of known size that the program makes", self.graph.value(a), self.graph.value(b))
         for result, operand in ((a, b), (b, a)):
             if self.in_place.get(self.graph.value(result)) is self.graph.value(operand):
                 name, of = self.graph.names[self.graph.value(result)], self.graph.names[self.graph.value(operand)]
@@ -281,12 +275,8 @@ class MemoryPlan:
             return no(f"{self._where(one)}, {self._where(two)}", left.value, right.value)
         first, then = sorted((left, right), key=lambda buffer: buffer.birth)
         until = self._moment_words(first.death)
-        reason = (
-            f"%{self.graph.names[then.value]} is made after the last use of %{self.graph.names[first.value]}, {until}"
-        )
-        return yes(
-            f"they share bytes {start}–{end - 1} of {self._block_words(one.block)}: {reason}", left.value, right.value
-        )
+        reason = f"%{self.graph.names[then.value]} is made after the last use of %{self.graph.names[first.value]}, {until}"
+        return yes(f"they share bytes {start}–{end - 1} of {self._block_words(one.block)}: {reason}", left.value, right.value)
 
     def _where(self, place: Place) -> str:
         name = self.graph.names[place.buffer.value]
@@ -406,9 +396,7 @@ class MemoryPlan:
         return f"<p>{escape(repr(self))}</p>{self.peak_table().to_html(index=False)}"
 
 
-def _taken(
-    stretches: list[tuple[int, int, Buffer]], place: Place
-) -> tuple[list[tuple[int, int, Buffer]], list[Buffer]]:
+def _taken(stretches: list[tuple[int, int, Buffer]], place: Place) -> tuple[list[tuple[int, int, Buffer]], list[Buffer]]:
     """The address ranges after a buffer took its place, and the buffers that had a part of it before."""
     start, end = place.offset, place.end
     kept: list[tuple[int, int, Buffer]] = []

@@ -189,11 +189,7 @@ class AbstractRun(AbstractNodes):
         """Whether the next round certainly runs, and the budget allows unrolling it."""
         if condition is not True or not isinstance(limit, int) or trip >= limit:
             return False
-        return (
-            trip < _UNROLL
-            and (trip > 0 or min(limit, _UNROLL) * (len(block.nodes) + 1) <= self._budget)
-            and self._budget > 0
-        )
+        return trip < _UNROLL and (trip > 0 or min(limit, _UNROLL) * (len(block.nodes) + 1) <= self._budget) and self._budget > 0
 
     def _begin_round(self, block: Block, trip: Fact, carried: Sequence[Fact]) -> None:
         self._set(block.params[0], trip)
@@ -381,9 +377,7 @@ def refined(graph: Graph, shapes: Shapes) -> tuple[Graph, Shapes | None]:
     return after, Shapes(after, unreached, run.facts, run)
 
 
-def _retyped(
-    graph: Graph, type_of: Callable[[Value], Type]
-) -> tuple[Graph, dict[Value, Value], dict[Node, Node], dict[Block, Block]]:
+def _retyped(graph: Graph, type_of: Callable[[Value], Type]) -> tuple[Graph, dict[Value, Value], dict[Node, Node], dict[Block, Block]]:
     """The graph with these types, and maps from the old values, nodes and blocks to the new ones."""
     values: dict[Value, Value] = {}
     for value in graph.values():
@@ -401,9 +395,7 @@ def _retyped(
     return replace(graph, body=blocks[graph.body], bound=bound, storages=storages), values, nodes, blocks
 
 
-def _renewed_block(
-    block: Block, values: Mapping[Value, Value], nodes: dict[Node, Node], blocks: Mapping[Block, Block]
-) -> Block:
+def _renewed_block(block: Block, values: Mapping[Value, Value], nodes: dict[Node, Node], blocks: Mapping[Block, Block]) -> Block:
     """The block over the new values; unchanged blocks and nodes are returned as they are."""
 
     def new(old: tuple[Value, ...]) -> tuple[Value, ...]:

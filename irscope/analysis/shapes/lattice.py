@@ -161,11 +161,7 @@ def join(a: Fact, b: Fact, declared: Type) -> Fact:
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return _joined_tensors(a, b)
     if type(a) is tuple and type(b) is tuple and len(a) == len(b):
-        parts = (
-            declared.elements
-            if isinstance(declared, TupleType) and len(declared.elements) == len(a)
-            else (ANY,) * len(a)
-        )
+        parts = declared.elements if isinstance(declared, TupleType) and len(declared.elements) == len(a) else (ANY,) * len(a)
         return tuple(map(join, a, b, parts))
     if type(a) is type(b) and not isinstance(a, KnownList | Unknown) and repr(a) == repr(b) and a == b:
         return a

@@ -120,8 +120,7 @@ def _is_vague(type: Type) -> bool:
     if not isinstance(type, ListType):
         return True
     return any(
-        part == ANY or isinstance(part, UnionType) or (isinstance(part, PrimitiveType) and part.name[:1] == "t")
-        for part in walk(type)
+        part == ANY or isinstance(part, UnionType) or (isinstance(part, PrimitiveType) and part.name[:1] == "t") for part in walk(type)
     )
 
 
@@ -211,9 +210,7 @@ def _changed(node: Node) -> tuple[Value, ...]:
     if schema is None:
         return ()
     pairs = zip(schema.arguments, node.inputs, strict=False)
-    return tuple(
-        value for argument, value in pairs if argument.keyword_only and argument.alias and argument.alias.is_write
-    )
+    return tuple(value for argument, value in pairs if argument.keyword_only and argument.alias and argument.alias.is_write)
 
 
 def _same_object(node: Node) -> list[tuple[Value, Value]]:
@@ -330,9 +327,7 @@ class AbstractNodes:
         self._now[value] = self.facts[value] = token.fact
         self._token_of[value] = token
 
-    def renewed(
-        self: Run, graph: Graph, values: Mapping[Value, Value], nodes: Mapping[Node, Node], blocks: Mapping[Block, Block]
-    ) -> Run:
+    def renewed(self: Run, graph: Graph, values: Mapping[Value, Value], nodes: Mapping[Node, Node], blocks: Mapping[Block, Block]) -> Run:
         """The results for the same program with renewed values, whose types may contain the inferred facts."""
         run = copy(self)
         run.graph = graph

@@ -21,6 +21,7 @@ from irscope.ops.view_steps import Layout, memory_order, row_major
 
 # A layout that a value must have, demanded by a caller, a kernel or a user.
 
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """The order of the axes in memory, the slowest first, and a flag for each in that order.

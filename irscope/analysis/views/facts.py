@@ -269,9 +269,7 @@ class Facts:
         if _WHOLE.issuperset(map(type, shape)):
             return shape  # type: ignore[return-value]
         name = f"%{self.graph.names[value]}"
-        return tuple(
-            dim if isinstance(dim, int) else Extent.of(dim or f"size({name}, {axis})") for axis, dim in enumerate(shape)
-        )
+        return tuple(dim if isinstance(dim, int) else Extent.of(dim or f"size({name}, {axis})") for axis, dim in enumerate(shape))
 
     def note_number(self, node: Node) -> None:
         """Record integers that a node computes, by name if they are not known."""

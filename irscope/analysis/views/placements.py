@@ -73,6 +73,7 @@ from irscope.ops.view_steps import (
 # allocate row by row, others do if their operands are laid out so. An axis of one index may have any stride in each case; no
 # conclusion relies on it.
 
+
 class FreshLayouts:
     """Computes the layouts of results in fresh memory."""
 

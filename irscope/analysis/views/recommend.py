@@ -22,6 +22,7 @@ from irscope.ops.view_steps import Dense, Failed, Layout, Num, Regroup, gap_betw
 
 # Explains why a step copies, and the least change of the operand's strides that would make the copy a view.
 
+
 class StrideDemand(NamedTuple):
     """One axis of the operand whose stride would have to be another."""
 

@@ -97,7 +97,11 @@ class ViewAliases:
             self._now = {value.id: value for value in self.graph.values()}
         self.demands = demands_of(self.graph, {self._value(value): each for value, each in (demands or {}).items()}, self._shapes)
         self._placements = Placements(
-            self.graph, self._shapes, demands=self.demands, rows=rows, unmarked=unmarked,
+            self.graph,
+            self._shapes,
+            demands=self.demands,
+            rows=rows,
+            unmarked=unmarked,
             assumed={self._now[id]: each for id, each in assumed.items()},
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from time import perf_counter
 from typing import Any, Final, Literal
 
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.shapes import CallerVisible, reshaped_objects
 from irscope.ir import (

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Final, Literal, NamedTuple
 
 from irscope._base.running import progress, without_collector
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import Dependences, dependences_by
 from irscope.analysis.per_graph import leads, once
 from irscope.errors import ArgumentError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from irscope._base.results import Drawn, Verdict, no, yes
 from irscope._base.words import plural
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of, assume
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value

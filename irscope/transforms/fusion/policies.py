@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Final
 
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import Dependence
 from irscope.errors import ArgumentError
 from irscope.ir import Node, Value

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from irscope._base.results import Verdict
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.text.parser import parse
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/alias/alias_sample.json").read_text())["cases"]

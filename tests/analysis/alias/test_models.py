@@ -23,7 +23,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
+from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
 from irscope.ir.core import Value  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
 from irscope.ir.types import ClassType  # noqa: E402

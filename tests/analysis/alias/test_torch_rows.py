@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.text.parser import parse
 from tests.analysis.alias.test_execution import ours, theirs, torch
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph

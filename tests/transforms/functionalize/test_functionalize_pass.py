@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.shapes.inference import infer
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import irscope as irs
-from irscope.analysis.alias.query import AliasDb
+from irscope.analysis.alias import AliasDb
 from irscope.analysis.dependence import dependences
 from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir import Edit, Erased, Merged, TensorType, Value

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import irscope as irs
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph, Node, Symbol

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.errors import ArgumentError
 from irscope.ir import Graph
 from irscope.ir.structural import same_structure

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.shapes.inference import infer, refine
 from irscope.codegen.llvm.emit import emit_llvm
 from irscope.ir.core import Graph, Node

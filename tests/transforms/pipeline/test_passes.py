@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irscope as irs
-from irscope.analysis.alias.query.alias_db import AliasDb
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.ir.core import Graph
 from irscope.transforms import pipeline as registry
 from irscope.transforms.cleanup.canonicalize import RULES

@@ -1,4 +1,4 @@
-"""What does each node add to the points-to graph, and what does it read and write (mod/ref)?"""
+"""What does each node add to the points-to graph, what does it read and write (mod/ref), and what do edits change?"""
 
 import lazy_loader
 

@@ -176,9 +176,7 @@ class _Cut:
             todo.extend(fresh)
         return ends
 
-    def _representatives(
-        self, found: Mapping[int, Sequence[int]], marks: Mapping[int, Mapping[int, None]]
-    ) -> dict[int, int]:
+    def _representatives(self, found: Mapping[int, Sequence[int]], marks: Mapping[int, Mapping[int, None]]) -> dict[int, int]:
         """Maps each memory created by the callee to the representative of all memories indistinguishable from it."""
         reached: dict[int, list[int]] = {}
         for root, targets in found.items():
@@ -186,10 +184,7 @@ class _Cut:
                 if target not in self.roots:
                     reached.setdefault(target, []).append(root)
         first: dict[tuple[object, ...], int] = {}
-        return {
-            memory: first.setdefault((*by, memory in marks[0], memory in marks[1]), memory)
-            for memory, by in reached.items()
-        }
+        return {memory: first.setdefault((*by, memory in marks[0], memory in marks[1]), memory) for memory, by in reached.items()}
 
 
 # Applies a callee's summary to its caller's points-to graph, with the operands in place of the parameters.
@@ -224,14 +219,7 @@ def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequ
     reads = tuple(element for root in summary.shared if (element := of[root]) is not None)
     effects = summary.effects
     builder.calls[node.id] = Called(
-        summary.name,
-        effects.has_side_effect,
-        effects.is_random,
-        effects.stops,
-        effects.waits,
-        effects.starts,
-        effects.is_unseen,
-        reads,
+        summary.name, effects.has_side_effect, effects.is_random, effects.stops, effects.waits, effects.starts, effects.is_unseen, reads
     )
 
 
@@ -294,11 +282,7 @@ class _Roots:
             inside = summary.fields.get(here, ())
             fields = elements.fields.get(there, ()) if there is not None else ()
             assert there is None or len(fields) == len(inside), "an operand is not as its parameter"
-            todo.extend(
-                (field, fields[index] if there is not None else None)
-                for index, field in enumerate(inside)
-                if field is not None
-            )
+            todo.extend((field, fields[index] if there is not None else None) for index, field in enumerate(inside) if field is not None)
 
     def _make_inner(self) -> None:
         elements, summary = self._elements, self._summary
@@ -316,9 +300,7 @@ class _Roots:
                 if cell is not None:
                     elements.cells[here] = cell
             if element in summary.fields:
-                elements.fields[here] = tuple(
-                    None if field is None else self.of.get(field) for field in summary.fields[element]
-                )
+                elements.fields[here] = tuple(None if field is None else self.of.get(field) for field in summary.fields[element])
 
     def _labels(self) -> dict[int | None, Label]:
         """The labels of the results and their contents in the caller."""

@@ -81,9 +81,7 @@ class Accesses:
         self._points_to = points_to
         self._signatures = Signatures()
         self._known: dict[Node, ModRef] = {}
-        self._has_tasks = any(node.op in TASKS for node in graph.nodes()) or any(
-            called.starts for called in points_to.calls.values()
-        )
+        self._has_tasks = any(node.op in TASKS for node in graph.nodes()) or any(called.starts for called in points_to.calls.values())
         self._deep: dict[int, tuple[int, ...]] = {}
         self._writes: dict[Node, list[tuple[int, bool]]] = {}
         for write in points_to.writes:
@@ -152,9 +150,7 @@ class Accesses:
         """The accesses and effects of the node itself, without its blocks."""
         if node.op == "prim::Constant":
             return ModRef((), (), None, None, ())
-        writes = tuple(
-            Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ())
-        )
+        writes = tuple(Access(node, self._through(node, place), place, shape) for place, shape in self._writes.get(node, ()))
         reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
         called = self._points_to.calls.get(node.id)
         if called is not None:
@@ -168,13 +164,7 @@ class Accesses:
             side_effect, random = called.has_side_effect, called.is_random
         else:
             side_effect, random = has_side_effects(node.op) or is_unseen, may_draw(self._graph, node, is_unseen)
-        return ModRef(
-            _distinct(reads),
-            _distinct(writes),
-            node if side_effect else None,
-            node if random else None,
-            node.inputs,
-        )
+        return ModRef(_distinct(reads), _distinct(writes), node if side_effect else None, node if random else None, node.inputs)
 
     def _is_opaque(self, node: Node) -> bool:
         return self._points_to.opaque is not None and any(
@@ -199,16 +189,8 @@ class Accesses:
             return self._reads_of_call(node, called)
         if node.op == "prim::GetAttr":
             holder = node.inputs[0].type
-            slot = (
-                points_to.slots.get((class_name(holder), node.attrs.get("name", "")))
-                if isinstance(holder, ClassType)
-                else None
-            )
-            return (
-                [Access(node, node.inputs[0], points_to.class_of[slot], False)]
-                if slot is not None
-                else self._deep_reads(node)
-            )
+            slot = points_to.slots.get((class_name(holder), node.attrs.get("name", ""))) if isinstance(holder, ClassType) else None
+            return [Access(node, node.inputs[0], points_to.class_of[slot], False)] if slot is not None else self._deep_reads(node)
         if points_to.opaque is not None and self._is_opaque(node):
             return [Access(node, None, points_to.class_of[points_to.opaque], False)]
         kind = reads_by_name(node.op) or self._signatures.of(node).reads
@@ -240,18 +222,12 @@ class Accesses:
         return found
 
     def _deep_reads(self, node: Node) -> list[Access]:
-        element_of, class_of, is_written = (
-            self._points_to.element_of,
-            self._points_to.class_of,
-            self._points_to.is_written,
-        )
+        element_of, class_of, is_written = (self._points_to.element_of, self._points_to.class_of, self._points_to.is_written)
         found: list[Access] = []
         for value in node.inputs:
             element = element_of.get(value)
             if element is not None:
-                found.extend(
-                    Access(node, value, place, False) for place in self._inside(class_of[element]) if is_written[place]
-                )
+                found.extend(Access(node, value, place, False) for place in self._inside(class_of[element]) if is_written[place])
         return found
 
     def _inside(self, place: int) -> tuple[int, ...]:

@@ -146,6 +146,7 @@ class Copies:
 STATISTICS: Final[Mapping[str, tuple[int, int, int]]] = dict.fromkeys(MOVES_STATISTICS, (3, 4, 5))
 """Positions of the running mean, the running variance, and the flag without which neither is updated."""
 
+
 def written_statistics(graph: Graph, node: Node) -> tuple[Value, ...]:
     """The running statistics that a normalisation updates: none if its training flag is known to be off."""
     positions = STATISTICS.get(node.op)
@@ -235,11 +236,7 @@ class SchemaRules:
             return
         written = {index for index, _ in signature.writes}
         boxes = [i for i, v in enumerate(node.inputs) if self.holds(v)]
-        loose = [
-            i
-            for i, a in enumerate(schema.arguments[: len(node.inputs)])
-            if i in signature.stores or is_type_variable(a.type)
-        ]
+        loose = [i for i, a in enumerate(schema.arguments[: len(node.inputs)]) if i in signature.stores or is_type_variable(a.type)]
         things = [e for i in boxes if i not in loose for e in self.cell_of([elements.element(node.inputs[i])])]
         things += [e for i in loose for e in [elements.element(node.inputs[i])] if e is not None]
         for index, part in signature.writes:
@@ -255,12 +252,7 @@ class SchemaRules:
                 self.escape(node.inputs[index], node)
         for position, value in enumerate(node.outputs):
             self.container_result(
-                node,
-                signature,
-                position,
-                value,
-                things,
-                schema.returns[position].type if position < len(schema.returns) else ANY,
+                node, signature, position, value, things, schema.returns[position].type if position < len(schema.returns) else ANY
             )
 
     def container_result(
@@ -275,11 +267,7 @@ class SchemaRules:
         if shared:
             elements.bind_any(value, shared, node)
         elif isinstance(declared, ListType | DictType | TupleType):
-            same = [
-                self.elements.element(v)
-                for i, v in enumerate(node.inputs)
-                if (i, OBJECT) in signature.writes and v.type == value.type
-            ]
+            same = [self.elements.element(v) for i, v in enumerate(node.inputs) if (i, OBJECT) in signature.writes and v.type == value.type]
             if same:  # `add_` on lists returns its list, though its schema does not say so
                 elements.bind_any(value, same, node)
             container = elements.element(value)
@@ -334,9 +322,7 @@ class SchemaRules:
         return [element] if part == OBJECT else self.cell_of([element])
 
     def parts(self, node: Node, sources: tuple[Source, ...]) -> list[int]:
-        return [
-            e for index, part in sources if index < len(node.inputs) for e in self.part_of(node.inputs[index], part)
-        ]
+        return [e for index, part in sources if index < len(node.inputs) for e in self.part_of(node.inputs[index], part)]
 
 
 # Points-to rules of ops that need their own: constructors and accessors, objects, calls, tasks.
@@ -344,9 +330,7 @@ class SchemaRules:
 # Ops without a rule here follow their schema (`irscope.analysis.alias.build.node_rules`).
 
 
-_PASS_ON: Final = frozenset(
-    f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split()
-)
+_PASS_ON: Final = frozenset(f"prim::{name}" for name in "unchecked_cast profile profile_ivalue Guard ConstantChunk".split())
 _PAIRWISE: Final = frozenset(f"prim::{name}" for name in "TypeCheck RequiresGradCheck BroadcastMKLDNNTensors".split())
 
 
@@ -508,9 +492,7 @@ class NodeRules(SchemaRules):
         if structure is None:
             return
         if isinstance(holder.type, ClassType) and "name" in node.attrs:
-            self.elements.bind_any(
-                value, [self.outside.attribute(class_name(holder.type), node.attrs["name"], structure)], node
-            )
+            self.elements.bind_any(value, [self.outside.attribute(class_name(holder.type), node.attrs["name"], structure)], node)
         else:
             self.bind_inside(value, [self.elements.element(holder)], node)
 
@@ -564,10 +546,7 @@ class NodeRules(SchemaRules):
 
 
 Rule = Callable[[NodeRules, Node], None]
-LIST_RULES: Final[Mapping[tuple[str, int], Rule]] = {
-    ("aten::__getitem__", 2): NodeRules.get_item,
-    ("aten::select", 2): NodeRules.get_item,
-}
+LIST_RULES: Final[Mapping[tuple[str, int], Rule]] = {("aten::__getitem__", 2): NodeRules.get_item, ("aten::select", 2): NodeRules.get_item}
 
 RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
     "prim::Constant": NodeRules.constant,

@@ -60,9 +60,7 @@ Plan = Rule | tuple[int, bool, bool]
 """A rule to call, or: the operand that all results share, whether it is written, whether its shape may be."""
 
 
-def build(
-    graph: Graph, structures: Structures, *, distinct_inputs: bool = False, callees: Summaries = NO_CALLEES
-) -> PointsTo:
+def build(graph: Graph, structures: Structures, *, distinct_inputs: bool = False, callees: Summaries = NO_CALLEES) -> PointsTo:
     """The points-to graph of a program; `distinct_inputs` promises that inputs share no memory, except for bound
     inputs that are known to.
 
@@ -385,9 +383,7 @@ class _Circle:
             for value, result in zip(node.outputs, self._members[name].outputs, strict=True):
                 self._flow(self.elements.element(value), self.elements.element(result), node)
         effects = self._effects()
-        constants = [
-            v for g in self._members.values() for n in g.nodes() if n.op == "prim::Constant" for v in n.outputs
-        ]
+        constants = [v for g in self._members.values() for n in g.nodes() if n.op == "prim::Constant" for v in n.outputs]
         return {
             name: summarize(self.builder, name, self._entered[name], graph.outputs, constants, effects)
             for name, graph in self._members.items()

@@ -102,9 +102,7 @@ class OutsideMemory:
             self._escaped.add(here)
             if built.kind == "tuple":
                 inside = self.elements.fields.get(here, ())
-                todo.extend(
-                    (f, s) for f, s in zip(inside, built.fields, strict=False) if f is not None and s is not None
-                )
+                todo.extend((f, s) for f, s in zip(inside, built.fields, strict=False) if f is not None and s is not None)
             self.elements.flow(self.of("escaped", built), here, node)
             if built.kind in ("mixed", "object"):
                 self.give_away(here, self.elements.cells[here])

@@ -160,9 +160,7 @@ class Structures:
     def _tuple(self, fields: tuple[Structure | None, ...]) -> Structure | None:
         if not any(fields):
             return None
-        return self._unique(
-            Structure("tuple", f"({', '.join(field.bucket if field else '-' for field in fields)})", fields)
-        )
+        return self._unique(Structure("tuple", f"({', '.join(field.bucket if field else '-' for field in fields)})", fields))
 
     def _union(self, members: tuple[Type, ...]) -> Structure | None:
         found = tuple(dict.fromkeys(part for part in map(self.of, members) if part is not None))

@@ -14,8 +14,8 @@ import pytest
 
 import irscope as irs
 from irscope._base.results import Verdict
+from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.alias.build.walk import Walk
-from irscope.analysis.alias.query.alias_db import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Module

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from irscope.analysis.alias.query.alias_db import AliasDb  # noqa: E402
+from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
 from irscope.analysis.dependence import dependences  # noqa: E402
 from irscope.ir.core import Graph, Value  # noqa: E402
 from irscope.ir.types import TensorType  # noqa: E402

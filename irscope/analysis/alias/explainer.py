@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Access, OrderConflict
-from irscope.analysis.alias.explain.paths import Derivation, Paths, Step, Words
+from irscope.analysis.alias.paths import Derivation, Paths, Step, Words
 from irscope.analysis.alias.points_to import MIXED, Label, Place, PointsTo, Reachability, Write
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Graph, Node, Value
@@ -29,9 +29,7 @@ class LazyVerdict(Verdict):
         found = self._reason
         if isinstance(found, tuple):
             found = found[0](*found[1:])
-            assert isinstance(found, Verdict) and found.holds == self.holds, (
-                "a reason was found for the opposite answer"
-            )
+            assert isinstance(found, Verdict) and found.holds == self.holds, "a reason was found for the opposite answer"
             object.__setattr__(self, "_reason", found)
         return found
 
@@ -44,11 +42,7 @@ class LazyVerdict(Verdict):
         return self._full().witness
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Verdict) and (self.holds, self.because, self.witness) == (
-            other.holds,
-            other.because,
-            other.witness,
-        )
+        return isinstance(other, Verdict) and (self.holds, self.because, self.witness) == (other.holds, other.because, other.witness)
 
     def __hash__(self) -> int:
         return hash((self.holds, self.because))
@@ -77,7 +71,7 @@ def lazy(holds: bool, *reason: Any) -> LazyVerdict:
 
 # Phrases an alias db's reasons as sentences with witnesses: why values alias, which node writes, why an order must hold.
 #
-# `irscope.analysis.alias.explain.paths` finds the paths that the sentences describe; `names` has the words for values and places.
+# `irscope.analysis.alias.paths` finds the paths that the sentences describe; `names` has the words for values and places.
 
 
 _LONG = 3
@@ -111,10 +105,7 @@ class Explainer:
                 assert other is not None
                 chain = self._paths.search(inside, self._paths.elements_below(other))
                 steps = [*self._paths.edge_steps(chain), *self._paths.path(held, {chain[-1]})]
-                words = (
-                    self._sentence(steps)
-                    or f"%{self._name(holder)} holds {self.words.describe_label(self._points_to.labels[inside])}"
-                )
+                words = self._sentence(steps) or f"%{self._name(holder)} holds {self.words.describe_label(self._points_to.labels[inside])}"
                 return yes(words, *_witness(steps, holder, held))
         return yes(f"%{self._name(a)} and %{self._name(b)} may hold the same elements", a, b)
 
@@ -144,11 +135,7 @@ class Explainer:
         if through is None and self._is_any_input(write):
             return yes(f"{self._node(node)} waits for a task that the caller started, which may write any input", node, value)
         if through is None:
-            return yes(
-                f"{self._node(node)} may write anything that it was passed or that escaped before",
-                node,
-                value,
-            )
+            return yes(f"{self._node(node)} may write anything that it was passed or that escaped before", node, value)
         writes = f"{node.op} writes %{self._name(through)}"
         if through is value:
             return yes(writes, node, value)
@@ -184,9 +171,7 @@ class Explainer:
         """`aten::relu_ writes %b`."""
         doing = verb or ("writes" if self._does_write(access) else "reads")
         thing = f"%{self._name(access.value)}" if access.value is not None else self._unnamed(access)
-        return (
-            f"{self._node(access.node)} {doing} {'the shape of ' if access.shape and doing == 'reads' else ''}{thing}"
-        )
+        return f"{self._node(access.node)} {doing} {'the shape of ' if access.shape and doing == 'reads' else ''}{thing}"
 
     def _unnamed(self, access: Access) -> str:
         """The memory that a node accesses through none of its operands."""
@@ -202,8 +187,7 @@ class Explainer:
     def _does_write(self, access: Access) -> bool:
         element_class = self._points_to.class_of
         return any(
-            write.node is access.node and element_class[write.element] == access.place
-            for write in self._writes_of.get(access.node, ())
+            write.node is access.node and element_class[write.element] == access.place for write in self._writes_of.get(access.node, ())
         )
 
     @cached_property

@@ -6,29 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from irscope._base.frozen import fast_constructor
-from irscope.analysis.alias.build import (
-    NO_CALLEES,
-    NOTHING,
-    STATISTICS,
-    NodeRules,
-    Walk,
-    copy_flag,
-    is_copy_by_types,
-    is_inlined,
-)
-from irscope.analysis.alias.incremental.delta import (
+from irscope.analysis.alias.build.callee_summary import NO_CALLEES
+from irscope.analysis.alias.build.delta import (
     CannotFollow,
     Classes,
     Extension,
     FollowedReach,
     FollowedReasons,
     Labels,
+    Layers,
     Marks,
+    Members,
     NothingOutside,
     Writes,
     refuse,
 )
-from irscope.analysis.alias.incremental.persistent_map import Layers, Members
+from irscope.analysis.alias.build.node_rules import STATISTICS, NodeRules, copy_flag, is_copy_by_types
+from irscope.analysis.alias.build.walk import NOTHING, Walk, is_inlined
 from irscope.analysis.alias.points_to import (
     TENSOR,
     PointsTo,
@@ -107,17 +101,11 @@ class NetEdits:
 
 # Removes what erased nodes added to a points-to graph, if it can be distinguished from what others added.
 #
-# This is rule 2 of the argument in `irscope.analysis.alias.incremental.update`.
+# This is rule 2 of the argument below.
 
 
 _SHARES_ONLY: Final = frozenset(
-    {
-        NodeRules.constant,
-        NodeRules.uninitialized,
-        NodeRules.tuple_unpack,
-        NodeRules.tuple_index,
-        NodeRules.list_unpack,
-    }
+    {NodeRules.constant, NodeRules.uninitialized, NodeRules.tuple_unpack, NodeRules.tuple_index, NodeRules.list_unpack}
 )
 """Rules that add only names, and edges down from their results, if the results are tensors or numbers."""
 
@@ -186,9 +174,7 @@ class Erasing:
         if rule in _SHARES_ONLY and is_plain:
             return
         signature = self.rules.signatures.of(node)
-        if not is_plain and (
-            any(signature.results) or any(s is not None and not _holds_tensors(s) for s in structures)
-        ):
+        if not is_plain and (any(signature.results) or any(s is not None and not _holds_tensors(s) for s in structures)):
             raise CannotFollow(f"the results of {node.op} were merged with its operands")
         joins = signature.is_container and signature.writes
         if rule not in (NodeRules.by_signature, NodeRules.get_item) or signature.is_opaque or signature.stores or joins:
@@ -218,10 +204,7 @@ class Erasing:
         if not is_inlined(node) or node.op == "prim::fork":
             raise CannotFollow(f"{node.op} has blocks, and they come or go")
         block = node.blocks[0]
-        for inner, outer in (
-            *zip(block.params, node.inputs, strict=True),
-            *zip(block.returns, node.outputs, strict=True),
-        ):
+        for inner, outer in (*zip(block.params, node.inputs, strict=True), *zip(block.returns, node.outputs, strict=True)):
             if inner.type is outer.type or inner.type.__class__ is outer.type.__class__ is TensorType:
                 continue
             if inner.type != outer.type:
@@ -234,8 +217,7 @@ def _holds_tensors(structure: Structure) -> bool:
 
 # Adds created nodes to an existing points-to graph, reusing the elements by which users know their results.
 #
-# These are rules 1, 4 and 5 of the argument in `irscope.analysis.alias.incremental.update`. A created node may be an erased
-# one under other names, so this builds on `remove`.
+# These are rules 1, 4 and 5 of the argument below. A created node may be an erased one under other names, so this builds on `Erasing`.
 
 
 class Creating:
@@ -394,7 +376,7 @@ class Creating:
 #
 # **Claim.** The new graph answers every question about values and nodes as a graph built from scratch for the new program
 # would. Edits that cannot be followed in this way are refused (`CannotFollow`, with the reason), and the caller builds from
-# scratch. The old graph is not changed: the new one is layers over the same tables (`irscope.analysis.alias.incremental.persistent_map`).
+# scratch. The old graph is not changed: the new one is layers over the same tables (`Layers`).
 #
 # **Why it holds.** A points-to graph is the set of what each node adds, in any order of the nodes: edges, shared elements
 # and writes. So moving nodes changes nothing, and an edit changes only what its own nodes add:
@@ -425,8 +407,8 @@ class Creating:
 # The values that these rules consulted are recorded, and replacing one is refused, for types only by a value of another type. So are
 # added or removed ifs, loops, calls and objects, and programs whose inputs changed.
 #
-# **Modules.** `net_edits` computes the net effect of the edits, `insert` has rules 1, 4 and 5, `remove` rule 2, and this module
-# rule 3. `delta_builder` refuses edges that would change classes, and decides which value owns an element.
+# **Code.** `NetEdits` is the net effect of the edits, `Creating` has rules 1, 4 and 5, `Erasing` rule 2, and `_Step` rule 3. `Extension`
+# refuses edges that would change classes, and decides which value owns an element.
 #
 # **Cost.** Linear in the edits: no table, index or node of the rest of the program is visited. (The search for cycles below
 # the target of a new edge gives up after a few hundred classes.) Queries compute what they need on demand, once per graph.
@@ -443,9 +425,7 @@ class Record(Protocol):
     def edits(self) -> Sequence[Edit]: ...
 
 
-def follow(
-    points_to: PointsTo, reach: Reachability, knowledge: Knowledge, record: Record
-) -> tuple[PointsTo, Reachability]:
+def follow(points_to: PointsTo, reach: Reachability, knowledge: Knowledge, record: Record) -> tuple[PointsTo, Reachability]:
     """The points-to graph of `record.after`, and the searches over it. Raises CannotFollow."""
     before, after = record.before, record.after
     if before.body.params is not after.body.params and before.body.params != after.body.params:

@@ -76,7 +76,7 @@ class Words:
 
 # Steps that derive a value from another by its producer or its block: a view, a cast, an item of a list, a result of a block.
 #
-# A step says this in words, and whether it always holds. Chains of steps are followed in `irscope.analysis.alias.explain.paths`.
+# A step says this in words, and whether it always holds. Chains of steps are followed in `irscope.analysis.alias.paths`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,7 @@ class Derivation:
         if node.op in ("prim::unchecked_cast", "prim::profile", "prim::Guard", "prim::ConstantChunk"):
             kind = "a part of" if node.op == "prim::ConstantChunk" else "the same as"
             certain = node.op != "prim::ConstantChunk" or self._keeps_storage(value)
-            return Step(
-                value, node.inputs[0], f"{name} is {kind} %{self._name(node.inputs[0])} ({node.op})", node, certain
-            )
+            return Step(value, node.inputs[0], f"{name} is {kind} %{self._name(node.inputs[0])} ({node.op})", node, certain)
         called = self._points_to.calls.get(node.id)
         if called is not None:
             element = self.element(value)
@@ -143,9 +141,7 @@ class Derivation:
         if signature.is_container and not sources and node.inputs:
             element = self.element(value)
             if (0, OBJECT) in signature.writes and element == self.element(node.inputs[0]):  # `list += list`
-                return Step(
-                    value, node.inputs[0], f"{name} is %{self._name(node.inputs[0])} after {node.op}", node, True
-                )
+                return Step(value, node.inputs[0], f"{name} is %{self._name(node.inputs[0])} after {node.op}", node, True)
             label = self._points_to.labels[element] if element is not None else node.inputs[0]
             return Step(value, label, f"{name} is taken out of %{self._name(node.inputs[0])} ({node.op})", node, False)
         if len(sources) == 1 and sources[0][1] == OBJECT:
@@ -336,11 +332,7 @@ class Paths:
             if step is None or (isinstance(step.target, Value) and self._derivation.element(step.target) != element):
                 label = self._points_to.labels[element]
                 node = self._graph.producer.get(here)
-                words = (
-                    step.words
-                    if step is not None
-                    else f"%{self._words.name(here)} is {self._words.describe_label(label)}"
-                )
+                words = step.words if step is not None else f"%{self._words.name(here)} is {self._words.describe_label(label)}"
                 steps.append(Step(here, label, words, node, False))
                 break
             steps.append(step)

@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from irscope._base.results import Verdict, no, yes
 from irscope.analysis.alias.build import EVERYTHING, Accesses, ModRef
-from irscope.analysis.alias.explain import Explainer, lazy
+from irscope.analysis.alias.explainer import Explainer, lazy
 from irscope.analysis.alias.points_to import Label, PointsTo, Reachability, Structures
 from irscope.analysis.views import ViewAliases
 from irscope.errors import UnknownName
@@ -35,10 +35,7 @@ class Questions:
         if not isinstance(value, Value):
             return self.graph.value(value)
         if value not in self._points_to.element_of and value not in self.graph.block_of:
-            raise UnknownName(
-                f"{value!r} is not a value of graph {self.graph.name!r}",
-                hint="make an AliasDb of the graph it came from",
-            )
+            raise UnknownName(f"{value!r} is not a value of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from")
         return value
 
     def _values(self, values: Values) -> list[Value]:
@@ -50,9 +47,7 @@ class Questions:
         if not isinstance(node, Node):
             return self.graph.node(node)
         if node not in self.graph.block_of:
-            raise UnknownName(
-                f"{node!r} is not a node of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from"
-            )
+            raise UnknownName(f"{node!r} is not a node of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from")
         return node
 
     def _place(self, value: Value) -> int | None:
@@ -128,7 +123,7 @@ class Questions:
         known, disjoint bytes of one buffer. The witness of such a no has both values and the bytes of each.
 
         >>> from irscope.ir.text.parser import parse
-        >>> from irscope.analysis.alias.query.alias_db import AliasDb
+        >>> from irscope.analysis.alias.alias_db import AliasDb
         >>> g = parse('''graph(%x : Float(4, 6, strides=[6, 1])):
         ...   %0 : int = prim::Constant[value=0]()
         ...   %1 : int = prim::Constant[value=1]()
@@ -175,11 +170,7 @@ class Questions:
         """The values and places that a value points to in one step; the value itself if it is memory of its own."""
         found = self._value(value)
         element = self._points_to.element_of.get(found)
-        return (
-            self._explainer.words.next_labels(element) or (self._points_to.labels[element],)
-            if element is not None
-            else (found,)
-        )
+        return self._explainer.words.next_labels(element) or (self._points_to.labels[element],) if element is not None else (found,)
 
     def locations(self, value: Value | str) -> tuple[Label, ...]:
         """The memory locations that a value may be, each named by the value or place with which it was created."""
@@ -229,21 +220,14 @@ class Questions:
         """Whether code outside the graph can reach a value: through inputs, outputs, or calls."""
         found = self._value(value)
         for output in self.graph.outputs:
-            shared = (
-                self._may_contain_alias(found, output) if self._is_memory(output) and self._is_memory(found) else None
-            )
+            shared = self._may_contain_alias(found, output) if self._is_memory(output) and self._is_memory(found) else None
             if shared:
-                return yes(
-                    f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness
-                )
+                return yes(f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness)
         place = self._place(found)
         for outside in sorted(self._points_to.outside) if place is not None else ():
             assert place is not None
             if self._reach.meet_inside(place, outside):
-                return yes(
-                    f"it can be reached from {self._explainer.words.describe_place(self._explainer.words.label_of(outside))}",
-                    found,
-                )
+                return yes(f"it can be reached from {self._explainer.words.describe_place(self._explainer.words.label_of(outside))}", found)
         return no(f"no input, output or call can reach %{self.graph.names[found]}", found)
 
     # Writes
@@ -320,9 +304,7 @@ class Questions:
             for write in self.accesses(found).writes:
                 if place is not None and (write.place == EVERYTHING or self._reach.meet(place, write.place)):
                     return yes(
-                        f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be",
-                        write.node,
-                        value,
+                        f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be", write.node, value
                     )
         return no(f"{found.op} writes none of that memory", found)
 
@@ -341,7 +323,5 @@ class Questions:
         left = next((v for v in (self.escapes(value) for value in self._values(a)) if v), None)
         right = next((v for v in (self.escapes(value) for value in self._values(b)) if v), None)
         if left and right:
-            return no(
-                f"both can be reached from outside: {left.because}; {right.because}", *left.witness, *right.witness
-            )
+            return no(f"both can be reached from outside: {left.because}; {right.because}", *left.witness, *right.witness)
         return yes("nothing writes them, and the caller cannot see both")

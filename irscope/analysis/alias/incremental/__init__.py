@@ -1,5 +1,0 @@
-"""How does the alias db follow a rewriter's edits?"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

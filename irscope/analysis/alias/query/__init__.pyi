@@ -1,7 +1,0 @@
-from .alias_db import (
-    AliasDb,
-)
-
-__all__ = [
-    "AliasDb",
-]

@@ -138,7 +138,7 @@ def _add_profile(commands: Any) -> None:
         help="example arguments, such as float32[1,3,416,416], filled with random numbers",
     )  # fmt: skip
     profile.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: %(default)s)")
-    profile.add_argument("--device", choices=("cpu", "cuda"), help="where to run (default: cpu)")
+    profile.add_argument("--device", choices=("cpu", "cuda"), help="where to run (default: where the arguments lie)")
     profile.add_argument("--threads", type=int, help="how many (default: torch's number; one if other programs are busy)")
     profile.add_argument("--by", choices=("node", "group", "op", "module", "line", "class"), help="print this table too")
     profile.add_argument("--html", metavar="OUT", help="write one HTML page with the pictures")

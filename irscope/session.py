@@ -206,7 +206,7 @@ def _program(source: Any, arguments: Sequence[Any], exact: Literal["torch"] | No
     from irscope.transforms.fusion import Fusion, fuse
 
     if isinstance(source, Fusion):
-        return source.exactly(exact)
+        return source if exact is None else source.exactly(exact)
     if not arguments or isinstance(getattr(source, "graph", source), Graph):
         return one_graph(source)
     return fuse(load(source, *arguments), exact=exact)
@@ -221,8 +221,9 @@ def compare(
     """Run a program op by op, fused, and fused with shared kernels, and compare the times and errors.
 
     Takes a Graph, a Fusion, or anything that `load` takes with these arguments; the model or function that it was read from is timed
-    as well, and the others against it. All runs alternate in one process with the same allocator, `repeats` times and for 50 ms each;
-    the error is against a float64 run. There is no ratio of times whose middle halves overlap, or that vary too much. `.table()` is a
+    as well, and the others against it. `devices` are `"cpu"` and `"cuda"`, by default the one that the
+    arguments lie on. All runs alternate in one process with the same allocator, `repeats` times and for 50 ms each; the error is
+    against a float64 run. There is no ratio of times whose middle halves overlap, or that vary too much. `.table()` is a
     DataFrame with the speed against the machine's copy bandwidth, `.chart()` a figure, `.roofline()` another.
 
     `eager` is a model to be timed too, `peers` are other functions of the same arguments: `{"jax": lambda *_: jitted(a, b)}`, or
@@ -268,8 +269,8 @@ class _ProfileVerb:
 
     Takes a Graph, a Fusion, a result of `compile`, or anything that `load` takes with these arguments. It alternates
     op-by-op and fused runs, and what you wrote where that is a NumPy or JAX function, for `seconds`, or until the order
-    of the slowest nodes is certain; Ctrl-C stops it and keeps what was measured. `device` is `"cpu"` or `"cuda"`;
-    `threads` is as for `compare`. The result displays itself; `p.table(by="line")` sums by
+    of the slowest nodes is certain; Ctrl-C stops it and keeps what was measured. `device` is `"cpu"` or `"cuda"`, by default
+    the one that the arguments lie on; `threads` is as for `compare`. The result displays itself; `p.table(by="line")` sums by
     node, group, op, module, line or class, `p.top(10)` has the slowest nodes, `p.remarks` what would help,
     `p.try_(remark)` measures it, `p.diff(q)` compares with another profile, `p.save("x.json")` writes a trace for
     Perfetto. `irs.profile.read(trace, graph)` maps a trace of `torch.profiler` onto a graph.

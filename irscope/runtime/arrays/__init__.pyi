@@ -1,6 +1,7 @@
 from .cupy import (
     CupyLibrary,
     CupyMemory,
+    device_with,
     imported_cupy,
     is_cupys,
     off_the_gpu,
@@ -65,6 +66,7 @@ __all__ = [
     "arrays_of",
     "as_torch_on_gpu",
     "borrow",
+    "device_with",
     "extents",
     "has_small_floats",
     "host_array",

@@ -16,18 +16,19 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
+from irscope._base.nested import leaves
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import ArgumentError, MissingExtra
 from irscope.ir import Node, OpSchema, TensorData, TensorType, Type
 from irscope.ops.registry import op_of, schema_of
 from irscope.runtime.arrays.dlpack import host_array, is_jaxs, on_processor
-from irscope.runtime.arrays.library import Allocate, Memory, extents, number_type
+from irscope.runtime.arrays.library import Allocate, Memory, extents, is_torch_tensor, number_type
 from irscope.runtime.arrays.numpy import NumpyLibrary
 
 __all__ = ["CupyLibrary", "CupyMemory", "dtype_of", "giver_back", "imported_cupy", "is_cupys", "off_the_gpu"]
@@ -49,6 +50,16 @@ def is_cupys(value: object) -> bool:
     """Checks whether this is a CuPy array; does not import CuPy."""
     cupy = sys.modules.get("cupy")
     return cupy is not None and isinstance(value, cupy.ndarray)
+
+
+def device_with(values: Iterable[object]) -> str:
+    """Returns the device that arguments lie on: "cuda" if any is, or holds, a CuPy array or a torch tensor there, else "cpu".
+
+    >>> device_with([np.ones(2), 3])
+    'cpu'
+    """
+    there = any(is_cupys(leaf) or (is_torch_tensor(leaf) and leaf.is_cuda) for leaf in leaves(list(values)))
+    return "cuda" if there else "cpu"
 
 
 def off_the_gpu(value: Any) -> Any:

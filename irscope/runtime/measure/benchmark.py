@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -36,7 +36,15 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, check_count, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact
-from irscope.runtime.arrays import imported_cupy, is_cupys, is_torch_tensor, library_for, off_the_gpu, on_host
+from irscope.runtime.arrays import (
+    device_with,
+    imported_cupy,
+    is_cupys,
+    is_torch_tensor,
+    library_for,
+    off_the_gpu,
+    on_host,
+)
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.foreign_ops import has_runner
@@ -77,7 +85,7 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Runs a program in several ways and compares their times and errors; a program without groups is fused first.
 
-    `devices` are names of devices (`"cpu"`, `"cuda"`), by default the processor; `eager` is the model itself, timed too, and
+    `devices` are names of devices (`"cpu"`, `"cuda"`), by default where the arguments lie; `eager` is the model itself, timed too, and
     `peers` are other functions of the same arguments; one that fails is listed with the reason. `"torch"` and
     `"torch.compile"` are built from the graph, or from the model if it is passed: `peers=["torch.compile"]`. `ways` chooses
     among `"op by op"`, `"fused"` and `"fused + dedup"`; `steps` adds a row for each of these steps of dedup's ladder (True: for
@@ -97,7 +105,7 @@ def compare(
     if isinstance(program, Graph) and not any(node.op == "prim::FusionGroup" for node in program.nodes()):
         program = fuse(program, exact=exact)
     graph = graph_of(program, "compare")
-    devices = (devices,) if isinstance(devices, str) else tuple(devices or ("cpu",))
+    devices = (devices,) if isinstance(devices, str) else tuple(devices or (device_with(args),))
     given: object = repeats
     if not isinstance(given, int) or given < 1:
         raise ArgumentError(f"{repeats!r} repeats measure nothing", hint=f"repeats={LEAST_TURNS} is a good number")
@@ -257,7 +265,7 @@ class _Contest:
             # switched once for all: switching costs as much as a small op
             times = _without_gradients(
                 measure, competitors, turns=repeats, seconds=LEAST_SECONDS if repeats >= LEAST_TURNS else 0.0, before=before,
-                finish=_waiter(self.entries), once=self.state.is_written, alone=self.threads.count == 1,
+                finish=_waiter(self.devices), once=self.state.is_written, alone=self.threads.count == 1,
                 known={label: first.seconds for label, first in firsts.items()},
             )  # fmt: skip
             copy = times.pop(_COPY).median * scale if limit is not None else None
@@ -417,9 +425,9 @@ def _without_gradients(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
         return work(*args, **kwargs)
 
 
-def _waiter(entries: Sequence[_Entry]) -> Callable[[], object]:
-    """Returns a function that waits for the device; a processor is done when the call returns."""
-    if any(entry.executable is not None and entry.executable.device == "cuda" for entry in entries):
+def _waiter(devices: Collection[str]) -> Callable[[], object]:
+    """Returns a function that waits for the devices; a processor is done when the call returns."""
+    if "cuda" in devices:
         synchronize: Callable[[], object] = imported_cupy().cuda.Device().synchronize
         return synchronize
     return lambda: None
@@ -433,9 +441,9 @@ _TURNS = 15
 
 
 def side_by_side(
-    programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, device: str = "cpu", seconds: float = 2.0
+    programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, seconds: float = 2.0
 ) -> dict[str, Measurement]:  # fmt: skip
-    """Returns the times of one call of each program on its arguments; all take turns, for about `seconds`.
+    """Returns the times of one call of each program on its arguments, where they lie; all take turns, for about `seconds`.
 
     What a program writes is restored before each turn, and at the end.
 
@@ -447,18 +455,19 @@ def side_by_side(
     """
     threads = threads_for(None)
     graphs = {name: graph_of(program, "measure") for name, program in programs.items()}
+    devices = {name: device_with(args[name]) for name in programs}
     given = [(graph, flatten_arguments(args[name], graph)) for name, graph in graphs.items()]
 
     def timed() -> dict[str, Measurement]:
         runs = {
-            name: partial(compile_graph(program, device, threads=threads.count), *flat)
+            name: partial(compile_graph(program, devices[name], threads=threads.count), *flat)
             for (name, program), (_, flat) in zip(programs.items(), given, strict=True)
         }
         for run in runs.values():
             state.watch(run)
         return measure(
             runs, turns=_TURNS, seconds=LEAST_SECONDS, before=state.restore, once=state.is_written, patience=seconds,
-            alone=threads.count == 1,
+            finish=_waiter(devices.values()), alone=threads.count == 1,
         )  # fmt: skip
 
     torch, state = sys.modules.get("torch"), ArgumentSnapshot(*given)

@@ -23,7 +23,7 @@ Series = np.ndarray[Any, Any]
 
 
 class Durations:
-    """The time of each instruction of a run, in nanoseconds, with the cost of stamps subtracted."""
+    """The time of each instruction of a run, in nanoseconds, less what a stamp costs by itself."""
 
     __slots__ = ("busy", "end", "host", "idle", "start")
 

@@ -26,7 +26,7 @@ from irscope._base.running import progress
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, flatten_arguments, graph_of
 from irscope.ops.accuracy import Exact
-from irscope.runtime.arrays import are_torchs
+from irscope.runtime.arrays import are_torchs, device_with
 from irscope.runtime.machine import describe
 from irscope.runtime.measure.conditions import (
     ArgumentSnapshot,
@@ -118,7 +118,8 @@ def measure_program(
     if not seconds > 0:
         raise ArgumentError(f"the time to measure for must be positive, not {seconds!r} seconds", hint="seconds=2 is usually enough")
     chosen = threads_for(threads)
-    original, fusion, makers, device = _programs(program, device, exact, chosen.count)
+    device = device or (program.device if isinstance(program, Executable) else device_with(args))
+    original, fusion, makers = _programs(program, device, exact, chosen.count)
     flat = flatten_arguments(args, original)
     is_torch = are_torchs([*flat, *original.bound.values()])
     own = None if is_torch else own_function(original, args, flat)
@@ -131,13 +132,13 @@ def measure_program(
 
 
 def _programs(
-    program: Graph | Fusion | Executable, device: str | None, exact: Exact, threads: int
-) -> tuple[Graph, Fusion | None, dict[WayName, Callable[[], Executable]], str]:
-    """Returns the original program, its fusion, a function that compiles each way, and the device."""
+    program: Graph | Fusion | Executable, device: str, exact: Exact, threads: int
+) -> tuple[Graph, Fusion | None, dict[WayName, Callable[[], Executable]]]:
+    """Returns the original program, its fusion, and a function that compiles each way."""
     fusion = None
     if isinstance(program, Executable):
         original = fused = program.graph
-        device, exact = device or program.device, "torch" if program.exact else exact
+        exact = "torch" if program.exact else exact
         source: Graph | Fusion = fused
     else:
         graph = graph_of(program, "profile")
@@ -147,13 +148,12 @@ def _programs(
             fusion = fuse(graph, exact=exact)
         source = fusion if fusion is not None else graph
         original, fused = (fusion.original, fusion.graph) if fusion is not None else (graph, graph)
-    where = device or "cpu"
     makers: dict[WayName, Callable[[], Executable]] = {
-        "op by op": partial(compile_graph, original, where, use_kernels=False, exact=exact, threads=threads)
+        "op by op": partial(compile_graph, original, device, use_kernels=False, exact=exact, threads=threads)
     }
-    if any(node.op == "prim::FusionGroup" for node in fused.nodes()) and where != "reference":
-        makers["fused"] = partial(compile_graph, source, where, exact=exact, threads=threads)
-    return original, fusion, makers, where
+    if any(node.op == "prim::FusionGroup" for node in fused.nodes()) and device != "reference":
+        makers["fused"] = partial(compile_graph, source, device, exact=exact, threads=threads)
+    return original, fusion, makers
 
 
 @dataclass(eq=False)

@@ -28,8 +28,8 @@ class Profile(Readings):
     """The time, traffic and memory of a program by node; `irs.profile` returns it.
 
     `p.table(by="line")` sums, `p.top(10)` has the slowest nodes, `p.remarks` suggests improvements, `p.try_(remark)` tries one,
-    `p.diff(q)` compares two, `p.save("x.json")` writes a trace. Times are medians over runs, with their quartiles; the cost
-    of measuring is subtracted.
+    `p.diff(q)` compares two, `p.save("x.json")` writes a trace. Times are medians over runs, with their quartiles, less
+    what a time stamp costs by itself.
     """
 
     # -- tables -------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Profile(Readings):
     @property
     def parts(self) -> pd.DataFrame:
         """The parts of each way's time, in ms: compiling, the first call, warming up, a call; within the call its entry, nodes,
-        gaps and end; and the cost of measuring."""
+        gaps and end; and what a time stamp costs by itself."""
         with loading("pandas"):
             from irscope._base.tables import Table
 
@@ -78,7 +78,7 @@ class Profile(Readings):
                 "warm-up ms": way.warm_ns / 1e6, "call ms": way.total.median / 1e6, "low ms": way.total.low / 1e6,
                 "high ms": way.total.high / 1e6, "entry ms": way.entry.median / 1e6, "nodes ms": nodes / 1e6,
                 "idle ms": float(np.median(way.idle.sum(axis=1))) / 1e6, "end ms": way.leave.median / 1e6,
-                "parts of call": way.parts.median / way.total.median if way.total.median else 1.0,
+                "parts of call": way.parts_of_call,
                 "measuring µs a node": way.watch.cost / 1e3, "runs": way.runs, "peak MB": way.counter.peak_bytes / 1e6,
             }  # fmt: skip
         return Table(cells).T.rename_axis(self.name)
@@ -133,12 +133,14 @@ class Profile(Readings):
         here = self.environment
         costs = max((way.watch.cost for way in self.ways.values()), default=0.0)
         runs = ", ".join(f"{plural(way.runs, 'run')} {label}" for label, way in self.ways.items())
+        sums = ", ".join(f"{way.parts_of_call:.2f} {label}" for label, way in self.ways.items())
         peak = ", ".join(f"{byte_count(way.counter.peak_bytes)} {label}" for label, way in self.ways.items())
         threads = self._thread_text()
         stopped = "Interrupted: fewer runs than wanted. " if self.is_interrupted else ""
         return (
             f"{stopped}{here['cpu']}, {plural(int(here['threads']), 'thread')}, {here['allocator']}. Medians and quartiles of {runs}; "
-            f"peak of memory {peak}. Measuring took {costs:.0f} ns a node, which is taken off. {threads}"
+            f"peak of memory {peak}. A time stamp by itself takes {costs:.0f} ns, which is taken off each node: "
+            f"the parts sum to {sums} of a call. {threads}"
             f"{self.order()[0].upper()}{self.order()[1:]}."
         )
 

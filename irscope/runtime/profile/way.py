@@ -272,6 +272,11 @@ class Way:
         return Spread.of(self.parts_by_run)
 
     @property
+    def parts_of_call(self) -> float:
+        """That sum as a part of a plain call: above 1 where a stamp between two ops costs more than by itself."""
+        return self.parts.median / self.total.median if self.total.median else 1.0
+
+    @property
     def parts_by_run(self) -> Any:
         """The same sum of each run, in nanoseconds."""
         if not self._entry:

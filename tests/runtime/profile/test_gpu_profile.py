@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
+from irscope.runtime.measure import side_by_side
 from irscope.runtime.profile.clocks import EventWatch
 from tests.codegen.cuda_emulator import AVAILABLE
 from tests.runtime.cuda.fake_cupy import FakeCupy
@@ -78,6 +79,21 @@ def test_a_profile_on_the_fake_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     idle = sum(row.idle_ns for row in p.rows("fused"))
     assert ("waits-for-python" in rules) <= (idle > 0)
     assert fused["of copy"].isna().all(), "the limits of a GPU are not measured"
+
+
+@emulated
+def test_what_lies_on_the_gpu_is_measured_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cupy = installed(FakeCupy(), monkeypatch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("irscope.runtime.cuda.device.Nvrtc", CountingCompiler)
+    x = np.ones((8, 64), np.float32)
+    graph = irs.load(lambda a: np.tanh(np.exp(a)), x)
+    assert irs.profile(graph, x, seconds=0.05).device == "cpu"
+    assert irs.profile(graph, cupy.asarray(x), seconds=0.05).device == "cuda"
+    assert "Fake H100" in irs.compare(graph, cupy.asarray(x), repeats=1).caption
+    assert "Fake H100" not in irs.compare(graph, cupy.asarray(x), repeats=1, devices=["cpu"]).caption
+    taken = side_by_side({"host": graph, "gpu": graph}, {"host": [x], "gpu": [cupy.asarray(x)]}, seconds=0.01)
+    assert set(taken) == {"host", "gpu"}
 
 
 def test_a_gpu_whose_events_are_no_time_apart_gets_no_share_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def test_a_group_has_its_nodes_before_and_its_kernel_after(profile: Profile) -> 
 
 def test_what_measuring_costs_is_measured_and_under_a_microsecond(profile: Profile) -> None:
     assert (profile.parts["measuring µs a node"] > 0).all()
-    assert "taken off" in profile.caption()
+    told = ", ".join(f"{ratio:.2f} {label}" for label, ratio in profile.parts["parts of call"].items())
+    assert f"taken off each node: the parts sum to {told} of a call" in profile.caption()
 
 
 def test_first_call_compile_and_warm_up_are_apart(profile: Profile) -> None:

@@ -93,10 +93,7 @@ def read_sections(text: str) -> Sections:
 
 def write_sections(sections: Sections) -> str:
     """The text of a case file."""
-    parts = [
-        sections["claim"],
-        *(f"--- {name}\n{text}".rstrip("\n") for name, text in sections.items() if name != "claim"),
-    ]
+    parts = [sections["claim"], *(f"--- {name}\n{text}".rstrip("\n") for name, text in sections.items() if name != "claim")]
     return "\n".join(parts) + "\n"
 
 

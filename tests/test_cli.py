@@ -72,9 +72,7 @@ def test_cache_shows_and_clears_the_compiled_kernels(
     assert store.load("a") is None
 
 
-def test_cache_says_why_it_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cache_says_why_it_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     (tmp_path / "file").write_text("not a directory")
     assert main(["cache", "info"]) == 0
@@ -82,9 +80,7 @@ def test_cache_says_why_it_is_not_used(
     assert main(["cache", "clear"]) == 0
 
 
-def test_report_writes_a_page_that_asks_for_nothing(
-    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_writes_a_page_that_asks_for_nothing(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.html"
     assert main(["report", str(program), "--input", "float32[2,3]", "-o", str(output)]) == 0
     assert str(output) in capsys.readouterr().out
@@ -102,9 +98,7 @@ def test_report_writes_a_page_that_asks_for_nothing(
         (["report", "missing.pt", "-o", "x.html"], "missing.pt"),
     ],
 )
-def test_a_file_that_is_not_there_is_one_clear_message(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_not_there_is_one_clear_message(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("irscope: ")
@@ -192,9 +186,7 @@ def test_opt_prints_a_program_that_reads_back(in_place: Path, capsys: pytest.Cap
     assert "seconds" in err
 
 
-def test_opt_prints_the_program_after_a_pass(
-    in_place: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_opt_prints_the_program_after_a_pass(in_place: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     output = tmp_path / "out.ir"
     arguments = ["opt", str(in_place), "-p", "functionalize,cse", "--print-after", "functionalize", "-o", str(output)]
     assert main(arguments) == 0
@@ -212,9 +204,7 @@ def test_opt_prints_the_program_after_a_pass(
         (["-p", "cse", "-o", "/no/such/folder/x.ir"], "cannot be written"),
     ],
 )
-def test_opt_tells_a_mistake(
-    arguments: list[str], told: str, in_place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_opt_tells_a_mistake(arguments: list[str], told: str, in_place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["opt", str(in_place), *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""

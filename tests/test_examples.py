@@ -75,9 +75,7 @@ def test_the_table_of_examples_has_each_of_them():
 
 
 @pytest.mark.torch
-def test_the_stories_that_come_with_the_project(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], unless_browsed: Callable[[str], None]
-):
+def test_the_stories_that_come_with_the_project(tmp_path: Path, capsys: pytest.CaptureFixture[str], unless_browsed: Callable[[str], None]):
     unless_browsed("test_the_stories_of_the_project_play")
     pytest.importorskip("transformers")
     importlib.import_module("stories").main(str(tmp_path))

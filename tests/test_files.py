@@ -130,9 +130,7 @@ def test_a_file_that_cannot_be_read_is_said(reader: str, tmp_path: Path) -> None
             read(tmp_path / "list.txt")
 
 
-@pytest.mark.parametrize(
-    "changed", [{"answers": 3}, {"points": []}, {"title": None}, {"seed": {}}, {"questions": "1"}, {}], ids=str
-)
+@pytest.mark.parametrize("changed", [{"answers": 3}, {"points": []}, {"title": None}, {"seed": {}}, {"questions": "1"}, {}], ids=str)
 def test_a_notebook_with_a_damaged_answer_is_not_one(changed: dict[str, Any], tmp_path: Path) -> None:
     q = irs.quiz.views(seed=3, count=1)
     q.answer(*q.questions[0].answer)

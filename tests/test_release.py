@@ -39,9 +39,7 @@ def test_extras_that_the_code_names_are_there() -> None:
 
 
 def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False, env=os.environ | environment
-    )
+    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False, env=os.environ | environment)
     assert not done.returncode, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

@@ -38,7 +38,9 @@ INSTEAD = {
 
 IN_TESTS = {**INSTEAD, r"\btold\b": "reported, given, distinguished"}
 
-READ = "random_programs behaviour oracles analysis ops ir codegen transforms notebooks".split()
+READ = (
+    "_base random_programs behaviour oracles analysis ops ir codegen transforms notebooks report display widgets browser teaching"
+).split()
 """Folders of `tests`."""
 
 SAID = {

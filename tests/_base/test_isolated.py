@@ -26,7 +26,7 @@ def _open_files() -> set[str]:
 
 
 def _children() -> set[str]:
-    """The numbers of the child processes, ended ones that nobody waited for included; other tests may have left some."""
+    """The numbers of the child processes, ended ones that were not waited for included; other tests may have left some."""
     return {number for task in Path("/proc/self/task").iterdir() for number in (task / "children").read_text().split()}
 
 
@@ -107,7 +107,7 @@ def test_where_children_are_not_waited_for() -> None:
 
 
 def test_nothing_is_said_of_the_fork() -> None:
-    """JAX warns at every fork, once it is imported; here a hook stands for it, which nobody can take back."""
+    """JAX warns at every fork, once it is imported; here a hook stands for it, which cannot be removed."""
     program = """
 import os, warnings
 from irscope._base.isolated import isolated

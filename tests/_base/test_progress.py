@@ -89,9 +89,7 @@ def test_the_time_left_counts_what_was_done_before_the_bar_came(monkeypatch: pyt
     assert "4/8 [00:04<00:04" in drawn[1]
 
 
-def test_a_stream_that_is_no_terminal_gets_no_bar(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stream_without_a_terminal_gets_no_bar(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(running, "_QUIET_SECONDS", 0.0)
     with progress(2, "working") as step:
         step()

@@ -20,9 +20,7 @@ def test_equal_numbers_for_blocks_that_numpy_says_overlap(seed: int) -> None:
     draw = random.Random(seed)
     memory = bytearray(400)
     # arrays over one buffer that NumPy does not know to be one, so that each is a block of its own
-    arrays = {
-        name: np.frombuffer(memory, np.uint8, draw.choice((0, 1, 9, 30)), draw.randrange(300)) for name in range(12)
-    }
+    arrays = {name: np.frombuffer(memory, np.uint8, draw.choice((0, 1, 9, 30)), draw.randrange(300)) for name in range(12)}
     numbers = by_storage(arrays)
     assert numbers.keys() == arrays.keys()
     for a in arrays:
@@ -53,8 +51,4 @@ def test_what_lies_nowhere_has_no_number() -> None:
     assert address_range(torch.zeros(3, device="meta")) is None
     assert address_range(torch.eye(3).to_sparse()) is None
     x = torch.zeros(4, 4)
-    assert by_storage({"x": x, "view": x.t()[1], "sparse": x.to_sparse(), "other": torch.zeros(2)}) == {
-        "x": 0,
-        "view": 0,
-        "other": 1,
-    }
+    assert by_storage({"x": x, "view": x.t()[1], "sparse": x.to_sparse(), "other": torch.zeros(2)}) == {"x": 0, "view": 0, "other": 1}

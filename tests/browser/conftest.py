@@ -45,9 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium."""
-    sync_api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'"
-    )
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'irscope[dev]'")
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if executable is None:
         reason = f"none of {', '.join(BROWSERS)} is on PATH"
@@ -156,9 +154,7 @@ class Lab:
         light = "true" if name.endswith("Light") else "false"
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
-        self.page.wait_for_timeout(
-            300
-        )  # Lab removes the old theme's sheet later, and trips over a second change before
+        self.page.wait_for_timeout(300)  # Lab removes the old theme's sheet later, and trips over a second change before
 
 
 def _cell(source: str) -> dict[str, Any]:
@@ -205,9 +201,7 @@ def _server(root: Path, module: str = "jupyterlab", app: str = "LabApp") -> Iter
     ]  # fmt: skip
     log = root / "lab.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, env=_environment(root), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        process = subprocess.Popen(command, env=_environment(root), stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             _wait_for(url, process, log)
             yield url
@@ -240,14 +234,7 @@ def _environment(root: Path) -> dict[str, str]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values), encoding="utf-8")
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return dict(
-        os.environ,
-        **own,
-        JUPYTER_PLATFORM_DIRS="1",
-        JUPYTER_NO_CONFIG="1",
-        PYTHONDONTWRITEBYTECODE="1",
-        PYTHONPATH=path,
-    )
+    return dict(os.environ, **own, JUPYTER_PLATFORM_DIRS="1", JUPYTER_NO_CONFIG="1", PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=path)
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

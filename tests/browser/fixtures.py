@@ -93,9 +93,7 @@ class Network:
         self.lines.append(f"{' ' * indent}%{name} : {type_} = {op}({arguments})  # {place}")
         self.nodes.append(node)
         writes = op.endswith("_")
-        self.box(
-            node, parent, "op", op.partition("::")[2], category, [value], detail="f32[1, 64, 52, 52]", writes=writes
-        )
+        self.box(node, parent, "op", op.partition("::")[2], category, [value], detail="f32[1, 64, 52, 52]", writes=writes)
         for read in reads:
             self.edges.append(Edge(source=self.made_by[self.names[read]], target=node, value=self.names[read]))
         return name
@@ -111,10 +109,7 @@ class Network:
         sliced = number % 7 == 3
         kind = int(sliced)
         self.names[f"g{number}"] = out
-        self.text(
-            f"  %g{number} : Float(1, 64, 52, 52, device=cpu) = prim::FusionGroup[kind=pointwise](%{conv}, %{read})",
-            group,
-        )
+        self.text(f"  %g{number} : Float(1, 64, 52, 52, device=cpu) = prim::FusionGroup[kind=pointwise](%{conv}, %{read})", group)
         self.text(f"    block0(%p{number} : Tensor, %q{number} : Tensor):")
         ops = 4 if sliced else 3
         self.box(
@@ -137,9 +132,7 @@ class Network:
         self.rows.append(["passed", "fused", f"%g{number}", f"{ops} ops in one kernel, saves 1.4 MB of traffic"])
         self.selects.append([group])
         if number % 5 == 1:
-            self.rows.append(
-                ["missed", "writes-between", f"%c{number}", f"%{read} is overwritten by %{third} in between"]
-            )
+            self.rows.append(["missed", "writes-between", f"%c{number}", f"%{read} is overwritten by %{third} in between"])
             self.selects.append([self.made_by[self.names[conv]], self.made_by[self.names[third]]])
         return f"g{number}"
 
@@ -269,14 +262,7 @@ class Network:
 def _bar(label: str, median: float, kernels: int, compile: float) -> Measured:
     error = "3.1e-06" if kernels else "–"
     return Measured(
-        label=label,
-        median=median,
-        low=median * 0.96,
-        high=median * 1.11,
-        compile=compile,
-        kernels=kernels,
-        error=error,
-        note="",
+        label=label, median=median, low=median * 0.96, high=median * 1.11, compile=compile, kernels=kernels, error=error, note=""
     )
 
 
@@ -292,14 +278,7 @@ def network(blocks: int) -> Network:
         if number % _BLOCKS_PER_STAGE == 0:
             size = 4 * _BLOCKS_PER_STAGE
             module = net.box(
-                -2 - number,
-                -1,
-                "module",
-                f"stage{number // _BLOCKS_PER_STAGE}",
-                "module",
-                [],
-                detail=f"{size} ops",
-                size=size,
+                -2 - number, -1, "module", f"stage{number // _BLOCKS_PER_STAGE}", "module", [], detail=f"{size} ops", size=size
             )
             if number:
                 name = net.op(module, f"j{number}", "aten::cat", "memory", [name, previous])

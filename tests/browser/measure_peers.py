@@ -3,7 +3,7 @@
 Model Explorer (`ai-edge-model-explorer` from PyPI, in an environment of its own) gets each chain of `measure_explorer` as its graph JSON,
 with modules as layers and without; irscope writes its report. Times are seconds of the clock from the page's address to the first
 picture, and milliseconds from a click on the outermost box until the picture is another one, each as often as `--times` says: medians.
-What shows no picture after `--patience` seconds is told as such, with what the page said.
+What shows no picture after `--patience` seconds is reported as such, with what the page said.
 """
 
 from __future__ import annotations

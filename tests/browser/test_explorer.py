@@ -89,7 +89,7 @@ def test_two_records_ask_about_the_pair_and_light_the_evidence(explorer: Lab) ->
     wait_marked(explorer, ".irs-t-value.lit, .irs-line.lit, .irs-line.selected")
 
 
-def test_a_failing_question_is_told_and_the_view_lives_on(explorer: Lab) -> None:
+def test_a_failing_question_is_reported_and_the_view_lives_on(explorer: Lab) -> None:
     explorer.python("e.selection = [999999]")
     explorer.page.locator(f"{LIVE} .irs-problem", has_text="no record 999999").wait_for()
     explorer.python("e.selection = '%c0'")
@@ -130,7 +130,7 @@ def test_the_keyboard_walks_opens_searches_and_clears(explorer: Lab) -> None:
     page.locator(f"{LIVE} .irs-hints").wait_for()
 
 
-def test_keys_in_the_explorer_are_no_commands_of_the_notebook(explorer: Lab) -> None:
+def test_keys_in_the_explorer_are_not_commands_of_the_notebook(explorer: Lab) -> None:
     page = explorer.page
     page.locator(f"{LIVE} .irs-svg").focus()
     for key in ("d", "d", "x", "a", "Escape", "d", "d"):
@@ -154,7 +154,7 @@ def test_opening_a_group_shows_its_ops_and_keeps_its_place(explorer: Lab) -> Non
     opened.locator(".irs-toggle").click()
 
 
-def test_a_selection_marks_what_is_drawn_and_draws_nothing_anew(explorer: Lab) -> None:
+def test_a_selection_marks_what_is_drawn_and_draws_nothing_again(explorer: Lab) -> None:
     page = explorer.page
     box = page.locator(f"{LIVE} .irs-kind-op", has_text="conv2d").first
     line = page.locator(f"{LIVE} .irs-line", has_text="%c0 =")

@@ -60,10 +60,7 @@ def test_every_view_of_a_notebook_is_alive(lab: Any) -> None:
         view.locator(".irs-line.selected", has_text="aten::tanh").first.wait_for()
         view.locator(".irs-sentence").first.wait_for()
     assert (
-        page.locator(
-            ".jp-NotebookPanel:not(.lm-mod-hidden) [data-mime-type*=stderr], .jp-RenderedText[data-mime-type*=error]"
-        ).count()
-        == 0
+        page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) [data-mime-type*=stderr], .jp-RenderedText[data-mime-type*=error]").count() == 0
     )
     assert [heads.nth(index).text_content() for index in range(4)] == [
         "</script><img src=x onerror=window.pwned=1>", "<!--<script>", r"a\udc80b", r"nul\x00 \x1b[31m",
@@ -108,9 +105,7 @@ def test_every_page_and_every_pane_shows_it_as_text(browser: Any, tmp_path: Path
             assert printable(text) in page.locator("body").inner_text(), name
 
 
-@pytest.mark.parametrize(
-    "letter", ["a", *(pytest.param(letter, marks=pytest.mark.long) for letter in ("<", "\\", '"', "\U0001f600"))]
-)
+@pytest.mark.parametrize("letter", ["a", *(pytest.param(letter, marks=pytest.mark.long) for letter in ("<", "\\", '"', "\U0001f600"))])
 def test_chromium_with_constants_of_megabytes(browser: Any, tmp_path: Path, letter: str) -> None:
     build = GraphBuilder("huge")
     x = build.input("x", X)

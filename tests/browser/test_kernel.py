@@ -150,7 +150,7 @@ def test_machine_code_comes_from_python_and_its_lines_select_there(notebook: Lab
         page.screenshot(path=tmp_path / f"{theme}.png")
 
 
-def test_what_is_not_installed_is_told_with_the_command(notebook: Lab) -> None:
+def test_what_is_not_installed_is_named_with_the_command(notebook: Lab) -> None:
     page = notebook.page
     notebook.python("e.selection = [f.groups[0]]")
     page.locator(f"{LIVE} [role=tab]", has_text="Kernel").click()

@@ -129,7 +129,7 @@ def test_a_saved_notebook_is_converted_with_its_picture(manners: Lab, browser: A
         assert len(widths) == 2 and min(widths) > 100  # beside the tabs by hand, alone in its cell by itself
 
 
-def test_a_restarted_kernel_is_told_and_the_views_stay(manners: Lab) -> None:
+def test_a_restarted_kernel_is_reported_and_the_views_stay(manners: Lab) -> None:
     page = manners.page
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     page.locator(f"{LIVE}:not(.irs-only) .irs-line", has_text="%copied").locator("[data-record]").first.click()

@@ -56,7 +56,7 @@ def test_every_pair_is_answered_as_in_python(asked: tuple[Any, Any, Inspection])
     assert not wrong, wrong
 
 
-def test_two_nodes_that_share_memory_are_not_told_apart_by_being_nodes(asked: tuple[Any, Any, Inspection]) -> None:
+def test_two_nodes_are_compared_by_their_memory(asked: tuple[Any, Any, Inspection]) -> None:
     """A node stands for its first result."""
     page, _graph, _ = asked
     line = ".irs-text .irs-line"
@@ -65,7 +65,7 @@ def test_two_nodes_that_share_memory_are_not_told_apart_by_being_nodes(asked: tu
     page.locator(".irs-verdict", has_text="May they alias? yes").wait_for()
 
 
-def test_groups_that_meet_later_are_told_the_step_and_its_price(asked: tuple[Any, Any, Inspection]) -> None:
+def test_groups_that_meet_later_show_the_step_and_its_price(asked: tuple[Any, Any, Inspection]) -> None:
     page, _graph, _ = asked
     page.locator(".irs-text [data-record]", has_text="%bent0").first.click()
     page.locator(".irs-text [data-record]", has_text="%bent1").first.click(modifiers=["Shift"])

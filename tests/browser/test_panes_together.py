@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.conftest import ACTIVE, Lab, prints
 
-PROGRAM = '''
+PROGRAM = """
 import irscope as irs
 import ipywidgets as W
 ops = ["aten::relu(%v{})" if i % 4 else "aten::matmul(%v{}, %y)" for i in range(1, 120)]
@@ -20,7 +20,7 @@ f = irs.fuse(g)
 e = irs.explore(f)
 e.layout.height = "560px"
 W.HBox([e.pane("text"), e.pane("graph"), e.pane("inspector")], layout=W.Layout(height="400px"))
-'''
+"""
 LIVE = f"{ACTIVE} .irs"
 
 

@@ -19,7 +19,7 @@ def program(x: Any) -> Any:
 
 
 def calm_profile() -> irs.Profile:
-    """Measured anew where one node was held up so long that the others are slivers: the machine has other things to do too."""
+    """Measured again where one node was held up so long that the others are slivers: the machine has other things to do too."""
     x = np.linspace(-1, 1, 60 * 60, dtype=np.float32).reshape(60, 60)  # more is multiplied by threads, which wait for each other
     for _ in range(5):
         profile = irs.profile(program, x, seconds=0.05)

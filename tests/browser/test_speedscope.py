@@ -1,4 +1,4 @@
-"""Traces of a profile open in speedscope, which nobody here wrote: both its own format and Chrome's.
+"""Traces of a profile open in speedscope, an independent reader: both its own format and Chrome's.
 
 speedscope is a development dependency of `widgets/`; its page is served from the disk, and opens the trace as a file.
 """
@@ -19,10 +19,7 @@ SPEEDSCOPE = ROOT / "widgets" / "node_modules" / "speedscope" / "dist" / "releas
 
 HOST = "http://speedscope.test/"
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not SPEEDSCOPE.exists(), reason="speedscope is not installed: npm ci in widgets/"),
-]
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(not SPEEDSCOPE.exists(), reason="speedscope is not installed: npm ci in widgets/")]
 
 
 class Model(torch.nn.Module):  # type: ignore[misc, name-defined]

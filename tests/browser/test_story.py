@@ -71,8 +71,7 @@ def _played(page: Any, root: Any, picture: Path) -> list[Any]:
     found = []
     for step in range(2):
         page.wait_for_function(
-            "at => [...document.querySelectorAll('.irs-story-at')].some(e => e.textContent === at)",
-            arg=f"{step + 1} / 2",
+            "at => [...document.querySelectorAll('.irs-story-at')].some(e => e.textContent === at)", arg=f"{step + 1} / 2"
         )
         page.wait_for_timeout(300)
         found.append(root.evaluate(SEEN))

@@ -107,9 +107,7 @@ def test_a_line_reads_as_before_until_its_node_is_joined(page: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize("removed", ["shown", "as they are"])
-def test_nothing_moves_between_merges_nor_at_all_with_removed_lines_shown(
-    removed: str, page: Any, tmp_path: Path
-) -> None:
+def test_nothing_moves_between_merges_nor_at_all_with_removed_lines_shown(removed: str, page: Any, tmp_path: Path) -> None:
     slider = opened(page, tmp_path, irs.fuse(irs.parse(PROGRAM)).history)
     page.keyboard.press("Home")
     if removed == "shown":
@@ -145,10 +143,7 @@ def test_a_pipeline_is_read_backwards_line_by_line(page: Any, tmp_path: Path) ->
     opened(page, tmp_path, irs.Pipeline("functionalize,cse,fuse")(irs.parse(REWRITTEN)).history)
     page.keyboard.press("Home")
     settled(page)
-    lines = [
-        line.split("\n")[-1].strip()
-        for line in page.locator(".irs-line:not(.t-unmade):not(.t-frame)").all_inner_texts()
-    ]
+    lines = [line.split("\n")[-1].strip() for line in page.locator(".irs-line:not(.t-unmade):not(.t-frame)").all_inner_texts()]
     assert [line for line in lines if "aten::" in line] == [
         "%a = aten::matmul(%x, %w)", "%b = aten::relu_(%a)", "%s2 = aten::sigmoid(%b)", "%s1 = aten::sigmoid(%b)",
         "%m = aten::mul(%s1, %s2)",

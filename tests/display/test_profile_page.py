@@ -174,7 +174,7 @@ def test_the_last_line_of_a_cell_is_profiled_and_the_others_run() -> None:
     ("", "x = 1\n", "not a call"), ("", "x = (\n", "cannot be read"), ("f x", "f(x)", "takes nothing"),
     ("f(*x)", None, r"no \* or"), ("f(no_such)", None, "cannot be evaluated"),
 ])  # fmt: skip
-def test_mistakes_in_magics_are_told(line: str, cell: str | None, told: str) -> None:
+def test_mistakes_in_magics_are_reported(line: str, cell: str | None, told: str) -> None:
     shell = Shell(f=program, x=X)
     load(shell)
     with pytest.raises(ArgumentError, match=told):

@@ -24,7 +24,8 @@ def layers(count: int, *, odd: int = -1, constant: int = -1) -> str:
         op = "aten::tanh" if i == odd else "aten::sigmoid"
         k = "two" if i == constant else "k"
         lines += [
-            f"%a{i} : {T} = {op}(%{last}), scope: {scope}.norm", f"%b{i} : {T} = aten::matmul(%a{i}, %w), scope: {scope}.mm",
+            f"%a{i} : {T} = {op}(%{last}), scope: {scope}.norm",
+            f"%b{i} : {T} = aten::matmul(%a{i}, %w), scope: {scope}.mm",
             f"%c{i} : {T} = aten::add(%b{i}, %{last}, %{k}), scope: {scope}",
         ]
         last = f"c{i}"
@@ -57,7 +58,7 @@ def test_a_layer_with_another_op_is_not_folded_with_the_others() -> None:
     assert [(box["label"], box["copies"]) for box in repeats] == [("net.layers.0–3", 4), ("net.layers.5–8", 4)]
 
 
-def test_a_constant_that_differs_is_told() -> None:
+def test_a_constant_that_differs_is_shown() -> None:
     tree = BoxTree(irs.parse(layers(6, constant=2)))
     (repeat,) = [tree.box(k) for k in range(len(tree)) if tree.kinds[k] == "repeat"]
     assert repeat["copies"] == 6
@@ -72,7 +73,7 @@ def test_a_layer_whose_op_has_other_attributes_is_not_folded_with_the_others() -
     assert [tree.box(k)["label"] for k in range(len(tree)) if tree.kinds[k] == "repeat"] == ["net.l.0–2"]
 
 
-def test_operands_that_are_exchanged_are_no_repetition() -> None:
+def test_exchanged_operands_are_not_a_repetition() -> None:
     lines = []
     for i in range(4):
         operands = "%p, %x" if i == 2 else "%x, %p"

@@ -15,9 +15,7 @@ def box(id: int, parent: int = 0, kind: BoxKind = "op") -> Box:
 
 def view(closed: list[int]) -> GraphView:
     boxes = [box(1), box(2, 0, "module"), box(3, 2), box(4, 2), box(5, 0, "module"), box(6, 5)]
-    edges = [
-        Edge(source=s, target=t, value=v) for s, t, v in [(1, 3, 10), (3, 4, 11), (3, 6, 11), (4, 6, 12), (2, 3, 13)]
-    ]
+    edges = [Edge(source=s, target=t, value=v) for s, t, v in [(1, 3, 10), (3, 4, 11), (3, 6, 11), (4, 6, 12), (2, 3, 13)]]
     return GraphView(boxes=boxes, edges=edges, closed=closed)
 
 

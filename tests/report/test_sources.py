@@ -57,7 +57,7 @@ def doubled(x: Any) -> Any:
     return np.tanh(x * 2)
 
 
-def test_what_python_told_of_is_shown_also_from_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_python_knows_is_shown_also_from_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "    return np.tanh(x * 2)" in sources(doubled, np.zeros(3, np.float32))[__file__]
     cell = "def f(x):\n    return np.tanh(x * 3)\n"
     scope: dict[str, Any] = {"np": np}
@@ -99,16 +99,7 @@ def test_the_folder_that_the_caller_names(tmp_path: Path, secret: Path) -> None:
     (folder / "door").symlink_to(secret.parent)
     (tmp_path / "project2").mkdir()
     (tmp_path / "project2" / "x.py").write_text("no\n")
-    outside = (
-        "link.py",
-        "door/secret.py",
-        "../outside/secret.py",
-        str(secret),
-        "../project2/x.py",
-        "/etc/passwd",
-        "deep",
-        ".",
-    )
+    outside = ("link.py", "door/secret.py", "../outside/secret.py", str(secret), "../project2/x.py", "/etc/passwd", "deep", ".")
     for name in outside:
         assert sources(TEXT.replace("PLACE", name), folder=folder) == {}, name
     (tmp_path / "p.ir").write_text(TEXT.replace("PLACE", "deep/net.py"))

@@ -37,9 +37,7 @@ def test_boxes_do_not_overlap(drawing: tuple[list[float], list[float], list[tupl
 
 @settings(max_examples=150, deadline=None)
 @given(drawings())
-def test_every_edge_of_an_acyclic_graph_points_down(
-    drawing: tuple[list[float], list[float], list[tuple[int, int]]],
-) -> None:
+def test_every_edge_of_an_acyclic_graph_points_down(drawing: tuple[list[float], list[float], list[tuple[int, int]]]) -> None:
     widths, heights, edges = drawing
     edges = [(u, v) for u, v in edges if u < v]
     placed = layered(widths, heights, edges)

@@ -1,4 +1,4 @@
-"""Programs whose values have no names of their own are numbered anew by every pass; what is said of them must not be."""
+"""Programs whose values have no names of their own are numbered again by every pass; what is said of them must not be."""
 
 from __future__ import annotations
 

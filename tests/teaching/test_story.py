@@ -59,7 +59,7 @@ def test_a_saved_story_is_read_over_the_same_program_in_a_new_graph(tmp_path: Pa
     assert again.view()["steps"][0]["selection"] != [] != s.view()["steps"][0]["selection"]
 
 
-def test_what_a_changed_program_lacks_is_told_step_by_step(tmp_path: Path) -> None:
+def test_what_a_changed_program_lacks_is_reported_step_by_step(tmp_path: Path) -> None:
     path = made().save(tmp_path / "s.json")
     changed = PROGRAM.replace("%p.1", "%q").replace("aten::tanh(%x)", "aten::mm(%x, %x)").replace("sigmoid", "sum")
     again = irs.story.read(path, irs.parse(changed))
@@ -75,14 +75,14 @@ def test_what_a_changed_program_lacks_is_told_step_by_step(tmp_path: Path) -> No
     ["", "[]", "{}", '{"irscope story": 1, "title": "t", "steps": [3]}', '{"irscope story": 1, "title": "t", "steps": [{"text": 1}]}',
      '{"irscope story": 1, "title": "t", "steps": [{"text": "a", "more": 1}]}', '{"irscope story": 2, "title": "t", "steps": []}'],
 )  # fmt: skip
-def test_a_file_that_is_no_story_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_story_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "s.json"
     path.write_text(text)
     with pytest.raises(LoadError, match="story"):
         irs.story.read(path, irs.parse(PROGRAM))
 
 
-def test_mistakes_are_told_in_the_users_terms(tmp_path: Path) -> None:
+def test_mistakes_are_reported_in_the_users_terms(tmp_path: Path) -> None:
     s = made()
     with pytest.raises(UnknownName):
         s.add("x", selection="nothing")
@@ -136,15 +136,7 @@ def test_the_bar_changes_the_story_and_a_bad_message_is_answered() -> None:
     view = Recorded(s, Explorer(s.exploration))
     s.on_change.append(view.refresh)
     group = s.exploration.fusion.groups[0]
-    message = {
-        "kind": "add",
-        "text": "third",
-        "selection": [group.id],
-        "state": None,
-        "open": [group.id],
-        "colour": "kind",
-        "pane": "",
-    }
+    message = {"kind": "add", "text": "third", "selection": [group.id], "state": None, "open": [group.id], "colour": "kind", "pane": ""}
     view._handle_custom_msg(message, [])
     assert s.steps[2].selection == s.steps[2].open == ("node %d",)
     assert json.loads(view.story)["at"] == 2

@@ -135,7 +135,7 @@ def test_a_kernel_is_asked_for_by_language() -> None:
     assert "this explorer answers no 'kernel'" in refused["message"]
 
 
-def test_an_answer_that_is_no_json_becomes_an_error() -> None:
+def test_an_answer_that_is_not_json_becomes_an_error() -> None:
     e = Recorded(Page(network(3).view("net"), lambda ids: {"title": object()}))  # type: ignore[arg-type, return-value, typeddict-item]
     assert "not JSON serializable" in e.receive({"kind": "inspect", "ids": [1], "token": 1})["message"]
 
@@ -170,11 +170,7 @@ def test_the_picture_is_displayed_before_the_live_views(monkeypatch: pytest.Monk
     e._ipython_display_()
     assert shown[0]["text/html"].startswith('<div class="irs-static"><img ')
     assert "run this cell" in shown[0]["text/html"]
-    assert (
-        shown[0]["text/plain"]
-        == repr(e)
-        == "Recorded(net · 12 nodes · 3 fusion groups · 1 kernels · 3 in-place writes)"
-    )
+    assert shown[0]["text/plain"] == repr(e) == "Recorded(net · 12 nodes · 3 fusion groups · 1 kernels · 3 in-place writes)"
     assert "application/vnd.jupyter.widget-view+json" in shown[1]
 
 

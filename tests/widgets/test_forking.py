@@ -46,7 +46,7 @@ def test_a_branch_is_shown_and_gone_back_from() -> None:
     assert e.branch == 0
 
 
-def test_the_page_asks_by_ids_and_is_told_why_not() -> None:
+def test_the_page_asks_by_ids_and_learns_why_not() -> None:
     e = irs.explore(irs.parse(TEXT))
     g = e.branches[0].fusion.original
     ids = [g.value(name).id for name in "ab"]

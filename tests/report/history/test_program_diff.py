@@ -33,7 +33,7 @@ def test_a_program_and_itself_read_again_are_equal() -> None:
         assert found.table().empty
 
 
-def test_edits_of_the_text_are_told_line_by_line() -> None:
+def test_edits_of_the_text_are_shown_line_by_line() -> None:
     """Judged by Python's own diff of the lines."""
     lines = TEXT.splitlines()
     for seed in range(20):
@@ -84,13 +84,13 @@ def test_the_cell_folds_what_is_equal_and_shows_strangers_text_as_text() -> None
     assert "<script" not in diff_html(irs.diff(irs.parse(TEXT), irs.parse(hostile)))
 
 
-def test_what_is_no_program_is_refused() -> None:
+def test_what_is_not_a_program_is_refused() -> None:
     with pytest.raises(ArgumentError):
         irs.diff(irs.parse(TEXT), 3)
 
 
-def test_names_are_no_change_and_another_op_is() -> None:
-    """Random programs with every value renamed, or numbered anew."""
+def test_a_name_is_not_a_change_and_another_op_is() -> None:
+    """Random programs with every value renamed, or numbered again."""
     edited = alone = 0
     for seed in range(60):
         g = irs.parse(random_program(seed).text)

@@ -28,7 +28,7 @@ def test_the_stops_are_the_passes_that_changed_something() -> None:
         assert explorer_view(Exploration.of(f), whole=whole)["programs"] == program_stops(f.history)
 
 
-def test_what_passes_took_away_is_told_with_its_memory_as_it_was() -> None:
+def test_what_passes_removed_is_shown_with_its_memory_as_it_was() -> None:
     g = irs.parse(WRITES)
     f = irs.fuse(g)
     db, exploration = irs.AliasDb(g), Exploration.of(f)

@@ -1,4 +1,4 @@
-"""Steps told on the last graph: every earlier state can be read off it, line by line."""
+"""Steps marked on the last graph: every earlier state can be read off it, line by line."""
 
 from __future__ import annotations
 
@@ -189,9 +189,7 @@ def test_merges_end_with_the_groups_and_kept_values_with_their_readers(seed: int
         readers = [use.user for use in graph.users.get(value, ())]
         if maker is None or maker.id not in final:
             continue
-        inside = bool(readers) and all(
-            isinstance(user, Node) and final.get(user.id) == final[maker.id] for user in readers
-        )
+        inside = bool(readers) and all(isinstance(user, Node) and final.get(user.id) == final[maker.id] for user in readers)
         assert (value.id in view["kept"]) == inside
         if inside:  # brute force: the first state in which all of them are joined
             ends = [maker.id, *(user.id for user in readers)]
@@ -204,7 +202,7 @@ def test_a_program_that_no_pass_changed_has_no_timeline() -> None:
     assert timeline_view(irs.fuse(graph).history, text_view(graph)) is None
 
 
-def test_numbers_that_a_pass_gave_anew_are_those_of_the_last_graph_everywhere() -> None:
+def test_numbers_that_a_pass_replaced_are_those_of_the_last_graph_everywhere() -> None:
     graph = irs.parse("""graph(%x : Float(8)):
   %1 : int = prim::Constant[value=1]()
   %2 : int = aten::add(%1, %1)
@@ -226,11 +224,7 @@ def test_two_values_share_a_name_only_where_one_is_the_other_s_copy_in_a_group(s
     program = random_program(seed, size=24)
     history = irs.fuse(irs.load(program.text, *program.inputs)).history
     _, view = text_view(history.final), timeline_view(history, text_view(history.final))
-    copies = [
-        pair
-        for group in (view or {"groups": []})["groups"]
-        for pair in zip(group["inside"], group["outside"], strict=True)
-    ]
+    copies = [pair for group in (view or {"groups": []})["groups"] for pair in zip(group["inside"], group["outside"], strict=True)]
     by_name: dict[str, list[int]] = {}
     for value, name in names_in(history).items():
         by_name.setdefault(name, []).append(value.id)

@@ -47,7 +47,7 @@ def test_the_code_of_a_branch_makes_it_again(changes: dict[str, Any]) -> None:
         assert names[f"f{k}"].cost() == tried[k].fusion.cost()
 
 
-def test_what_a_page_asks_by_ids_is_told_by_names() -> None:
+def test_what_a_page_asks_by_ids_is_answered_by_names() -> None:
     tried = grown()
     exploration = tried[0].exploration
     group = tried[0].fusion.groups[0]
@@ -59,7 +59,7 @@ def test_what_a_page_asks_by_ids_is_told_by_names() -> None:
     assert made.fusion.original.distinct_inputs
 
 
-def test_refusals_are_told_and_sums_are_of_the_whole_program() -> None:
+def test_refusals_are_reported_and_sums_are_of_the_whole_program() -> None:
     tried = grown()
     made = tried.what_if(0, force=[("a", "d")])
     assert "cannot be in one kernel" in made.refused[0] and tried.view(1)["branches"][1]["refused"] == list(made.refused)

@@ -83,7 +83,7 @@ def test_names_resolve_to_ids(exploration: Exploration) -> None:
     assert exploration.resolve(np.int64(graph.value("c").id)) == graph.value("c").id
 
 
-def test_a_group_is_told_with_its_neighbours_and_why_they_are_not_in_it() -> None:
+def test_a_group_is_shown_with_its_neighbours_and_why_they_are_not_in_it() -> None:
     g = irs.parse("""graph(%x : Float(8, 8, strides=[8, 1], device=cpu)):
   %none : NoneType = prim::Constant()
   %zero : int = prim::Constant[value=0]()

@@ -1,4 +1,4 @@
-"""The map of a buffer: each value where its bytes are, hatched where it meets one that it is no view of."""
+"""The map of a buffer: each value where its bytes are, hatched where it meets one that it is not a view of."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ def test_cuda_text_names_its_nodes_and_needs_nothing(
 
 
 @pytest.mark.parametrize("language", ["ptx", "sass"])
-def test_what_needs_a_compiler_names_the_command(
-    language: str, exploration: Exploration, group: Node, without_cupy: None
-) -> None:
+def test_what_needs_a_compiler_names_the_command(language: str, exploration: Exploration, group: Node, without_cupy: None) -> None:
     text = Inspection(exploration).kernel_text(group.id, language)
     assert "pip install 'irscope[cuda13]'" in text["trouble"]
     assert text["source"] == ""
@@ -71,7 +69,7 @@ def test_a_node_inside_has_the_kernel_of_its_group(exploration: Exploration, gro
     assert asked[0] == asked[1] == asked[2]
 
 
-def test_who_has_no_kernel_and_what_is_no_language(exploration: Exploration, group: Node) -> None:
+def test_nodes_without_a_kernel_and_unknown_languages(exploration: Exploration, group: Node) -> None:
     inspection = Inspection(exploration)
     with pytest.raises(UnknownName, match=r"aten::cumsum.* has no kernel"):
         inspection.kernel_text(exploration.graph.node("c").id, "llvm")
@@ -106,9 +104,7 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
     told = {}
     for columns in (8, 4096, 1 << 20):
         x = f"Float(16, {columns}, strides=[{columns}, 1])"
-        fusion = irs.fuse(
-            irs.parse(f"graph(%x : {x}):\n  %y : {x} = aten::relu(%x)\n  %z : {x} = aten::neg(%y)\n  return (%z)")
-        )
+        fusion = irs.fuse(irs.parse(f"graph(%x : {x}):\n  %y : {x} = aten::relu(%x)\n  %z : {x} = aten::neg(%y)\n  return (%z)"))
         kernel = Inspection(Exploration.of(fusion)).detail(fusion.groups[0].id)["kernel"]
         assert kernel is not None
         told[columns] = kernel["launched"]
@@ -119,7 +115,7 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
     assert ":" not in told[1 << 20]
 
 
-def test_machine_code_is_made_when_somebody_asks(exploration: Exploration, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_is_made_on_request(exploration: Exploration, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     monkeypatch.setattr("irscope.runtime.cpu.device.CpuDevice.assembly", lambda self, spec: made.append(spec))
     explorer_view(exploration)

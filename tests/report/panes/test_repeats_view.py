@@ -41,7 +41,7 @@ def views(graph: Graph) -> list[RepeatView]:
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_layers_that_nobody_marked_are_one_box_with_what_differs(fused: bool) -> None:
+def test_layers_without_scopes_are_one_box_with_what_differs(fused: bool) -> None:
     graph = layers(6)
     [view] = views(irs.fuse(graph).graph if fused else graph)
     assert len(view["places"]) == 6 and view["label"].endswith("×6")
@@ -86,7 +86,7 @@ def test_sizes_that_differ_are_types_and_places_that_vary_together_are_one_row()
     assert kinds["value"]["values"] == ["%p0", "%p1", "%p2"]
 
 
-def test_nothing_repeated_is_no_box_and_other_boxes_have_no_table() -> None:
+def test_without_repetition_there_is_no_box_and_other_boxes_have_no_table() -> None:
     graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
     assert views(graph) == []
     with pytest.raises(UnknownName, match="holds no modules that are alike"):

@@ -1,4 +1,4 @@
-"""What a page is told of equal pieces: the ladder, cards, holes, costs, and two pieces side by side with their holes marked."""
+"""What a page shows of equal pieces: the ladder, cards, holes, costs, and two pieces side by side with their holes marked."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_an_explorer_of_the_classes_of_a_module_shows_one_of_its_graphs() -> Non
     assert view["opens"] == "Classes" and any("aten::tanh" in line for line in view["text"]["lines"])
 
 
-def test_a_group_alone_in_its_class_is_told_where_it_meets_others() -> None:
+def test_a_group_alone_in_its_class_shows_where_it_meets_others() -> None:
     from irscope.report.pages import Inspection
 
     f = irs.fuse(irs.parse(HAND))
@@ -141,7 +141,7 @@ def test_a_group_alone_in_its_class_is_told_where_it_meets_others() -> None:
     assert "no other group" in same and "From step 'constants' on it is one of 2" in same
 
 
-def test_copies_are_told_of_as_if_each_had_been_looked_at() -> None:
+def test_copies_are_described_as_if_each_had_been_looked_at() -> None:
     from irscope.transforms.dedup.rewrite import class_holes, cost_of
 
     d = irs.dedup(irs.Module({f"f{k}": body(0.25 if k % 3 else 0.5, 16 if k == 7 else 8) for k in range(9)}))

@@ -1,4 +1,4 @@
-"""Layouts, byte maps, copies and the memory plan as a page is told of them, stored ahead or asked for."""
+"""Layouts, byte maps, copies and the memory plan as a page shows them, stored ahead or asked for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def exploration() -> Exploration:
     return Exploration.of(irs.fuse(irs.parse(PROGRAM)))
 
 
-def test_a_copy_is_told_with_the_step_that_failed(exploration: Exploration) -> None:
+def test_a_copy_is_shown_with_the_step_that_failed(exploration: Exploration) -> None:
     (copy,) = exploration.layouts.copies()
     assert (copy["label"], copy["bytes"]) == ("%copied = reshape", 256) and "stride(0) = 1, 64 needed" in copy["because"]
     found = exploration.layouts.layout(exploration.graph.value("copied"))
@@ -94,7 +94,7 @@ def test_a_live_page_asks_for_them(exploration: Exploration) -> None:
     assert names["%a"] in exploration.records
 
 
-def test_copies_inside_of_kernels_are_not_told() -> None:
+def test_copies_inside_of_kernels_are_not_shown() -> None:
     fused = irs.fuse(irs.parse(PROGRAM.replace("aten::cumsum(%copied, %zero, %none)", "aten::tanh(%copied)")))
     inside = [node.op for group in fused.groups for node in group.blocks[0].nodes]
     told = {copy["label"] for copy in LayoutViews(fused.graph).copies()}

@@ -99,9 +99,7 @@ def check_views(count: int) -> int:
         found = storages(runs(returning(question, [*values, *operands]), *arguments_of(question, 0)))
         copied = [made != given for made, given in zip(found[: len(values)], found[len(values) :], strict=True)]
         if question.several:
-            assert question.answer == tuple(
-                option.name for option, copies in zip(question.options, copied, strict=True) if copies
-            )
+            assert question.answer == tuple(option.name for option, copies in zip(question.options, copied, strict=True) if copies)
         else:
             assert question.answer == (("copy",) if copied[0] else ("view",))
     return count
@@ -148,16 +146,11 @@ def check_fusion(count: int) -> int:
     for question, difficulty in asked("fusion", count):
         fusion = irs.fuse(question.graph)
         group = fusion.group_of(question.subject)
-        assert question.answer == tuple(
-            option.name for option in question.options if fusion.group_of(option.record) is group
-        )
+        assert question.answer == tuple(option.name for option in question.options if fusion.group_of(option.record) is group)
         if count < MANY and difficulty > 1:
             continue  # compiling takes seconds
         run = irs.compile(fusion)
-        wanted = runs(
-            "\n".join(tupled(print_graph(question.graph, locations=False).rstrip("\n").split("\n"))),
-            *arguments_of(question, 1),
-        )
+        wanted = runs("\n".join(tupled(print_graph(question.graph, locations=False).rstrip("\n").split("\n"))), *arguments_of(question, 1))
         found = run(*arguments_of(question, 1))
         assert 1 <= len(run.kernels) <= len(fusion.groups)
         for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
@@ -182,9 +175,7 @@ def _computed(group: Any, x: Any) -> Any:
         if node.op == "prim::Constant":
             known[node.outputs[0]] = node.attrs["value"]
         else:
-            known[node.outputs[0]] = getattr(torch.ops.aten, node.op.removeprefix("aten::"))(
-                *(known[value] for value in node.inputs)
-            )
+            known[node.outputs[0]] = getattr(torch.ops.aten, node.op.removeprefix("aten::"))(*(known[value] for value in node.inputs))
     return known[block.returns[0]]
 
 

@@ -100,7 +100,7 @@ def test_a_program_without_such_a_question_says_so() -> None:
         (lambda: irs.quiz.views(graph, subject="f").answer("view", "copy"), "2 answers"),
     ],
 )
-def test_mistakes_are_told_in_the_users_terms(ask, says) -> None:
+def test_mistakes_are_reported_in_the_users_terms(ask, says) -> None:
     with pytest.raises(ArgumentError, match=says):
         ask()
 
@@ -114,9 +114,7 @@ def test_the_text_has_the_program_the_options_and_the_key() -> None:
 
 def test_a_long_program_is_shown_around_what_is_asked() -> None:
     lines = [f"  %v{k} : Tensor = aten::relu(%v{k - 1})" for k in range(1, 3000)]
-    long = irs.parse(
-        "graph(%v0 : Tensor):\n" + "\n".join(lines) + "\n  %t : Tensor = aten::t(%v7)\n  return (%t, %v2999)"
-    )
+    long = irs.parse("graph(%v0 : Tensor):\n" + "\n".join(lines) + "\n  %t : Tensor = aten::t(%v7)\n  return (%t, %v2999)")
     (asked,) = irs.quiz.alias(long, subject="t").questions
     assert len(asked.options) == MOST_OPTIONS
     assert asked.answer == ("%v7",), "the right one is among those drawn"
@@ -159,16 +157,9 @@ def test_a_saved_notebook_gives_the_answers_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"cells": [{"outputs": [{"data": {"application/vnd.irscope.quiz+json": {}}}]}]}',
-        '{"cells": [1]}',
-    ],
+    "content", ["", "[]", "{}", '{"cells": [{"outputs": [{"data": {"application/vnd.irscope.quiz+json": {}}}]}]}', '{"cells": [1]}']
 )
-def test_a_file_that_is_no_such_notebook_is_told(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_such_a_notebook_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.ipynb"
     path.write_text(content)
     with pytest.raises(LoadError, match="not a notebook"):
@@ -188,8 +179,6 @@ def test_the_right_speed_is_the_one_that_was_measured() -> None:
     asked = speed_question(fused, example_arguments(fused.original, 0), repeats=3)
     told = re.search(r"fused is ([\d.]+) times as fast here", asked.options[0].verdict.because)
     assert told
-    within = [
-        option.name for option, (low, high) in zip(asked.options, BRACKETS, strict=True) if low <= float(told[1]) < high
-    ]
+    within = [option.name for option, (low, high) in zip(asked.options, BRACKETS, strict=True) if low <= float(told[1]) < high]
     assert set(within) <= set(asked.answer), "the best turns are right; so is what the quartiles come near"
     assert asked.judge([asked.answer[0]]).points == 1

@@ -9,7 +9,7 @@ from .ir import Block, Graph, GraphBuilder, Module, Node, Value
 from .ir.structural import same_structure
 from .ops.accuracy import error_bound
 from .ops.check import verify
-from .report.history import ProgramDiff, diff
+from .report.program_diff import ProgramDiff, diff
 from .runtime.device import devices
 from .session import cache, compare, compile, explore, load, profile, timeline, write_report
 from .teaching import quiz, story

@@ -30,7 +30,7 @@ def test_the_beginning_of_a_room_is_its_question_and_no_code() -> None:
 
 def test_the_entry_of_a_room_lists_only_what_others_use() -> None:
     """By `from room import name`, by `room.name` where the room was imported, or in the row of a pass."""
-    public = {PACKAGE / "__init__.pyi", PACKAGE / "corpus/__init__.pyi", PACKAGE / "teaching/quiz/__init__.pyi"}
+    public = {PACKAGE / "__init__.pyi", PACKAGE / "corpus/__init__.pyi"}
     stubs = {*PACKAGE.rglob("__init__.pyi")} - public
     used = {(f"transforms.{room}".rpartition(".")[2], name) for room, name in (row.home.split(":") for row in PASSES.values())}
     for path in {*PACKAGE.rglob("*.py"), *PACKAGE.rglob("__init__.pyi"), *(PACKAGE.parent / "tests").rglob("*.py")}:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from irscope._base.escaping import in_markup, shortened
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.ir import Graph, Node
-from irscope.report.history import ProgramDiff
 from irscope.report.pages import ProgramIndex
+from irscope.report.program_diff import ProgramDiff
 
 _AROUND = 3
 _MOST_ROWS = 600

@@ -33,7 +33,7 @@ def register(shell: Any) -> None:
         ("irscope.analysis.views.view_aliases", "ViewAliases", _view_aliases),
         ("irscope.runtime.measure.comparison", "Comparison", _comparison),
         ("irscope.runtime.profile.profile_result", "Profile", _profile),
-        ("irscope.report.history.program_diff", "ProgramDiff", _diff),
+        ("irscope.report.program_diff", "ProgramDiff", _diff),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
         svg.for_type_by_name(home, name, _nothing)  # the HTML contains the picture: a saved notebook should hold it once

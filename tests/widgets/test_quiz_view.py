@@ -12,7 +12,7 @@ import irscope as irs
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'irscope[lab]'")
 
-from irscope.teaching.quiz.quiz import MIME, Shown
+from irscope.teaching.quiz import MIME, Shown
 from irscope.widgets.lessons import QuizView
 
 

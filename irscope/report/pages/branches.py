@@ -17,8 +17,8 @@ from irscope.ir.text import parse
 from irscope.ops.check import verify
 from irscope.ops.typing import is_channels_last, static_shape
 from irscope.ops.view_steps import byte_words
-from irscope.report.history import diff
 from irscope.report.pages.exploration import Exploration
+from irscope.report.program_diff import diff
 from irscope.report.view_models import BranchDiff, BranchesView, BranchView, ChangedLine
 from irscope.transforms.fusion import POLICIES, Cost, Fusion, fuse
 

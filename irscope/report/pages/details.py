@@ -15,7 +15,6 @@ from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
-from irscope.report.history import AliasSteps, Gone, lifetimes, program_name
 from irscope.report.pages.exploration import Exploration
 from irscope.report.panes import (
     AliasViews,
@@ -28,6 +27,8 @@ from irscope.report.panes import (
     planner_renaming,
     time_sentence,
 )
+from irscope.report.states import AliasSteps, Gone, lifetimes
+from irscope.report.timeline import program_name
 from irscope.report.view_models import (
     AliasDetail,
     AssumedLayout,

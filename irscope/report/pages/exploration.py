@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from irscope.analysis.alias import AliasDb
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
-from irscope.report.history import Gone, gone_records
 from irscope.report.panes import LayoutViews
 from irscope.report.queries import Queries
+from irscope.report.states import Gone, gone_records
 from irscope.report.words import names_in
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion

@@ -19,8 +19,6 @@ from irscope._base.running import counted
 from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value
-from irscope.report.history import program_stops
-from irscope.report.history.timeline import timeline_view
 from irscope.report.pages.details import HistoryInspection, Inspection, stored_details
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.headline import headline, history_headline, quick_headline
@@ -37,6 +35,7 @@ from irscope.report.panes import (
 )
 from irscope.report.panes.profile_view import timing_view
 from irscope.report.panes.program_view import graph_view, text_view
+from irscope.report.timeline import program_stops, timeline_view
 from irscope.report.view_models import (
     VIEW_VERSION,
     ClassView,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from irscope._base.escaping import shortened
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
-from irscope.report.history.states import Lives, Stretch, lifetimes, lives
+from irscope.report.states import Lives, Stretch, lifetimes, lives
 from irscope.report.view_models import (
     EarlierLine,
     GoneLine,

@@ -13,7 +13,7 @@ from irscope.analysis.dependence import Dependences, dependences
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ir.text import print_node
 from irscope.ops.registry import effect_of
-from irscope.report.history.matching import By, Match, is_group
+from irscope.report.matching import By, Match, is_group
 
 if TYPE_CHECKING:
     import pandas as pd

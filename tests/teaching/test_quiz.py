@@ -10,8 +10,8 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, LoadError
-from irscope.teaching.quiz.kinds import BRACKETS, MOST_OPTIONS, example_arguments, speed_question
-from irscope.teaching.quiz.quiz import MIME
+from irscope.teaching.kinds import BRACKETS, MOST_OPTIONS, example_arguments, speed_question
+from irscope.teaching.quiz import MIME
 
 HALVES = """graph(%x : Float(4, 6, strides=[6, 1])):
   %zero : int = prim::Constant[value=0]()

@@ -11,9 +11,9 @@ import pytest
 import irscope as irs
 from irscope.ir.core import Graph, Node
 from irscope.ir.text.printer import print_node
-from irscope.report.history.states import lifetimes
-from irscope.report.history.timeline import timeline_view
 from irscope.report.panes.program_view import text_view
+from irscope.report.states import lifetimes
+from irscope.report.timeline import timeline_view
 from irscope.report.view_models import TextView, TimelineView
 from irscope.report.words import names_in
 from irscope.transforms.history import History

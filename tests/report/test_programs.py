@@ -6,10 +6,10 @@ import pytest
 
 import irscope as irs
 from irscope.errors import UnknownName
-from irscope.report.history import program_stops
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.pages.parts import explorer_view
+from irscope.report.timeline import program_stops
 
 WRITES = """graph(%x : Float(4, 4), %y : Float(4, 4)):
   %a : Float(4, 4) = aten::relu(%x)

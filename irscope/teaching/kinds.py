@@ -18,7 +18,7 @@ from irscope.ops.traits import ALWAYS_SHARES, VIEWS
 from irscope.ops.view_steps import byte_words
 from irscope.report.box_tree import node_lines, writes_memory
 from irscope.report.words import duration, short_type
-from irscope.teaching.quiz.question import Option, Question
+from irscope.teaching.question import Option, Question
 from irscope.transforms.dedup import Dedup
 from irscope.transforms.fusion import Fusion
 

@@ -6,9 +6,9 @@ import pytest
 
 import irscope as irs
 from irscope.analysis.alias import AliasDb
-from irscope.report.history.states import AliasSteps, stands_for
 from irscope.report.pages.details import HistoryInspection
 from irscope.report.pages.parts import history_view
+from irscope.report.states import AliasSteps, stands_for
 from tests.random_programs.graphs import random_program
 
 PROGRAM = """graph(%x : Float(8, 4)):

@@ -18,7 +18,7 @@ import pytest
 import irscope as irs
 from irscope.ir import Value
 from irscope.ir.text import print_graph
-from irscope.teaching.quiz.question import Question
+from irscope.teaching.question import Question
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

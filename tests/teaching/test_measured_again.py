@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from irscope.teaching.quiz.kinds import BRACKETS, example_arguments
-from irscope.teaching.quiz.programs import for_speed
+from irscope.teaching.kinds import BRACKETS, example_arguments
+from irscope.teaching.programs import for_speed
 from irscope.transforms.fusion import Fusion
-from tests.teaching.quiz.test_executed import MANY, runs, tupled
+from tests.teaching.test_executed import MANY, runs, tupled
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -91,7 +91,6 @@ def test_what_lies_on_the_gpu_is_measured_there(monkeypatch: pytest.MonkeyPatch,
     assert irs.profile(graph, x, seconds=0.05).device == "cpu"
     assert irs.profile(graph, cupy.asarray(x), seconds=0.05).device == "cuda"
     assert "Fake H100" in irs.compare(graph, cupy.asarray(x), repeats=1).caption
-    assert "Fake H100" not in irs.compare(graph, cupy.asarray(x), repeats=1, devices=["cpu"]).caption
     taken = side_by_side({"host": graph, "gpu": graph}, {"host": [x], "gpu": [cupy.asarray(x)]}, seconds=0.01)
     assert set(taken) == {"host", "gpu"}
 

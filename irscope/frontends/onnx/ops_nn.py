@@ -21,11 +21,6 @@ from irscope.ir import TENSOR, Dim, Value
 OPS: Table = {}
 
 
-@op(OPS, "MatMul")
-def _matmul(call: Call) -> Value:
-    return call.op("matmul", call.x(0), call.x(1))
-
-
 @op(OPS, "Gemm")
 def _gemm(call: Call) -> Value:
     a, b = call.x(0), call.x(1)
@@ -43,10 +38,7 @@ def _gemm(call: Call) -> Value:
     return call.op("add", made, call.x(2)) if call.has(2) else made
 
 
-@op(OPS, "Einsum")
-def _einsum(call: Call) -> Value:
-    equation = call.text("equation", "").replace(" ", "")
-    return call.op("einsum", equation, call.xs(), None)
+OPS["Einsum"] = [(1, lambda call: call.op("einsum", call.text("equation", "").replace(" ", ""), call.xs(), None))]
 
 
 @op(OPS, "Det")
@@ -79,6 +71,12 @@ def same_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilat
     return smaller + larger if mode == "SAME_UPPER" else larger + smaller
 
 
+def last_axis_first(pads: Sequence[int]) -> list[int]:
+    """Orders pads as `aten::` ops do: the last axis first, with a start and an end each."""
+    half = len(pads) // 2
+    return [pad for axis in reversed(range(half)) for pad in (pads[axis], pads[axis + half])]
+
+
 @op(OPS, "Conv")
 def _conv(call: Call) -> Value:
     x, w = call.x(0), call.x(1)
@@ -91,8 +89,7 @@ def _conv(call: Call) -> Value:
     if not 1 <= spatial <= 3 or call.dtype() not in FLOATS:
         raise call.refuse(f"it has {spatial} spatial axes, and aten:: ops have one to three")
     if starts != ends:
-        x = call.op("constant_pad_nd", x, [p for axis in reversed(range(spatial)) for p in (starts[axis], ends[axis])], 0)
-        starts = [0] * spatial
+        x, starts = call.op("constant_pad_nd", x, last_axis_first(pads), 0), [0] * spatial
     return call.op(f"conv{spatial}d", x, w, bias, strides, starts, dilations, call.integer("group", 1))
 
 
@@ -121,10 +118,9 @@ def _conv_transpose(call: Call) -> Value:
     bias = call.x(2) if call.has(2) else None
     if any(a >= max(s, d) for a, s, d in zip(extra, strides, dilations, strict=True)):
         raise call.refuse("its output padding is not smaller than the stride or the dilation")
-    if starts == ends and min(starts, default=0) >= 0:
-        return call.op(f"conv_transpose{spatial}d", x, w, bias, strides, starts, extra, group, dilations)
-    made = call.op(f"conv_transpose{spatial}d", x, w, bias, strides, [0] * spatial, extra, group, dilations)
-    return call.op("constant_pad_nd", made, [-p for axis in reversed(range(spatial)) for p in (starts[axis], ends[axis])], 0)
+    is_plain = starts == ends and min(starts, default=0) >= 0
+    made = call.op(f"conv_transpose{spatial}d", x, w, bias, strides, starts if is_plain else [0] * spatial, extra, group, dilations)
+    return made if is_plain else call.op("constant_pad_nd", made, [-pad for pad in last_axis_first(pads)], 0)
 
 
 def _transposed_pads(call: Call, x: Value, kernel: list[int], strides: list[int], dilations: list[int], extra: list[int]) -> list[int]:
@@ -174,13 +170,9 @@ class _Window:
         self.strides, self.dilations = call.integers("strides", ones), call.integers("dilations", ones)
         self.ceil = bool(call.integer("ceil_mode", 0))
         pads = same_pads(call, call.any(0), self.kernel, self.strides, self.dilations)
-        self.starts, self.ends = pads[: self.spatial], pads[self.spatial :]
+        self.starts, self.flat = pads[: self.spatial], last_axis_first(pads)
         small = all(2 * pad <= k for pad, k in zip(self.starts, self.kernel, strict=True))
-        self.is_plain = self.starts == self.ends and small
-
-    @property
-    def flat(self) -> list[int]:
-        return [pad for axis in reversed(range(self.spatial)) for pad in (self.starts[axis], self.ends[axis])]
+        self.is_plain = self.starts == pads[self.spatial :] and small
 
 
 @op(OPS, "MaxPool")
@@ -235,14 +227,8 @@ def _lp_pool(call: Call) -> Value:
     return call.op("pow", call.op("mul", mean, prod(window.kernel)), 1.0 / p)
 
 
-@op(OPS, "GlobalAveragePool")
-def _global_average_pool(call: Call) -> Value:
-    return call.op("mean", call.x(), list(range(2, call.rank())), True)
-
-
-@op(OPS, "GlobalMaxPool")
-def _global_max_pool(call: Call) -> Value:
-    return call.op("amax", call.x(), list(range(2, call.rank())), True)
+OPS["GlobalAveragePool"] = [(1, lambda call: call.op("mean", call.x(), list(range(2, call.rank())), True))]
+OPS["GlobalMaxPool"] = [(1, lambda call: call.op("amax", call.x(), list(range(2, call.rank())), True))]
 
 
 @op(OPS, "GlobalLpPool")
@@ -264,32 +250,25 @@ def _rowwise(apply: Callable[[Call, Value, int], Value], call: Call) -> Value:
     return call.op("reshape", apply(call, call.op("flatten", x, axis, -1), -1), shape)
 
 
-def _soft(name: str, call: Call, x: Value, axis: int) -> Value:
-    return call.op(name, x, axis)
-
-
 def _hard(call: Call, x: Value, axis: int) -> Value:
     place = call.op("argmax", x, axis, True)
     zeros = call.op("zeros_like", x, None, None, None, None, None)
     return call.op("scatter", zeros, axis, place, 1)
 
 
-def _soft_13(name: str, call: Call) -> Value:
-    return call.op(name, call.x(), call.axis("axis", -1))
+def _soft(name: str, call: Call, x: Value, axis: int) -> Value:
+    return call.op(name, x, axis)
 
 
-for _name, _aten in {"Softmax": "softmax", "LogSoftmax": "log_softmax"}.items():
-    OPS[_name] = [(1, partial(_rowwise, partial(_soft, _aten))), (13, partial(_soft_13, _aten))]
+def _along_axis(apply: Callable[[Call, Value, int], Value], call: Call) -> Value:
+    return apply(call, call.x(), call.axis("axis", -1))
 
 
-@op(OPS, "Hardmax")
-def _hardmax(call: Call) -> Value:
-    return _rowwise(_hard, call)
-
-
-@op(OPS, "Hardmax", since=13)
-def _hardmax_13(call: Call) -> Value:
-    return _hard(call, call.x(), call.axis("axis", -1))
+_ROWWISE: Final[dict[str, Callable[[Call, Value, int], Value]]] = {
+    "Softmax": partial(_soft, "softmax"), "LogSoftmax": partial(_soft, "log_softmax"), "Hardmax": _hard,
+}  # fmt: skip
+for _name, _apply in _ROWWISE.items():
+    OPS[_name] = [(1, partial(_rowwise, _apply)), (13, partial(_along_axis, _apply))]
 
 
 @op(OPS, "BatchNormalization")
@@ -448,8 +427,7 @@ def _recurrent(call: Call, name: str) -> list[Value]:
     made = call.ops(name, len(states) + 1, x, start, listed, call.has(3), 1, 0.0, False, both, False)
     rows = call.op("reshape", made[0], [call.size(x, 0), batch, count, hidden])
     rows = call.op("flip", rows, [0]) if direction == "reverse" else rows
-    y = rows if layout else call.op("permute", rows, [0, 2, 1, 3])
-    y = call.op("permute", rows, [1, 0, 2, 3]) if layout else y
+    y = call.op("permute", rows, [1, 0, 2, 3] if layout else [0, 2, 1, 3])
     return [y, *(call.op("transpose", state, 0, 1) if layout else state for state in made[1:])]
 
 
@@ -627,6 +605,6 @@ def _grid_sample(call: Call) -> Value:
     return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)
 
 
-@op(OPS, "AffineGrid")
-def _affine_grid(call: Call) -> Value:
-    return call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.integer("align_corners", 0)))
+OPS["AffineGrid"] = [
+    (1, lambda call: call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.integer("align_corners", 0))))
+]

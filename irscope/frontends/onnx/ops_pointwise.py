@@ -31,22 +31,19 @@ _ONE_OPERAND: Final = {
 _TWO_OPERANDS: Final = {
     "Add": "add", "Sub": "sub", "Mul": "mul", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor",
     "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "Equal": "eq", "Greater": "gt",
-    "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le",
+    "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le", "MatMul": "matmul",
 }  # fmt: skip
 
 
-def _one(name: str, call: Call) -> Value:
-    return call.op(name, call.x())
+def _same(name: str, count: int, call: Call) -> Value:
+    """Appends the `aten::` op of the same operands."""
+    return call.op(name, *(call.x(index) for index in range(count)))
 
 
-def _two(name: str, call: Call) -> Value:
-    return call.op(name, call.x(0), call.x(1))
-
-
-for _name, _aten in _ONE_OPERAND.items():
-    OPS[_name] = [(1, partial(_one, _aten))]
-for _name, _aten in _TWO_OPERANDS.items():
-    OPS[_name] = [(1, partial(_two, _aten))]
+for _count, _names in enumerate((_ONE_OPERAND, _TWO_OPERANDS, {"Where": "where"}), 1):
+    OPS |= {_name: [(1, partial(_same, _aten, _count))] for _name, _aten in _names.items()}
+OPS["Mod"] = [(1, lambda call: call.op("fmod" if call.integer("fmod", 0) else "remainder", call.x(0), call.x(1)))]
+OPS["Gelu"] = [(1, lambda call: call.op("gelu", call.x(), call.text("approximate", "none")))]
 
 
 @op(OPS, "Sign")
@@ -59,14 +56,7 @@ def _sign(call: Call) -> Value:
 @op(OPS, "Div")
 def _div(call: Call) -> Value:
     """Divides; a quotient of integers is truncated towards zero."""
-    if call.dtype() in FLOATS:
-        return call.op("div", call.x(0), call.x(1))
-    return call.op("div", call.x(0), call.x(1), "trunc")
-
-
-@op(OPS, "Mod")
-def _mod(call: Call) -> Value:
-    return call.op("fmod" if call.integer("fmod", 0) else "remainder", call.x(0), call.x(1))
+    return call.op("div", call.x(0), call.x(1), *(() if call.dtype() in FLOATS else ("trunc",)))
 
 
 @op(OPS, "Pow")
@@ -90,11 +80,9 @@ def _bit_shift(call: Call) -> Value:
 def _is_inf(call: Call) -> Value:
     x = call.x()
     positive, negative = call.integer("detect_positive", 1), call.integer("detect_negative", 1)
-    if positive and negative:
-        return call.op("isinf", x)
-    if positive or negative:
-        return call.op("eq", x, float("inf") if positive else float("-inf"))
-    return call.op("logical_and", call.op("isinf", x), call.op("isnan", x))
+    if bool(positive) != bool(negative):
+        return call.op("eq", x, inf if positive else -inf)
+    return call.op("isinf", x) if positive else call.op("logical_and", call.op("isinf", x), call.op("isnan", x))
 
 
 def _with_alpha(name: str, default: float, call: Call) -> Value:
@@ -143,11 +131,6 @@ def _softsign(call: Call) -> Value:
     return call.op("div", x, call.op("add", call.op("abs", x), 1))
 
 
-@op(OPS, "Gelu")
-def _gelu(call: Call) -> Value:
-    return call.op("gelu", call.x(), call.text("approximate", "none"))
-
-
 @op(OPS, "Swish")
 def _swish(call: Call) -> Value:
     x, alpha = call.x(), call.attr("alpha", 1.0)
@@ -164,15 +147,8 @@ def _shrink(call: Call) -> Value:
     return call.op("where", call.op("lt", x, -bound), call.op("add", x, bias), inside)
 
 
-@op(OPS, "Where")
-def _where(call: Call) -> Value:
-    return call.op("where", call.x(0), call.x(1), call.x(2))
-
-
-@op(OPS, "Clip")
-def _clip(call: Call) -> Value:
-    """Builds a clamp of opset 10 or older, whose bounds are attributes."""
-    return _clamped(call, call.x(), call.attr("min", None), call.attr("max", None))
+# In opset 10 and older the bounds are attributes.
+OPS["Clip"] = [(1, lambda call: _clamped(call, call.x(), call.attr("min", None), call.attr("max", None)))]
 
 
 @op(OPS, "Clip", since=11)
@@ -222,27 +198,14 @@ def _mean(call: Call) -> Value:
 # Builders of casts (Cast, CastLike, BitCast), Identity and Constant.
 
 
-_SHAPES: Final = ("int64", "int32")
-
-
-@op(OPS, "Identity")
-def _identity(call: Call) -> Result:
-    return call.held(0)
-
-
-@op(OPS, "Cast")
-def _cast(call: Call) -> Result:
-    return _converted(call, ELEMENT_TYPES.get(call.integer("to"), "unknown"))
-
-
-@op(OPS, "CastLike")
-def _cast_like(call: Call) -> Result:
-    return _converted(call, call.dtype(1) or "unknown")
+OPS["Identity"] = [(1, lambda call: call.held(0))]
+OPS["Cast"] = [(1, lambda call: _converted(call, ELEMENT_TYPES.get(call.integer("to"), "unknown")))]
+OPS["CastLike"] = [(1, lambda call: _converted(call, call.dtype(1) or "unknown"))]
 
 
 def _converted(call: Call, dtype: str) -> Result:
     held = call.held(0)
-    if held.items is not None and dtype in _SHAPES:
+    if held.items is not None and dtype in ("int64", "int32"):
         return Held(items=held.items, is_scalar=held.is_scalar, dtype=dtype)
     x = call.x()
     if dtype not in COMPUTED:
@@ -264,20 +227,13 @@ def _bit_cast(call: Call) -> Value:
 @op(OPS, "Constant")
 def _constant(call: Call) -> Result:
     """Returns its elements, under the name of its output."""
-    for name, kind in (("value_float", np.float32), ("value_int", np.int64)):
+    title = str(call.node.output[0]) if call.node.output else ""
+    for name, kind in (("value_float", np.float32), ("value_int", np.int64), ("value_string", object)):
         if name in call.attributes:
-            return Held(array=np.array(call.attr(name), kind))
-    for name, kind in (("value_floats", np.float32), ("value_ints", np.int64)):
-        if name in call.attributes:
-            return Held(array=np.array(call.attr(name), kind), name=_output_name(call))
-    for name in ("value_string", "value_strings"):
-        if name in call.attributes:
-            return Held(array=np.array(call.attr(name), object), name=_output_name(call))
-    return Held(array=call.attr("sparse_value" if "sparse_value" in call.attributes else "value"), name=_output_name(call))
-
-
-def _output_name(call: Call) -> str:
-    return str(call.node.output[0]) if call.node.output else ""
+            return Held(array=np.array(call.attr(name), kind), name="" if kind is not object else title)
+        if f"{name}s" in call.attributes:
+            return Held(array=np.array(call.attr(f"{name}s"), kind), name=title)
+    return Held(array=call.attr("sparse_value" if "sparse_value" in call.attributes else "value"), name=title)
 
 
 # Builders of reductions and scans; in newer opsets the axes are an operand, which may be computed.
@@ -397,17 +353,7 @@ OPS["ArgMax"] = [(1, partial(_position, "argmax"))]
 OPS["ArgMin"] = [(1, partial(_position, "argmin"))]
 
 
-@op(OPS, "CumSum")
-def _cum_sum(call: Call) -> Value:
-    return _cumulated(call, "cumsum", 0)
-
-
-@op(OPS, "CumProd")
-def _cum_prod(call: Call) -> Value:
-    return _cumulated(call, "cumprod", 1)
-
-
-def _cumulated(call: Call, name: str, start: int) -> Value:
+def _cumulated(name: str, start: int, call: Call) -> Value:
     """Accumulates along an axis; backwards means forwards on the flipped operand, exclusive means shifted by one."""
     x, axis = call.x(), call.items(1)[0]
     dtype = None if call.dtype() in FLOATS else CODES[str(call.dtype())]
@@ -421,18 +367,20 @@ def _cumulated(call: Call, name: str, start: int) -> Value:
     return call.op("flip", x, [axis]) if backwards else x
 
 
+OPS["CumSum"] = [(1, partial(_cumulated, "cumsum", 0))]
+OPS["CumProd"] = [(1, partial(_cumulated, "cumprod", 1))]
+
+
 # Builders of ops on sequences, which are lists of tensors, and optionals. An op that changes a sequence returns a new
 # list.
 
 
-@op(OPS, "SequenceEmpty")
-def _empty(call: Call) -> Value:
-    return call.emit.op("prim::ListConstruct", type=ListType(TENSOR))
-
-
-@op(OPS, "SequenceConstruct")
-def _construct(call: Call) -> Value:
-    return call.emit.list([call.any(index) for index in range(len(call.inputs))], TENSOR)
+OPS["SequenceEmpty"] = [(1, lambda call: call.emit.op("prim::ListConstruct", type=ListType(TENSOR)))]
+OPS["SequenceConstruct"] = [(1, lambda call: call.emit.list([call.any(index) for index in range(len(call.inputs))], TENSOR))]
+OPS["SequenceLength"] = [(1, lambda call: Held(items=(call.op("len", _list(call, 0), type=INT),), is_scalar=True))]
+OPS["ConcatFromSequence"] = [
+    (1, lambda call: call.op("stack" if call.integer("new_axis", 0) else "cat", _list(call, 0), call.integer("axis")))
+]
 
 
 @op(OPS, "SequenceAt")
@@ -440,11 +388,6 @@ def _at(call: Call) -> Value:
     sequence = _list(call, 0)
     assert isinstance(sequence.type, ListType)
     return call.op("__getitem__", sequence, call.items(1)[0], type=sequence.type.element)
-
-
-@op(OPS, "SequenceLength")
-def _length(call: Call) -> Result:
-    return Held(items=(call.op("len", _list(call, 0), type=INT),), is_scalar=True)
 
 
 @op(OPS, "SequenceInsert")
@@ -467,20 +410,13 @@ def _erase(call: Call) -> Value:
     return copy
 
 
-@op(OPS, "ConcatFromSequence")
-def _concat(call: Call) -> Value:
-    return call.op("stack" if call.integer("new_axis", 0) else "cat", _list(call, 0), call.integer("axis"))
-
-
 @op(OPS, "SplitToSequence")
 def _split(call: Call) -> Value:
     x, axis = call.any(0), call.axis("axis", 0)
-    if not call.has(1):
-        if not call.integer("keepdims", 1):
-            return call.op("unbind", x, axis, type=ListType(TENSOR))
-        return call.op("split", x, 1, axis, type=ListType(TENSOR))
-    if call.rank(1) == 0:
-        return call.op("split", x, call.items(1)[0], axis, type=ListType(TENSOR))
+    if not call.has(1) and not call.integer("keepdims", 1):
+        return call.op("unbind", x, axis, type=ListType(TENSOR))
+    if not call.has(1) or call.rank(1) == 0:
+        return call.op("split", x, call.items(1)[0] if call.has(1) else 1, axis, type=ListType(TENSOR))
     return call.op("split_with_sizes", x, call.items(1), axis, type=ListType(TENSOR))
 
 

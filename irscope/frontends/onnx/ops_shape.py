@@ -38,12 +38,8 @@ def _kept(call: Call, x: Value, axis: int, size: Item, computed: bool) -> Item:
 
     A size that is the extent of some tensor is used unchanged: it is zero only if there are no elements to move.
     """
-    if isinstance(size, int):
-        return size if size else _own(call, x, axis)
-    return _own_if_zero(call, x, axis, size) if computed else size
-
-
-def _own(call: Call, x: Value, axis: int) -> Item:
+    if size != 0:
+        return _own_if_zero(call, x, axis, size) if computed and not isinstance(size, int) else size
     shape = extents_of(x)
     if shape is not None and axis >= len(shape):
         raise call.refuse(f"the operand has no axis {axis} to take the extent of")
@@ -69,7 +65,8 @@ def _flatten(call: Call) -> Value:
     axis = axis + rank if axis < 0 else axis
     x = call.any(0)
     if axis == 0:
-        return call.op("reshape", x, [1, -1] if _has_elements(x) else [1, call.op("numel", x)])
+        has_elements = isinstance(x.type, TensorType) and x.type.numel
+        return call.op("reshape", x, [1, -1 if has_elements else call.op("numel", x)])
     if axis == rank:
         return call.op("reshape", x, [-1, 1])
     if rank == 2:
@@ -87,10 +84,6 @@ def _product(call: Call, x: Value, axes: range) -> Item:
         else:
             found = size if found == 1 else call.op("mul", found, size)
     return found
-
-
-def _has_elements(x: Value) -> bool:
-    return isinstance(x.type, TensorType) and bool(x.type.numel)
 
 
 @op(OPS, "Transpose")
@@ -167,9 +160,8 @@ def _broadcast(wanted: Item, extent: Any, is_new: bool) -> Item | None:
     return -1 if isinstance(extent, int) else None
 
 
-@op(OPS, "Tile")
-def _tile(call: Call) -> Value:
-    return call.op("repeat", call.any(0), call.items(1))
+OPS["Tile"] = [(1, lambda call: call.op("repeat", call.any(0), call.items(1)))]
+OPS["NonZero"] = [(1, lambda call: call.op("t", call.op("nonzero", call.x())))]
 
 
 @op(OPS, "DepthToSpace")
@@ -244,11 +236,6 @@ def _row(held: Held | None) -> tuple[Item, ...] | None:
     known = held.array
     few = known is not None and known.ndim == 1 and known.size <= 16 and known.dtype.kind == "i"
     return tuple(int(item) for item in np.asarray(known)) if few else None
-
-
-@op(OPS, "NonZero")
-def _non_zero(call: Call) -> Value:
-    return call.op("t", call.op("nonzero", call.x()))
 
 
 @op(OPS, "EyeLike")
@@ -376,9 +363,7 @@ def _part_type(x: Value, axis: int, size: Item) -> TensorType:
     return TensorType(x.type.dtype, None if shape is None else (*shape[:axis], extent, *shape[axis + 1 :]))
 
 
-@op(OPS, "Pad")
-def _pad(call: Call) -> Value:
-    return _padded(call, list(call.integers("pads")), list(range(call.rank())), call.attr("value", 0.0))
+OPS["Pad"] = [(1, lambda call: _padded(call, list(call.integers("pads")), list(range(call.rank())), call.attr("value", 0.0)))]
 
 
 @op(OPS, "Pad", since=11)
@@ -480,30 +465,25 @@ def _scatter_elements(call: Call) -> Value:
     x, index, updates, axis = call.x(0), call.x(1), call.x(2), call.axis("axis", 0)
     places = call.cast(_places(call, index, x, axis), "int64")
     reduction = call.text("reduction", "none")
-    if reduction == "none":
-        return call.op("scatter", x, axis, places, updates)
-    if reduction == "add":
-        return call.op("scatter_add", x, axis, places, updates)
+    if reduction in ("none", "add"):
+        return call.op("scatter_add" if reduction == "add" else "scatter", x, axis, places, updates)
     names = {"mul": "prod", "max": "amax", "min": "amin"}
     if reduction not in names:
         raise call.refuse(f"it reduces by {reduction}")
     return call.op("scatter_reduce", x, axis, places, updates, names[reduction], True)
 
 
-def _columns(call: Call, index: Value, lead: int) -> list[Value | None]:
-    """Splits indices along their last axis into one tensor per axis of the data, after `lead` axes that are taken
-    whole."""
+def _columns(call: Call, index: Value) -> list[Value]:
+    """Splits indices along their last axis into one tensor per axis of the data."""
     shape = index.type.shape if isinstance(index.type, TensorType) else None
     last = shape[-1] if shape else None
     if not isinstance(last, int):
         raise call.refuse("the last extent of its indices is not known")
-    return [None] * lead + [call.op("select", index, -1, place) for place in range(last)]
+    return [call.op("select", index, -1, place) for place in range(last)]
 
 
-def _indices(call: Call, columns: list[Value | None]) -> Value:
-    emit = call.emit
-    values = [emit.constant(None) if column is None else column for column in columns]
-    return emit.ops("prim::ListConstruct", 1, *values, types=(ListType(OptionalType(TENSOR)),))[0]
+def _indices(call: Call, columns: list[Value]) -> Value:
+    return call.emit.ops("prim::ListConstruct", 1, *columns, types=(ListType(OptionalType(TENSOR)),))[0]
 
 
 @op(OPS, "GatherND")
@@ -511,12 +491,9 @@ def _gather_nd(call: Call) -> Value:
     if call.integer("batch_dims", 0):
         raise call.refuse("it has batch axes")
     x, index = call.any(0), call.x(1)
-    columns = _columns(call, index, 0)
-    return call.op("index", x, _indices(call, columns), type=_gathered_type(call, len(columns)))
-
-
-def _gathered_type(call: Call, taken: int) -> TensorType:
-    return TensorType(call.dtype(0), (*call.shape(1)[:-1], *call.shape(0)[taken:]))
+    columns = _columns(call, index)
+    type = TensorType(call.dtype(0), (*call.shape(1)[:-1], *call.shape(0)[len(columns) :]))
+    return call.op("index", x, _indices(call, columns), type=type)
 
 
 @op(OPS, "ScatterND")
@@ -526,7 +503,7 @@ def _scatter_nd(call: Call) -> Value:
     if reduction not in ("none", "add"):
         raise call.refuse(f"it reduces by {reduction}")
     x, index, updates = call.x(0), call.x(1), call.x(2)
-    listed = _indices(call, _columns(call, index, 0))
+    listed = _indices(call, _columns(call, index))
     return call.op("index_put", x, listed, updates, reduction == "add", type=x.type)
 
 
@@ -538,9 +515,7 @@ def _one_hot(call: Call) -> Value:
     axis = call.axis("axis", -1, 0, extra=1)
     folded = call.op("where", call.op("lt", index, 0), call.op("add", index, depth), index)
     classes = call.op("arange", 0, depth, 1, 4, None, None, None)
-    shape = [1] * rank + [-1]
-    shape = [*shape[:axis], -1, *[1] * (rank - axis)]
-    hit = call.op("eq", call.op("unsqueeze", folded, axis), call.op("reshape", classes, shape))
+    hit = call.op("eq", call.op("unsqueeze", folded, axis), call.op("reshape", classes, _along(rank + 1, axis)))
     off, on = (call.op("select", values, 0, place) for place in (0, 1))
     return call.op("where", hit, on, off)
 

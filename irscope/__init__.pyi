@@ -8,7 +8,7 @@ from .frontends.tracing import trace
 from .ir import Block, Graph, GraphBuilder, Module, Node, Value
 from .ir.structural import same_structure
 from .ops.accuracy import error_bound
-from .ops.check import verify
+from .ops.node_check import verify
 from .report.program_diff import ProgramDiff, diff
 from .runtime.device import devices
 from .session import cache, compare, compile, explore, load, profile, timeline, write_report

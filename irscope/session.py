@@ -72,7 +72,7 @@ def load(
     'Float(2, 3, strides=[3, 1], device=cpu)'
     """
     from irscope import frontends
-    from irscope.ops.check import verify
+    from irscope.ops.node_check import verify
 
     if unknown:
         first = next(iter(unknown))

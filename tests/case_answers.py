@@ -26,7 +26,7 @@ from irscope.ir.core import Graph, Node, Value
 from irscope.ir.payload import NOT_CONSTANT
 from irscope.ir.text.type_text import parse_type
 from irscope.ir.types import BOOL, TensorType
-from irscope.ops.check import verify
+from irscope.ops.node_check import verify
 from irscope.ops.registry import op_of
 from irscope.runtime.reference import run_reference
 from irscope.transforms.base import check_types

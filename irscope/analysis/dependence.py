@@ -13,7 +13,7 @@ from irscope.analysis.alias.build import EVERYTHING, WAITS, Access, Kind, ModRef
 from irscope.analysis.effects import changes_random_state, is_stopping
 from irscope.analysis.per_graph import alias_db_of, once
 from irscope.ir import GENERATOR, Block, Graph, Node, TensorType, Value
-from irscope.ops.schema import draws_random_numbers, has_side_effects
+from irscope.ops.op import draws_random_numbers, has_side_effects
 
 # The reorderable nodes of a graph: no effect, no write, no random draw, and no read of memory that is written.
 #

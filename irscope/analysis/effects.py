@@ -29,8 +29,8 @@ from irscope.ir import (
     parts,
 )
 from irscope.ir.module import symbol_name
+from irscope.ops.op import counts_with_results, has_side_effects
 from irscope.ops.registry import effect_of, functional_source, overloads, schema_of
-from irscope.ops.schema import counts_with_results, has_side_effects
 from irscope.ops.traits import (
     CHANGES_RANDOM_STATE,
     KNOWN_SIDE_EFFECTS,
@@ -258,7 +258,7 @@ def fits(schema: OpSchema, operands: int, first: type | None = None) -> bool:
 def compile_signature(schema: OpSchema) -> MemorySignature:
     """The memory effects of an overload, from its annotations.
 
-    >>> from irscope.ops.schema.parser import parse_schema
+    >>> from irscope.ops.schemas import parse_schema
     >>> compile_signature(parse_schema("aten::relu(Tensor self) -> Tensor")) is PURE
     True
     >>> signature = compile_signature(parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"))

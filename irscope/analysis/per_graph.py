@@ -13,7 +13,7 @@ from irscope.analysis.shapes import Shapes, infer, infer_after, refined
 from irscope.analysis.views import Layouts, demands_of, with_strides_of
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, TensorType, Type, Value
-from irscope.ops.typing.strides import channels_last_strides
+from irscope.ops.type_rules import channels_last_strides
 
 # Analysis results cached per graph: graphs are frozen, so a result never becomes stale.
 #

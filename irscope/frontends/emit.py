@@ -36,7 +36,7 @@ from irscope.ir import (
 )
 from irscope.ir.builder import BlockBuilder
 from irscope.ops.registry import op_of, schema_of
-from irscope.ops.typing import DTYPE_CODES, SLIPS, Unknown
+from irscope.ops.type_rules import DTYPE_CODES, SLIPS, Unknown
 
 CODES: Final[Mapping[str, int]] = {name: code for code, name in DTYPE_CODES.items()}
 """The number that ops use for each element type."""

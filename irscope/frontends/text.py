@@ -14,7 +14,7 @@ from irscope.frontends.refusals import refuse_wrong_count
 from irscope.ir import Graph, Module
 from irscope.ir.text import is_module_text, parse_module
 from irscope.ir.text import parse as read
-from irscope.ops.check import verify
+from irscope.ops.node_check import verify
 
 name: Final = "IR text"
 suffixes: Final = (".ir", ".txt")

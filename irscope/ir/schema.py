@@ -1,7 +1,7 @@
 """The declaration of an op: its name, arguments and results, and its effects on their memory.
 
 Schemas are TorchScript's: `aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`.
-`irscope.ops.schema.parser` reads that text; `irscope.ops` finds the schema of a node.
+`irscope.ops.schemas` reads that text; `irscope.ops` finds the schema of a node.
 """
 
 from __future__ import annotations

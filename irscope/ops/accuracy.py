@@ -11,7 +11,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import REQUIRED, OpSchema, OptionalType, TensorType
 from irscope.ops.expr import PRIMITIVES, REDUCTIONS, Expr, NoExpression, input_element, number
 from irscope.ops.registry import lookup
-from irscope.ops.typing import is_integral
+from irscope.ops.type_rules import is_integral
 
 # Lists the ops that a kernel computes bit for bit as torch's own CPU loops do, anywhere in a tensor.
 #

@@ -22,21 +22,18 @@ from irscope.ir import (
     argument_type,
     constant_of,
 )
-from irscope.ops.schema import (
+from irscope.ops.op import (
     Category,
     Effect,
     Op,
-    bundled_texts,
     choose_overload,
-    corrected,
     draws_random_numbers,
     effect_of_schema,
     has_side_effects,
     may_end_in_results,
-    parse_schema,
     statistics_flag,
-    torch_schemas,
 )
+from irscope.ops.schemas import bundled_texts, corrected, parse_schema, torch_schemas
 
 # Ops of languages that are functional by construction, whose tensors are values without memory.
 #
@@ -90,13 +87,9 @@ def has_value_tensors(name: str) -> bool:
     return name.partition("::")[0] in _VALUE_TENSORS
 
 
-# Maps a node's name and operand types to its op: one table over all op files, the bundled schemas, and torch's registry where it
-# is installed.
-#
 # Three sources, in this order: the op files of this package (schemas with rules), `core_schemas.txt` (schemas alone, for
-# ops without rules), and torch's own registry (`irscope.ops.schema.corrections`). Every schema passes through
-# `irscope.ops.schema.corrections`, which corrects wrong ones. An op in none of them is unknown: legal, and assumed to do
-# anything.
+# ops without rules), and torch's own registry where it is installed. Every schema passes through `corrected`, which corrects wrong ones.
+# An op in none of them is unknown: legal, and assumed to do anything.
 #
 # One name may mean several things (`aten::add` adds tensors, numbers, or lists). `op_of(node)` is the one that the
 # node's operand types select, and `schema_of(node)` its overload. Answers are cached by op name and operand types, and in the node

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from irscope.ir import DEVICE, Argument, Node, OptionalType, TensorType
 from irscope.ops.registry import effect_of, known_names, schema_of
-from irscope.ops.typing import DTYPE_CODES, Abstract, Unknown, contiguous_strides, refined, static_shape
+from irscope.ops.type_rules import DTYPE_CODES, Abstract, Unknown, contiguous_strides, refined, static_shape
 
 _NAMES: Final[Mapping[str, Mapping[int, str]]] = {
     "ScalarType": DTYPE_CODES,

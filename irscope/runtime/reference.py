@@ -28,7 +28,7 @@ from irscope.ir import (
 )
 from irscope.ir.text.printer import excerpt
 from irscope.ops.registry import by_operands, op_of, schema_of
-from irscope.ops.typing import DTYPE_CODES, FLOAT_DTYPES
+from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES
 from irscope.runtime.arrays import lent_by_torch
 from irscope.runtime.constants import elements, is_a, unpacked
 from irscope.runtime.foreign_ops import foreign_function, has_runner

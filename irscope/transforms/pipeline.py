@@ -20,7 +20,7 @@ from irscope._base.words import plural
 from irscope.analysis.per_graph import leads
 from irscope.errors import ArgumentError, IrscopeError, PassError, loading
 from irscope.ir import Graph, graph_of
-from irscope.ops.check import verify
+from irscope.ops.node_check import verify
 from irscope.transforms.base import PassRecord, Remark, check_types
 from irscope.transforms.history import History
 

@@ -30,7 +30,7 @@ from irscope.codegen.lowering import spec_of_group
 from irscope.errors import DeviceUnavailable, IrscopeError
 from irscope.ir import Graph, TensorType
 from irscope.ir.text import parse
-from irscope.ops.typing.strides import contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.cuda import CudaDevice, CudaKernel
 from irscope.runtime.device import device as device_named
 from irscope.runtime.machine import describe

@@ -13,7 +13,7 @@ import pytest
 from irscope.ir.schema import Argument, OpSchema
 from irscope.ir.types import OptionalType, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, input_element
-from irscope.ops.schema.op import Op
+from irscope.ops.op import Op
 from tests.ops.pointwise_ops import OPS
 
 torch = pytest.importorskip("torch")

@@ -15,7 +15,7 @@ from irscope.ir.core import Node, Value
 from irscope.ir.types import BOOL, FLOAT, INT, TENSOR, TensorType, Type
 from irscope.ops.expr.expression import Expr
 from irscope.ops.expr.numpy_eval import evaluate, round_to
-from irscope.ops.typing.strides import contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 
 Array = np.ndarray[Any, Any]
 

@@ -14,7 +14,7 @@ from irscope.codegen.llvm.emit import Target, emit_llvm
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
-from irscope.ops.typing.strides import contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 from tests.benchmarks.kernel_cases import CASES
 
 NAMES = tuple(case.name for case in CASES)

@@ -13,9 +13,9 @@ from irscope.errors import ArgumentError
 from irscope.ir.payload import argument_type
 from irscope.ir.schema import OpSchema
 from irscope.ir.types import ListType, TensorType
+from irscope.ops.op import Op
 from irscope.ops.registry import _OP_FILES  # the table of op files is the registry's own
-from irscope.ops.schema.op import Op
-from irscope.ops.typing.type_rules import Unknown
+from irscope.ops.type_rules import Unknown
 
 
 def files() -> list[Any]:
@@ -85,7 +85,7 @@ def code(value: Any) -> Any:
     import torch
 
     if isinstance(value, torch.dtype):
-        from irscope.ops.typing.type_rules import DTYPE_CODES
+        from irscope.ops.type_rules import DTYPE_CODES
 
         return next(number for number, name in DTYPE_CODES.items() if name == str(value).removeprefix("torch."))
     formats = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2}

@@ -18,7 +18,7 @@ import pytest
 from irscope.ops.accuracy import STEP_ULPS
 from irscope.ops.expr.expression import COMPARISONS, Expr
 from irscope.ops.expr.numpy_eval import apply, round_to
-from irscope.ops.typing.type_rules import is_integral
+from irscope.ops.type_rules import is_integral
 
 Array = np.ndarray[Any, Any]
 

@@ -40,7 +40,7 @@ class TestCasts:
         op = lookup("aten::to")
         assert op is not None and op.type_rule is not None
         from irscope.ir.types import DEVICE
-        from irscope.ops.typing.type_rules import Unknown
+        from irscope.ops.type_rules import Unknown
 
         here = TensorType("float32", (2,), (1,), "cpu")
         assert op.type_rule(self=here, device=Unknown(DEVICE), dtype=6).device is None

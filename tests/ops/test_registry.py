@@ -26,9 +26,9 @@ from irscope.ir.types import (
     TupleType,
     Type,
 )
+from irscope.ops.op import choose_overload, draws_random_numbers
 from irscope.ops.registry import bind, category_of, effect_of, known_names, lookup, op_of, overloads, schema_of
-from irscope.ops.schema.op import choose_overload, draws_random_numbers
-from irscope.ops.schema.parser import parse_schema
+from irscope.ops.schemas import parse_schema
 from tests.work import calls_made
 
 TENSORS = ListType(TENSOR)
@@ -252,7 +252,7 @@ def test_asking_again_costs_a_look_up() -> None:
 def test_an_op_on_tensors_that_shares_a_name_with_pythons_numbers_is_none_of_them() -> None:
     pytest.importorskip("torch")
     from irscope.ops.python.scalars import OPS
-    from irscope.ops.schema import torch_schemas
+    from irscope.ops.schemas import torch_schemas
 
     shared = []
     for name in {op.name for op in OPS}:
@@ -270,7 +270,7 @@ def test_an_op_that_writes_its_last_operands_is_distinguished_from_one_that_take
     """`torch.log(x, out=y)` is `aten::log(%x, %y)`, which a table without that overload takes for a logarithm to a base."""
     pytest.importorskip("torch")
     from irscope.analysis.effects import Signatures
-    from irscope.ops.schema import torch_schemas
+    from irscope.ops.schemas import torch_schemas
 
     same_text = {"aten::max.unary_out", "aten::min.unary_out", "aten::set.out"}  # torch.jit.script cannot call the first two
     signatures, count = Signatures(), 0

@@ -45,7 +45,7 @@ def test_rule_and_reference_take_the_arguments_of_the_schema() -> None:
 
 def test_the_schemas_are_torchs() -> None:
     torch = pytest.importorskip("torch")
-    from irscope.ops.schema.parser import parse_schema
+    from irscope.ops.schemas import parse_schema
 
     theirs: dict[str, OpSchema] = {}
     for schema in torch._C._jit_get_all_schemas():
@@ -57,7 +57,7 @@ def test_the_schemas_are_torchs() -> None:
 
 
 def same(ours: OpSchema, theirs: OpSchema) -> bool:
-    """The same arguments with the same types and defaults; annotations may be corrected (`irscope.ops.schema.corrections`)."""
+    """The same arguments with the same types and defaults; annotations may be corrected (`irscope.ops.schemas`)."""
     arguments = [(a.name, a.type, a.keyword_only) for a in ours.arguments]
     return arguments == [(a.name, a.type, a.keyword_only) for a in theirs.arguments] and len(ours.returns) == len(theirs.returns)
 

@@ -1,7 +1,7 @@
 """Type rules give what eager torch gives, for every call that torch's own samples make of an op that has a rule, in every element type.
 
 The calls are those of `OpInfo`'s samples, as the dispatcher sees them, and the same calls of the ops of that name, which torch may
-take apart before. Declared types are refused by these rules (`irscope.ops.check.node_check`), so a wrong one is a wrong error.
+take apart before. Declared types are refused by these rules (`irscope.ops.node_check`), so a wrong one is a wrong error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from irscope.errors import ArgumentError
 from irscope.ir import TensorType, contradiction
 from irscope.ops.registry import _ops
-from irscope.ops.typing import DTYPE_CODES, SLIPS, Unknown
+from irscope.ops.type_rules import DTYPE_CODES, SLIPS, Unknown
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")

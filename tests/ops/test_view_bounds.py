@@ -13,7 +13,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, RunError
-from irscope.ops.typing.numpy_layout import memory_of, strided_view
+from irscope.ops.numpy_layout import memory_of, strided_view
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

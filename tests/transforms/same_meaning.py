@@ -11,7 +11,7 @@ import torch
 import irscope as irs
 from irscope.ir.core import Graph
 from irscope.ir.structural import same_structure
-from irscope.ops.check import verify
+from irscope.ops.node_check import verify
 from irscope.transforms.base import PassRecord, check_types
 from tests.analysis.alias.eager import memory_of, parts, run
 from tests.random_programs.graphs import FEATURES, Program, random_program

@@ -24,7 +24,7 @@ from irscope.ir import (
     make_node,
     make_value,
 )
-from irscope.ops.typing import Unknown
+from irscope.ops.type_rules import Unknown
 
 # An abstract interpreter: one run of a program over facts about its values instead of the values.
 #

@@ -28,12 +28,12 @@ from irscope.ir import (
     argument_type,
     erase_refinements,
 )
-from irscope.ops.typing import Unknown
+from irscope.ops.type_rules import Unknown
 
 # The lattice of facts about a value before the program runs, and the join of two facts.
 #
 # A fact is a refined `TensorType`, a Python value, `Unknown(type)`, a tuple of facts, or a `KnownList`; `BOTTOM` is the
-# fact about a value that is never defined. Type rules take and return facts (`irscope.ops.typing.type_rules`).
+# fact about a value that is never defined. Type rules take and return facts (`irscope.ops.type_rules`).
 
 
 Fact = Any

@@ -38,11 +38,11 @@ from irscope.ir import (
     walk,
 )
 from irscope.ir.text.printer import excerpt
-from irscope.ops.check import named_operands, wrong_extents
+from irscope.ops.node_check import named_operands, wrong_extents
+from irscope.ops.op import Op
 from irscope.ops.registry import effect_of, op_of, schema_of
-from irscope.ops.schema import Op
 from irscope.ops.traits import ANOTHER_OBJECT, KNOWN_SIDE_EFFECTS, MAYBE_ANOTHER_OBJECT, PACKS, SHAPE_WRITERS, UNPACKS
-from irscope.ops.typing import SLIPS, Unknown, mismatch
+from irscope.ops.type_rules import SLIPS, Unknown, mismatch
 
 # The types of list that each node may write, nested blocks included, which the abstract interpreter must forget.
 #

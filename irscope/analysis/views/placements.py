@@ -53,7 +53,7 @@ from irscope.ops.traits import (
     ROW_MAJOR_RESULT,
     UNPACKS,
 )
-from irscope.ops.typing import SLIPS, Unknown, like_strides, static_shape
+from irscope.ops.type_rules import SLIPS, Unknown, like_strides, static_shape
 from irscope.ops.view_steps import (
     ANY_STRIDE,
     Extent,

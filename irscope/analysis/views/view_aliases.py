@@ -11,7 +11,7 @@
    (`Placements.wanders`) nothing is concluded. With symbolic numbers nothing is concluded in programs with loops.
 3. *No byte at all.* A tensor with an extent of 0 covers none.
 
-Placements are computed by torch's own stride rules (`irscope.ops.typing.strides`), step by step; an unknown placement is
+Placements are computed by torch's own stride rules (`irscope.ops.type_rules`), step by step; an unknown placement is
 open, and answers "maybe". A view is claimed only if each step is one for all sizes that the program can have.
 """
 

@@ -22,7 +22,7 @@ from irscope.codegen.kernel.spec import (
     stride_classes,
 )
 from irscope.ops.expr import COMMUTATIVE, POSITIONS
-from irscope.ops.typing import contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 
 # The canonical form of a launch: one spec for kernels that differ only in the order of instructions, operands and commutative arguments.
 #

@@ -15,9 +15,10 @@ from irscope.errors import CodegenError
 from irscope.ir import Node, TensorType, Value, make_value, new_id
 from irscope.ops.expr import REDUCTIONS, Expr, NoExpression, affine, cast, input_element
 from irscope.ops.nn.convolution import spread
-from irscope.ops.schema import Op
+from irscope.ops.numpy_layout import Unbounded
+from irscope.ops.op import Op
 from irscope.ops.traits import JOINS, LOGICAL, MAX_POOLS, PATCHES, SAME_PLACE
-from irscope.ops.typing import Unbounded, contiguous_strides, like_strides, opmath, wrap_dim
+from irscope.ops.type_rules import contiguous_strides, like_strides, opmath, wrap_dim
 
 # The five kinds of steps that define an element of a value in a group by elements of other values.
 #

@@ -37,15 +37,15 @@ from irscope.ir import (
 )
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import POSITIONS, Expr, const, input_element, number, reduced_axes
+from irscope.ops.numpy_layout import laid_out_like
+from irscope.ops.op import Op
 from irscope.ops.registry import bind, op_of, schema_of
-from irscope.ops.schema import Op
 from irscope.ops.traits import LAID_OUT_LIKE_FIRST, LAID_OUT_LIKE_INPUT_ON_CPU
-from irscope.ops.typing import (
+from irscope.ops.type_rules import (
     Unknown,
     channels_last_strides,
     contiguous_strides,
     iterator_strides,
-    laid_out_like,
     suggests_channels_last,
 )
 

@@ -15,7 +15,7 @@ from irscope.codegen.lowering.element_values import GroupValues
 from irscope.errors import CodegenError
 from irscope.ir import TensorType, Value
 from irscope.ops.expr import COMMUTATIVE, POSITIONS, REDUCTIONS, Expr, call, const, evaluate, input_element
-from irscope.ops.typing import contiguous_strides, is_contiguous
+from irscope.ops.type_rules import contiguous_strides, is_contiguous
 
 # Affine indices: the element of a value that is read at each point of an iteration space.
 #

@@ -50,7 +50,7 @@ from irscope.codegen.lowering.index_propagation import (
 )
 from irscope.errors import CodegenError
 from irscope.ir import Node, Type, Value
-from irscope.ops.typing import contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 
 _MOST_PARTS: Final = 64
 """The most parts that an output is cut into; a kernel has a result for each."""

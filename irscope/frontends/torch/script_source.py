@@ -24,7 +24,7 @@ from irscope.frontends.torch.capture import CAPTURE_LOCK, modes_of
 from irscope.frontends.torch.script_importer import inline_function, inline_module, inlined_graph
 from irscope.frontends.torch.types import require_torch, tied_names
 from irscope.ir import Graph, Value
-from irscope.ops.check import verify
+from irscope.ops.node_check import verify
 
 name: Final = "TorchScript"
 suffixes: Final = (".pt", ".pth", ".ts", ".jit")

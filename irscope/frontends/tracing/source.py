@@ -39,7 +39,7 @@ from irscope.ir import (
     Value,
     nested_paths,
 )
-from irscope.ops.check import verify
+from irscope.ops.node_check import verify
 
 name: Final = "Python function over arrays"
 suffixes: Final = ()

@@ -8,23 +8,25 @@ import numpy as np
 
 from irscope.ir import TensorType
 from irscope.ops.expr import conversion
-from irscope.ops.schema import define
-from irscope.ops.typing import (
-    Abstract,
+from irscope.ops.numpy_layout import (
     Array,
-    Unknown,
     array_type,
-    broadcast,
     channels_last_copy,
-    dtype_name,
     laid_out_like,
-    mismatch,
     numpy_dtype,
+    type_suggests_channels_last,
+)
+from irscope.ops.op import define
+from irscope.ops.type_rules import (
+    Abstract,
+    Unknown,
+    broadcast,
+    dtype_name,
+    mismatch,
     refined,
     static_shape,
     suggests_channels_last,
     to_real,
-    type_suggests_channels_last,
 )
 
 

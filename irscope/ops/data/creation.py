@@ -10,19 +10,9 @@ import numpy as np
 
 from irscope.ir import BOOL, COMPLEX, FLOAT, INT, TensorType, Type
 from irscope.ops.expr import Expr, NoExpression, lift, require_known
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import (
-    Abstract,
-    Array,
-    Unknown,
-    as_dims,
-    channels_last_strides,
-    dtype_name,
-    fresh,
-    laid_out_like,
-    numpy_dtype,
-    static_shape,
-)
+from irscope.ops.numpy_layout import Array, laid_out_like, numpy_dtype
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import Abstract, Unknown, as_dims, channels_last_strides, dtype_name, fresh, static_shape
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"

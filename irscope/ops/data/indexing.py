@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TensorType
-from irscope.ops.schema import define
-from irscope.ops.typing import (
-    Abstract,
-    Array,
-    Unknown,
-    at,
-    broadcast,
-    fresh,
-    laid_out_like,
-    mismatch,
-    refined,
-    wrap_dim,
-)
+from irscope.ops.numpy_layout import Array, at, laid_out_like
+from irscope.ops.op import define
+from irscope.ops.type_rules import Abstract, Unknown, broadcast, fresh, mismatch, refined, wrap_dim
 
 
 def _embedding(weight: TensorType, indices: TensorType, **rest: Abstract) -> TensorType:

@@ -9,18 +9,15 @@ import numpy as np
 
 from irscope.ir import TENSOR, Dim, ListType, TensorType
 from irscope.ops.expr.elementwise import result_type
-from irscope.ops.schema import define
-from irscope.ops.typing import (
+from irscope.ops.numpy_layout import Array, array_type, channels_last_copy, laid_out_like, type_suggests_channels_last
+from irscope.ops.op import define
+from irscope.ops.type_rules import (
     Abstract,
-    Array,
     Unknown,
-    array_type,
     as_dims,
-    channels_last_copy,
     channels_last_strides,
     fresh,
     known_ints,
-    laid_out_like,
     mismatch,
     promote_types,
     refined,
@@ -28,7 +25,6 @@ from irscope.ops.typing import (
     static_shape,
     suggests_channels_last,
     to_complex,
-    type_suggests_channels_last,
     wrap_dim,
 )
 

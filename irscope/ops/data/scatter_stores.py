@@ -13,8 +13,9 @@ import numpy as np
 from irscope.ir import TensorType
 from irscope.ops.expr import Expr, lift
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import Abstract, Array, laid_out_like
+from irscope.ops.numpy_layout import Array, laid_out_like
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import Abstract
 
 
 def _filled(self: Array, value: Any = 0, **rest: Any) -> Array:

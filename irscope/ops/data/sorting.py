@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, Dim, ListType, TensorType
-from irscope.ops.schema import define
-from irscope.ops.typing import Abstract, Array, Unknown, fresh, laid_out_like, mismatch, refined, wrap_dim
+from irscope.ops.numpy_layout import Array, laid_out_like
+from irscope.ops.op import define
+from irscope.ops.type_rules import Abstract, Unknown, fresh, mismatch, refined, wrap_dim
 
 
 def _nonzero(self: TensorType) -> TensorType:

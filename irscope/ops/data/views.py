@@ -14,22 +14,9 @@ import numpy as np
 
 from irscope.errors import ArgumentError
 from irscope.ir import INT, REQUIRED, TENSOR, Dim, ListType, TensorType
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import (
-    Abstract,
-    Array,
-    Unknown,
-    address_of,
-    array_type,
-    broadcast,
-    channels_last_copy,
-    contiguous_strides,
-    dtype_name,
-    memory_of,
-    mismatch,
-    numpy_dtype,
-    view_at,
-)
+from irscope.ops.numpy_layout import Array, address_of, array_type, channels_last_copy, memory_of, numpy_dtype, view_at
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import Abstract, Unknown, broadcast, contiguous_strides, dtype_name, mismatch
 from irscope.ops.view_steps import (
     RULES,
     SCHEMAS,

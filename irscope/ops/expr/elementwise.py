@@ -27,8 +27,8 @@ from irscope._base.frozen import EMPTY
 from irscope.ir import TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, cast, lift
 from irscope.ops.expr.numpy_eval import round_to
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import (
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import (
     DIMENSIONED,
     ZERO_DIM,
     Operand,

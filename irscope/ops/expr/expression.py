@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from irscope.errors import CodegenError
-from irscope.ops.typing import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
+from irscope.ops.type_rules import DIMENSIONED, NUMBER_STRENGTH, ZERO_DIM, is_integral
 
 # The table of primitives: one row per op of an expression, used by the NumPy evaluator, the error bounds, the cost models and the
 # code generators.
@@ -164,7 +164,7 @@ class Expr:
     value: Any = None
     """The number of a `const`; the operand index of an `input` or `scalar`; the axes of a reduction or `count`."""
     strength: int = DIMENSIONED
-    """How it takes part in type promotion (`irscope.ops.typing.type_rules`): as a tensor, a 0-dim tensor, or a number."""
+    """How it takes part in type promotion (`irscope.ops.type_rules`): as a tensor, a 0-dim tensor, or a number."""
     rank: int | None = None
     """For an `input`: the number of dimensions of the operand, if known."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from irscope.ops.expr.elementwise import require_known
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, count, lift, reduce, where
-from irscope.ops.typing import dtype_name, is_integral, known_ints, opmath, wrap_dim
+from irscope.ops.type_rules import dtype_name, is_integral, known_ints, opmath, wrap_dim
 
 _KERNEL_TYPES = frozenset(
     {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"}

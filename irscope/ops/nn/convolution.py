@@ -13,14 +13,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.schema import define
-from irscope.ops.typing import (
+from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, type_suggests_channels_last
+from irscope.ops.op import define
+from irscope.ops.type_rules import (
     Abstract,
-    Array,
     Unknown,
-    array_type,
-    at,
-    channels_last_copy,
     channels_last_strides,
     fresh,
     known_ints,
@@ -28,7 +25,6 @@ from irscope.ops.typing import (
     refined,
     same_dim,
     static_shape,
-    type_suggests_channels_last,
 )
 
 

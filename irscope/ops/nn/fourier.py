@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import Dim, TensorType
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import Abstract, Array, is_known, refined, to_complex, to_float, to_real, wrap_dim
+from irscope.ops.numpy_layout import Array
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import Abstract, is_known, refined, to_complex, to_float, to_real, wrap_dim
 
 _NAMES: Final = ("fft", "ifft", "rfft", "irfft")
 

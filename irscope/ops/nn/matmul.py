@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, Dim, TensorType
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import Abstract, Array, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim
+from irscope.ops.numpy_layout import Array
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import Abstract, Unknown, broadcast, dtype_name, fresh, mismatch, refined, same_dim
 
 
 def _same_dtype(*tensors: TensorType | None) -> str | None:

@@ -13,26 +13,22 @@ from irscope.ops.expr import Expr, NoExpression, call, cast, lift, result_type
 from irscope.ops.expr import reductions as kernel
 from irscope.ops.nn.matmul import wide
 from irscope.ops.nn.reduction import axes_of
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import (
+from irscope.ops.numpy_layout import Array, laid_out_like, mean_of, numpy_dtype, type_suggests_channels_last
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import (
     Abstract,
-    Array,
     as_dims,
     channels_last_strides,
     contiguous_strides,
     dtype_name,
     fresh,
     is_contiguous,
-    laid_out_like,
-    mean_of,
     mismatch,
-    numpy_dtype,
     opmath,
     refined,
     same_dim,
     static_shape,
     suggests_channels_last,
-    type_suggests_channels_last,
     wrap_dim,
 )
 

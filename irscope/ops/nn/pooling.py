@@ -10,15 +10,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from irscope.ir import Dim, TensorType
 from irscope.ops.nn.convolution import spread
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import (
+from irscope.ops.numpy_layout import Array, array_type, at, channels_last_copy, type_suggests_channels_last
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import (
     Abstract,
-    Array,
     Unknown,
-    array_type,
     as_dims,
-    at,
-    channels_last_copy,
     channels_last_strides,
     fresh,
     is_contiguous,
@@ -26,7 +23,6 @@ from irscope.ops.typing import (
     mismatch,
     refined,
     static_shape,
-    type_suggests_channels_last,
 )
 
 # The pooling ops, with fixed or adaptive windows.

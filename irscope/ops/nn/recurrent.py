@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from irscope.ir import TENSOR, TensorType
-from irscope.ops.schema import define
-from irscope.ops.typing import Abstract, Array, Unknown, at, refined
+from irscope.ops.numpy_layout import Array, at
+from irscope.ops.op import define
+from irscope.ops.type_rules import Abstract, Unknown, refined
 
 State = tuple[Array, ...]
 Cell = Callable[[Array, State, Sequence[Array]], State]

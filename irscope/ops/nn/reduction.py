@@ -13,19 +13,17 @@ from irscope.ops.expr import reductions as kernel
 from irscope.ops.expr.expression import reduce
 from irscope.ops.expr.reductions import axes_along
 from irscope.ops.nn.matmul import wide
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import (
+from irscope.ops.numpy_layout import Array, mean_of, numpy_dtype
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import (
     Abstract,
-    Array,
     Unknown,
     as_dims,
     dtype_name,
     fresh,
     is_integral,
     is_known,
-    mean_of,
     mismatch,
-    numpy_dtype,
     opmath,
     refined,
     to_real,

@@ -9,8 +9,8 @@ import numpy as np
 
 from irscope.ops.expr import Expr, call, erf, require_known, sigmoid, where
 from irscope.ops.expr.elementwise import elementwise
+from irscope.ops.op import Op
 from irscope.ops.pointwise.comparison import at_least, limited
-from irscope.ops.schema import Op
 
 # The activations of neural networks and some of their backward ops; `derivatives` has the others.
 

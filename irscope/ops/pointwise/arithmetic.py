@@ -9,7 +9,7 @@ import numpy as np
 
 from irscope.ops.expr import Expr, Kind, NoExpression, call, const, remainder, require_float, require_known, where
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.typing import NUMBER_STRENGTH, Unknown, is_integral
+from irscope.ops.type_rules import NUMBER_STRENGTH, Unknown, is_integral
 
 Array = np.ndarray[Any, Any]
 

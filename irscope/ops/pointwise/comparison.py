@@ -9,8 +9,8 @@ import numpy as np
 
 from irscope.ops.expr import Expr, call, lift, require_known, where
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.schema import Op
-from irscope.ops.typing import NUMBER_STRENGTH, is_integral
+from irscope.ops.op import Op
+from irscope.ops.type_rules import NUMBER_STRENGTH, is_integral
 
 # Pointwise predicates and logic: comparisons, logical and bitwise ops, and tests for NaN, infinite and finite numbers.
 

@@ -25,8 +25,8 @@ from irscope.ops.expr import (
     sigmoid,
 )
 from irscope.ops.expr.elementwise import elementwise
-from irscope.ops.schema import Op, define
-from irscope.ops.typing import Unknown, dtype_name, is_integral
+from irscope.ops.op import Op, define
+from irscope.ops.type_rules import Unknown, dtype_name, is_integral
 
 # Pointwise functions of one number: signs, rounding, exponentials, logarithms, trigonometric and hyperbolic functions.
 

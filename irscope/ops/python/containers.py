@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from irscope.ir import ANY, OpSchema
+from irscope.ops.op import Category, Effect, Op, define_positional, without_tensors
 from irscope.ops.python.scalars import MOST_AHEAD, RESULT_SIZES, evaluated
-from irscope.ops.schema import Category, Effect, Op, define_positional, without_tensors
-from irscope.ops.typing import Abstract, Unknown, is_known
+from irscope.ops.type_rules import Abstract, Unknown, is_known
 
 
 def tracked(function: Callable[..., Any], *positions: int) -> Callable[..., Abstract]:

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import ANY, NONE, NUMBER, OptionalType, PrimitiveType, UnionType
-from irscope.ops.schema import Op, define_positional
-from irscope.ops.typing import Abstract, Unknown, is_known
+from irscope.ops.op import Op, define_positional
+from irscope.ops.type_rules import Abstract, Unknown, is_known
 
 # Arithmetic on numbers as in TorchScript: that of C, where Python's would raise, grow or become complex.
 #

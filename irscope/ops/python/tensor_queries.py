@@ -8,14 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.ir import ANY, INT, Dim, ListType, TensorType
-from irscope.ops.schema import Effect, Op, define, define_positional
+from irscope.ops.numpy_layout import Array, array_type
+from irscope.ops.op import Effect, Op, define, define_positional
 from irscope.ops.traits import NARROWS
-from irscope.ops.typing import (
+from irscope.ops.type_rules import (
     DTYPE_CODES,
     Abstract,
-    Array,
     Unknown,
-    array_type,
     is_channels_last,
     is_contiguous,
     mismatch,

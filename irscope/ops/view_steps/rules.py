@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from irscope.errors import ArgumentError
-from irscope.ops.typing import dtype_name, mismatch, wrap_dim
+from irscope.ops.type_rules import dtype_name, mismatch, wrap_dim
 from irscope.ops.view_steps.extents import Extent, Num, is_at_least, product, quotient
 from irscope.ops.view_steps.steps import (
     FRESH,

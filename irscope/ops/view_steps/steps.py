@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from irscope.ir import TensorType
-from irscope.ops.typing import mismatch, wrap_dim
+from irscope.ops.type_rules import mismatch, wrap_dim
 from irscope.ops.view_steps.extents import Extent, Num
 
 # The sizes of the pieces into which `chunk`, `split`, `tensor_split` and `unbind` divide an axis.

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from irscope.ir import STORED_SIZE
-from irscope.ops.typing import (
+from irscope.ops.type_rules import (
     channels_last_strides,
     contiguous_strides,
     is_channels_last,

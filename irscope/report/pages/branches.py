@@ -14,8 +14,8 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 from irscope.ir import Graph, Node, TensorType, Type, Value, flatten_arguments
 from irscope.ir.text import parse
-from irscope.ops.check import verify
-from irscope.ops.typing import is_channels_last, static_shape
+from irscope.ops.node_check import verify
+from irscope.ops.type_rules import is_channels_last, static_shape
 from irscope.ops.view_steps import byte_words
 from irscope.report.pages.exploration import Exploration
 from irscope.report.program_diff import diff

@@ -19,7 +19,7 @@ from irscope.ir import (
     Type,
 )
 from irscope.ops.registry import op_of, schema_of
-from irscope.ops.typing import DTYPE_CODES
+from irscope.ops.type_rules import DTYPE_CODES
 from irscope.runtime.arrays.dlpack import is_jaxs
 from irscope.runtime.arrays.library import (
     PYTHON_CATEGORIES,

@@ -14,8 +14,8 @@ from irscope._base.words import plural
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import IrscopeError
 from irscope.ir import NOT_CONSTANT, Graph, Node, constant_of
+from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import schema_of
-from irscope.ops.schema import draws_random_numbers
 from irscope.runtime.arrays import (
     TorchLibrary,
     is_foreign,

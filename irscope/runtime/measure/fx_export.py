@@ -15,7 +15,7 @@ from irscope.frontends.torch.capture import CAPTURE_LOCK
 from irscope.ir import GROUPS, Block, Graph, Node, Value
 from irscope.ops.registry import schema_of
 from irscope.ops.traits import UNPACKS
-from irscope.ops.typing import DTYPE_CODES
+from irscope.ops.type_rules import DTYPE_CODES
 from irscope.runtime.arrays import TorchLibrary
 from irscope.runtime.program import as_torch
 

@@ -21,7 +21,7 @@ from irscope.errors import ArgumentError, IrscopeError, LoadError
 from irscope.files import read_json
 from irscope.ir import NOT_CONSTANT, STORED_SIZE, Graph, Node, TensorType, Value, constant_of
 from irscope.ops.registry import category_of
-from irscope.ops.typing import contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.machine import describe
 from irscope.runtime.measure.workload import flops_of
 from irscope.runtime.profile.clocks import HostWatch

@@ -28,7 +28,7 @@ from irscope.codegen.kernel import LaunchPlan, may_overwrite, overwriting
 from irscope.codegen.lowering import spec_of_group
 from irscope.errors import IrscopeError
 from irscope.ir import BOOL, FLOAT, INT, Block, Graph, Node, TensorType, Type, Value, new_id
-from irscope.ops.typing import contiguous_strides
+from irscope.ops.type_rules import contiguous_strides
 from irscope.runtime.arrays import Allocate, Library, Memory, extents
 from irscope.runtime.device import NO_MEMORY, Device, Kernel, PreparedPlan
 from irscope.runtime.program.arena import Arena

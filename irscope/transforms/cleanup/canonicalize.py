@@ -23,7 +23,7 @@ from irscope.ir import (
     constant_value,
 )
 from irscope.ops.registry import bind, schema_of
-from irscope.ops.typing import is_contiguous, is_integral, static_shape
+from irscope.ops.type_rules import is_contiguous, is_integral, static_shape
 from irscope.transforms.base import PassRecord, Remark
 from irscope.transforms.cleanup.cse import EscapeInfo
 

@@ -31,14 +31,14 @@ from irscope.ir import (
     make_value,
     new_id,
 )
+from irscope.ops.numpy_layout import type_suggests_channels_last
 from irscope.ops.traits import LAYOUT_READERS, MAX_POOLS, PACKS
-from irscope.ops.typing import (
+from irscope.ops.type_rules import (
     channels_last_strides,
     contiguous_strides,
     is_contiguous,
     static_shape,
     suggests_channels_last,
-    type_suggests_channels_last,
 )
 from irscope.transforms.base import PassRecord, Remark
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from time import perf_counter
 
 from irscope.ir import CONTROL_FLOW, GROUPS, Erased, Graph, Node, Rewriter, Value, count_uses
+from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import constant_arguments, effect_of
-from irscope.ops.schema import draws_random_numbers
 from irscope.transforms.base import PassRecord
 
 

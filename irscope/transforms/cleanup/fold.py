@@ -35,7 +35,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import bind, effect_of, op_of, remembering_default, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
-from irscope.ops.typing import SLIPS, contiguous_strides, dtype_name
+from irscope.ops.type_rules import SLIPS, contiguous_strides, dtype_name
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.canonicalize import RULES, Site
 from irscope.transforms.cleanup.dce import has_effect, remove_dead_nodes

@@ -58,8 +58,8 @@ from irscope.ir import (
 )
 from irscope.ir.module import reference_to, symbol_name
 from irscope.ir.structural import inner_blocks
+from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import effect_of, functional_source, schema_of
-from irscope.ops.schema import draws_random_numbers
 
 P = ParamSpec("P")
 T = TypeVar("T")

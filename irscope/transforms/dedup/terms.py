@@ -46,10 +46,10 @@ from irscope.ir import (
     constant_value,
 )
 from irscope.ir.structural import inner_blocks
+from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import effect_of, functional_source, has_value_tensors, schema_of
-from irscope.ops.schema import draws_random_numbers
 from irscope.ops.traits import COMMUTES, DECIDES, PACKS_SEQUENCE
-from irscope.ops.typing import iterator_strides, static_shape
+from irscope.ops.type_rules import iterator_strides, static_shape
 from irscope.transforms.dedup.encoding import Role, prefixed, spell_attrs, spell_payload, spell_type
 from irscope.transforms.dedup.piece import Body, all_nodes, kept_in, known_arguments
 

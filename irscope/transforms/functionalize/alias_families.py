@@ -31,8 +31,8 @@ from irscope.ir import (
     constant_of,
     steps,
 )
+from irscope.ops.op import statistics_flag
 from irscope.ops.registry import category_of, effect_of, schema_of
-from irscope.ops.schema import statistics_flag
 from irscope.ops.traits import (
     ANOTHER_OBJECT,
     DENSE_RESULT,
@@ -42,7 +42,7 @@ from irscope.ops.traits import (
     PUTS_BACK,
     STARTS_LIKE_FIRST,
 )
-from irscope.ops.typing import is_contiguous, static_shape, view_strides
+from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
 from irscope.transforms.functionalize.pure_ops import NoTwin, Operands, Twin, Twins, is_steady, written_operands
 
 # Reasons for writes that stay in place.

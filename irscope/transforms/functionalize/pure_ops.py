@@ -39,10 +39,10 @@ from irscope.ir import (
     constant_of,
     make_node,
 )
+from irscope.ops.op import Op, draws_random_numbers
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
-from irscope.ops.schema import Op, draws_random_numbers
 from irscope.ops.traits import OBJECT_WRITERS, SHAPE_READERS
-from irscope.ops.typing import SLIPS, Unknown, kind_of, static_shape
+from irscope.ops.type_rules import SLIPS, Unknown, kind_of, static_shape
 
 # Classifies an op's operands: which it writes, may keep or return, or only reads; and which of them never change.
 

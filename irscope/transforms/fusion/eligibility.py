@@ -34,8 +34,8 @@ from irscope.ir import (
 )
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import NoExpression, count_operations, input_element, number, reduced_axes
+from irscope.ops.op import Op, draws_random_numbers, statistics_flag
 from irscope.ops.registry import bind, effect_of, op_of, schema_of
-from irscope.ops.schema import Op, draws_random_numbers, statistics_flag
 from irscope.ops.traits import CUTS, JOINS, MAY_COPY, PATCHES, RESHAPES, SEEN_THROUGH
 from irscope.ops.view_steps import Num, tensor_bytes
 from irscope.transforms.grouping import Refusal

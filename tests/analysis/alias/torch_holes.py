@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from irscope.ir.core import Block, Graph, Node, Value, new_id
 from irscope.ir.types import ListType
-from irscope.ops.schema.corrections import overlaid_names
+from irscope.ops.schemas import overlaid_names
 
 LYING = frozenset(name.partition(".")[0] for name in overlaid_names())
 FRESH = "prim::MMTreeReduce"

@@ -17,7 +17,7 @@ from irscope.analysis.effects import (
 )
 from irscope.ir.core import Node, Value
 from irscope.ir.types import INT, TENSOR, ListType, TensorType
-from irscope.ops.schema.parser import parse_schema
+from irscope.ops.schemas import parse_schema
 
 
 def test_a_pure_op_is_one_object() -> None:

@@ -14,7 +14,7 @@ from irscope.ir.core import Value
 from irscope.ir.payload import NOT_CONSTANT, argument_type
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
-from irscope.ops.typing.numpy_layout import array_type
+from irscope.ops.numpy_layout import array_type
 from irscope.runtime.reference import run_reference
 from tests.random_programs.graphs import programs, random_program
 

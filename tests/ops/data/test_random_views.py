@@ -18,7 +18,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import INT, TensorType
 from irscope.ops import traits
 from irscope.ops.registry import lookup
-from irscope.ops.typing import Unknown
+from irscope.ops.type_rules import Unknown
 from irscope.ops.view_steps import SCHEMAS, lower
 from irscope.ops.view_steps.steps import (
     Cut,

@@ -14,8 +14,8 @@ from irscope.ir.types import TensorType
 from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, input_element, number, where
 from irscope.ops.expr.numpy_eval import erf, erfc, evaluate, round_to, sigmoid
+from irscope.ops.op import Op
 from irscope.ops.registry import lookup
-from irscope.ops.schema.op import Op
 from tests.ops import pointwise_ops as pointwise
 from tests.ops.pointwise.test_pointwise import choices, plain
 

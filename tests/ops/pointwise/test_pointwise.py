@@ -13,7 +13,7 @@ from irscope.ir.schema import Argument, OpSchema
 from irscope.ir.types import BOOL, FLOAT, INT, NUMBER, STR, OptionalType, TensorType
 from irscope.ops.expr.expression import Expr, NoExpression, input_element, number
 from irscope.ops.expr.numpy_eval import evaluate, round_to
-from irscope.ops.schema.op import Op
+from irscope.ops.op import Op
 from tests.ops import pointwise_ops as pointwise
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

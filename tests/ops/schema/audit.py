@@ -31,9 +31,8 @@ from irscope.ir.types import (
     Type,
     walk,
 )
-from irscope.ops.schema.corrections import corrected
-from irscope.ops.schema.op import has_side_effects, statistics_flag
-from irscope.ops.schema.parser import parse_schema
+from irscope.ops.op import has_side_effects, statistics_flag
+from irscope.ops.schemas import corrected, parse_schema
 
 DANGEROUS = re.compile(
     r"cuda|cudnn|miopen|mkldnn|mps|xnnpack|vulkan|quantiz|fbgemm|qint|_test|from_file|manual_seed|set_num_threads|set_grad|save$|_print"

@@ -21,10 +21,9 @@ from irscope.ir.types import (
     TupleType,
     Type,
 )
+from irscope.ops import schemas as overlay
 from irscope.ops.registry import overloads
-from irscope.ops.schema import corrections as overlay
-from irscope.ops.schema.corrections import corrected, overlaid_names
-from irscope.ops.schema.parser import parse_schema
+from irscope.ops.schemas import corrected, overlaid_names, parse_schema
 from tests.ops.schema.audit import DANGEROUS, audit, run_all
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irscope.ops import traits
+from irscope.ops.op import has_side_effects
 from irscope.ops.registry import known_names, overloads
-from irscope.ops.schema import has_side_effects
 from irscope.ops.traits import (
     CHANGES_RANDOM_STATE,
     KNOWN_SIDE_EFFECTS,

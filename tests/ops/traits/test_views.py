@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from irscope.ops import traits
+from irscope.ops.op import effect_of_schema
 from irscope.ops.registry import lookup, overloads
-from irscope.ops.schema import effect_of_schema
 from irscope.ops.traits import (
     ALWAYS_SHARES,
     ANOTHER_OBJECT,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from irscope.ir.types import FLOAT, NUMBER, TensorType
-from irscope.ops.typing.type_rules import Operand, Unknown, operand_of, promote_types, result_dtype
+from irscope.ops.type_rules import Operand, Unknown, operand_of, promote_types, result_dtype
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 RARE = ["uint16", "uint32", "uint64", "complex32"]

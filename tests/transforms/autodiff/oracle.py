@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from irscope.errors import IrscopeError
-from irscope.ops.schema.parser import parse_schema
+from irscope.ops.schemas import parse_schema
 
 __all__ = ["puts_into_subgraphs"]
 

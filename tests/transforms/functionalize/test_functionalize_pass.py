@@ -13,8 +13,8 @@ from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
 from irscope.ir.types import TensorType
 from irscope.ir.verify import verify
+from irscope.ops.op import statistics_flag
 from irscope.ops.registry import effect_of
-from irscope.ops.schema.op import statistics_flag
 from irscope.transforms.base import PassRecord
 from irscope.transforms.cleanup.fold import fold_constants
 from irscope.transforms.functionalize.functionalize_pass import functionalize
@@ -315,7 +315,7 @@ def test_functional_variants_lie_in_memory_as_what_is_written(name: str) -> None
     """Of every in-place op of torch for which we claim that the pure result lies as its first operand, to the last
     stride, and has its element type."""
     from irscope.ir.payload import argument_type
-    from irscope.ops.typing.strides import is_dense
+    from irscope.ops.type_rules import is_dense
 
     target = (TARGETS[name]() + 1) / 8
     told = argument_type(target)
@@ -345,7 +345,7 @@ def test_functional_variants_lie_in_memory_as_what_is_written(name: str) -> None
 def test_results_of_pointwise_ops_lie_without_gaps() -> None:
     """Whatever the operands' strides are: `families` calls a result of such an op dense."""
     from irscope.ops.registry import known_names, lookup, overloads
-    from irscope.ops.typing.strides import is_dense
+    from irscope.ops.type_rules import is_dense
 
     tried = 0
     for name in known_names():

@@ -9,7 +9,7 @@ import pytest
 import irscope as irs
 from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir.payload import argument_type
-from irscope.ops.check import verify
+from irscope.ops.node_check import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms import base
 from irscope.transforms.fusion import Fusion, fuse

@@ -22,8 +22,8 @@ from irscope.ir import (
     constant_of,
     steps,
 )
+from irscope.ops.op import draws_random_numbers, has_side_effects
 from irscope.ops.registry import bind, schema_of
-from irscope.ops.schema import draws_random_numbers, has_side_effects
 
 # The reads and writes of each node (mod/ref) in terms of the points-to graph, including the nodes in its blocks.
 #

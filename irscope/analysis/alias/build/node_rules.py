@@ -35,7 +35,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.traits import MOVES_STATISTICS, REBINDS_STORAGE
-from irscope.ops.typing import is_contiguous, static_shape, view_strides
+from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
 
 # Decides which results of ops that may copy are certainly copies, by the types of the program.
 #

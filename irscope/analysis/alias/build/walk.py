@@ -30,8 +30,8 @@ from irscope.analysis.effects import (
 )
 from irscope.errors import ArgumentError
 from irscope.ir import GROUPS, Block, Graph, Module, Node, TensorType, Value
+from irscope.ops.op import has_side_effects
 from irscope.ops.registry import functional_source, overloads
-from irscope.ops.schema import has_side_effects
 from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 
 # Walks a program once, in textual order and with an explicit stack, and adds each node to a points-to graph.

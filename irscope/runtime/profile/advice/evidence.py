@@ -11,8 +11,8 @@ from typing import Any
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.per_graph import alias_db_of
 from irscope.ir import NOT_CONSTANT, Graph, Location, Node, Value, constant_of
+from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import category_of, effect_of
-from irscope.ops.schema import draws_random_numbers
 from irscope.runtime.profile.costs import NodeCost, TensorFacts
 from irscope.runtime.profile.readings import NodeRow, Readings
 from irscope.runtime.timer import time_words

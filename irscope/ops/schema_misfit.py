@@ -1,6 +1,6 @@
 """Finds why a node matches none of an op's schemas: the number of operands or results, or their kinds.
 
-Kinds are interpreted as widely as possible (see `irscope.ops.check.node_check`), so everything reported here is certainly wrong.
+Kinds are interpreted as widely as possible (see `irscope.ops.node_check`), so everything reported here is certainly wrong.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def misfit(schemas: Sequence[OpSchema], node: Node) -> Wrong | None:
     """Return None if the node may match one of these schemas, else what is wrong by the closest one.
 
     >>> import irscope as irs
-    >>> from irscope.ops.schema.parser import parse_schema
+    >>> from irscope.ops.schemas import parse_schema
     >>> b = irs.GraphBuilder()
     >>> x = b.input("x")
     >>> g = b.finish([b.op("aten::t", x, name="y")])

@@ -33,7 +33,7 @@ from irscope.ir import (
     Type,
     UnionType,
 )
-from irscope.ops.schema.parser import parse_schema
+from irscope.ops.schemas import bundled_texts, parse_schema
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS, MOVES_STATISTICS, RUNS_UNSEEN_CODE
 
 Effect = Literal["pure", "view", "in-place", "opaque"]
@@ -68,7 +68,7 @@ class Op:
     effect: Effect
     type_rule: Callable[..., Any] | None = None
     """Called with the schema's arguments by name, tensors as TensorType and known scalars as Python values; returns the
-    result types (see `irscope.ops.typing.type_rules`)."""
+    result types (see `irscope.ops.type_rules`)."""
     reference: Callable[..., Any] | None = None
     """Called with the schema's arguments by name, tensors as NumPy arrays; a view op returns a NumPy view, an in-place op
     writes its argument."""
@@ -85,7 +85,7 @@ class Op:
 # The effect on memory that a schema declares, and the ops with side effects that no schema declares.
 #
 # A schema describes the memory of arguments and results. It does not describe printing, code that an op
-# calls, effects visible to another process, or random numbers (`irscope.ops.schema.op`).
+# calls, effects visible to another process, or random numbers (`irscope.ops.op`).
 
 _OPAQUE_NAMESPACES: Final = frozenset(
     {
@@ -125,7 +125,7 @@ def has_side_effects(name: str) -> bool:
 def effect_of_schema(schema: OpSchema) -> Effect:
     """Return the effect that a schema declares; `opaque` for an op with other side effects (`has_side_effects`).
 
-    >>> from irscope.ops.schema.parser import parse_schema
+    >>> from irscope.ops.schemas import bundled_texts, parse_schema
     >>> effect_of_schema(parse_schema("aten::t(Tensor(a) self) -> Tensor(a)"))
     'view'
     """
@@ -245,6 +245,40 @@ def effect_of_schemas(schemas: tuple[OpSchema, ...]) -> Effect:
     return next((effect for effect in order if effect in effects), "pure")
 
 
+def without_tensors(schema: OpSchema) -> bool:
+    """Whether the schema computes with numbers, strings and containers only.
+
+    >>> texts = "aten::neg.int(int a) -> int", "aten::neg(Tensor self) -> Tensor"
+    >>> [without_tensors(parse_schema(text)) for text in texts]
+    [True, False]
+    """
+    types = [item.type for item in (*schema.arguments, *schema.returns)]
+    return not any(isinstance(type, TensorType) for type in types)
+
+
+def define_positional(
+    name: str,
+    function: Callable[..., Any],
+    *,
+    category: Category,
+    type_rule: Callable[..., Any] | None,
+    keep: Callable[[OpSchema], bool] = without_tensors,
+) -> Op:
+    """Return the op of this name over the bundled overloads that `keep` allows; one Python function computes them all.
+
+    Overloads name their arguments differently (`a`, `self`, `l`), so the function takes them by position.
+
+    >>> define_positional("aten::neg", lambda a: -a, category="scalar", type_rule=None).reference(a=2)
+    -2
+    """
+    schemas = tuple(filter(keep, map(parse_schema, bundled_texts().get(name, ()))))
+
+    def reference(*given: Any, **named: Any) -> Any:
+        return function(*given, *named.values())
+
+    return Op(name, schemas, category, effect_of_schemas(schemas), type_rule, reference)
+
+
 # Selects the overload of an op for a list of operand types, by TorchScript's rules.
 #
 # TorchScript writes every argument of a call into its IR, already converted, so the first overload whose argument
@@ -273,7 +307,7 @@ def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> Op
     """Return the first schema that takes these operands, all of them positional; None when none does.
 
     >>> from irscope.ir.types import TENSOR
-    >>> from irscope.ops.schema.parser import parse_schema
+    >>> from irscope.ops.schemas import bundled_texts, parse_schema
     >>> texts = "aten::neg(Tensor self) -> Tensor", "aten::neg.int(int a) -> int"
     >>> choose_overload([parse_schema(text) for text in texts], [INT]).overload
     'int'
@@ -293,7 +327,7 @@ def counts_with_results(schemas: Iterable[OpSchema]) -> frozenset[int]:
     Torch makes one of each schema whose results are fresh tensors: it drops the arguments that say how to make a tensor, and
     adds an argument for each result.
 
-    >>> from irscope.ops.schema.parser import parse_schema
+    >>> from irscope.ops.schemas import bundled_texts, parse_schema
     >>> counts_with_results([parse_schema("aten::log(Tensor self) -> Tensor"), parse_schema("aten::log.int(int a) -> float")])
     frozenset({2})
     """

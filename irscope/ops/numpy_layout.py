@@ -14,8 +14,18 @@ from numpy.lib.stride_tricks import as_strided
 
 from irscope.errors import RunError
 from irscope.ir import TensorType
-from irscope.ops.typing.strides import channels_last_strides, contiguous_strides, like_strides, suggests_channels_last
-from irscope.ops.typing.type_rules import Abstract, Unknown, dtype_name, mismatch, refined, static_shape
+from irscope.ops.type_rules import (
+    Abstract,
+    Unknown,
+    channels_last_strides,
+    contiguous_strides,
+    dtype_name,
+    like_strides,
+    mismatch,
+    refined,
+    static_shape,
+    suggests_channels_last,
+)
 
 Array = np.ndarray[Any, Any]
 

@@ -4,12 +4,12 @@
 schemas, by the names that errors and tests use:
 
 `operand-count`  an op with schemas has as many operands as one of them takes; prim ops that stand for Python's syntax
-                 (`irscope.ops.check.schema_misfit`) have as many as the syntax has.
+                 (`irscope.ops.schema_misfit`) have as many as the syntax has.
 `operand-kind`   one of these schemas takes operands of these kinds.
 `result-count`   the node has as many results as that schema returns.
 `result-kind`    each result is of a kind that the schema returns.
 `result-type`    the declared type of a result, or of a constant, does not contradict what the op makes: its element type, number of
-                 dimensions, and extents where both are known (`irscope.ops.check.node_check` says what stays legal).
+                 dimensions, and extents where both are known (`irscope.ops.node_check` says what stays legal).
 `attribute`      an op that needs an attribute has it, of the right type.
 `extent`         no tensor has a negative extent, or an element count or stride that does not fit in 64 bits.
 
@@ -49,11 +49,11 @@ from irscope.ir import (
 from irscope.ir.module import graphs_of, verify_module
 from irscope.ir.text.printer import excerpt
 from irscope.ir.verify import verify as verify_structure
-from irscope.ops.check.schema_misfit import Wrong, misfit, wrong_form
 from irscope.ops.registry import effect_of, op_of, overloads, schema_of
-from irscope.ops.schema import torch_schemas
+from irscope.ops.schema_misfit import Wrong, misfit, wrong_form
+from irscope.ops.schemas import torch_schemas
 from irscope.ops.traits import KNOWN_SIDE_EFFECTS, SHAPE_WRITERS, UNPACKS
-from irscope.ops.typing import SLIPS, Abstract, Unknown
+from irscope.ops.type_rules import SLIPS, Abstract, Unknown
 
 # Checks that the tensors of a program can exist: no negative extents, and element counts and strides that fit in 64 bits.
 
@@ -251,7 +251,7 @@ _MANY_VALUES: Final = 32
 def verify(graph: Graph | Module) -> None:
     """Raises VerifyError at the first invariant that the graph, or a graph of the module, breaks.
 
-    `irscope.ir.verify` lists the invariants of every graph, and `irscope.ops.check.node_check` those that follow from
+    `irscope.ir.verify` lists the invariants of every graph, and `irscope.ops.node_check` those that follow from
     the schemas of the ops. An unknown op is legal.
 
     >>> import irscope as irs

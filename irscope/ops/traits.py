@@ -1,18 +1,11 @@
-"""What kind of op a name is, one set for each question.
-
-The view ops by kind, and their inverses.
-
-Each view op has exactly one kind, by what happens to the elements. The sets that passes use are unions of kinds,
-minus the exceptions that are named here. An op that is missing may still be a view, if its schema says so. Then only the
-schema counts, with conservative assumptions: it may have to copy, it reads the elements, and it does not keep their order.
-
-Tested with torch 2.13, kind by kind and name by name: `tests/ops/traits/test_views.py`.
-"""
+"""What kind of op a name is, one set for each question. Tested with torch 2.13, name by name: `tests/ops/traits`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+
+from irscope.ops.view_steps import KINDS, SCHEMAS, Kind
 
 # Properties of ops' results and operands: created from numbers, packed into containers, laid out without gaps, commutative.
 
@@ -183,38 +176,21 @@ RUNS_UNSEEN_CODE: Final = frozenset({
 """They run code that is not in the graph, or at another time, which may do anything to their operands."""
 
 
-SAME_PLACE: Final = _aten("alias contiguous data detach lift lift_fresh positive")
-"""All elements in the same positions, in the operand's shape."""
+# The view ops by kind, and their inverses.
+#
+# Each view op has one kind, by what happens to the elements; its rule declares it (`irscope.ops.view_steps.rules`). The sets that passes
+# use are unions of kinds, minus the exceptions that are named here. An op without a kind may still be a view, if its schema says so. Then
+# only the schema counts, with conservative assumptions: it may have to copy, it reads the elements, and it does not keep their order.
 
-_UNIT_AXES: Final = _aten("squeeze unsqueeze")
-"""Axes of extent 1 are inserted or removed."""
 
-RESHAPES: Final = _aten("_unsafe_view flatten ravel reshape reshape_as unflatten view view_as")
-"""All elements in row-major order, with any extents: axes may be merged or split."""
+def _of_kind(*kinds: Kind) -> frozenset[str]:
+    return frozenset(op for op, kind in KINDS.items() if kind in kinds)
 
-_STRETCHES: Final = _aten("broadcast_to expand expand_as")
-"""Axes of extent 1, or new ones in front, are repeated."""
 
-_EXCHANGES: Final = _aten("mT moveaxis movedim numpy_T permute swapaxes swapdims t transpose")
-"""All elements, with axes in another order."""
-
-_PARTS: Final = _aten("diagonal linalg_diagonal narrow select slice")
-"""Some elements."""
-
-CUTS: Final = _aten(
-    "chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit"
-)
-"""A list of parts. Torch calls some unsafe because it does not track writes through them; they share memory nevertheless."""
-
-_WINDOWS: Final = _aten("_reshape_alias as_strided unfold")
-"""Elements may occur several times."""
-
-_OF_ANOTHER_TYPE: Final = _aten("_conj _neg_view adjoint conj imag mH matrix_H real view_as_complex view_as_real")
-"""The bits are reinterpreted: parts of complex numbers, conjugates, negatives. (`view` with an element type also does that.)"""
-
-VIEWS: Final = (
-    SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES | _EXCHANGES | _PARTS | CUTS | _WINDOWS | _OF_ANOTHER_TYPE
-)
+VIEWS: Final = frozenset(KINDS)
+SAME_PLACE: Final = _of_kind("same place")
+RESHAPES: Final = _of_kind("regroup")
+CUTS: Final = _of_kind("cuts")
 
 _REGROUPS: Final = _aten("flatten ravel reshape reshape_as")
 """Views only where the strides allow it, otherwise copies."""
@@ -229,7 +205,7 @@ _GIVES_BACK: Final = _aten("lift lift_fresh positive")
 _MAY_GIVE_BACK: Final = _aten("adjoint conj contiguous flatten mH mT matrix_H real") | _GIVES_BACK
 """The result may be the operand, as an object: `real` of a real tensor, `mT` of a 0-d tensor."""
 
-LIKE_ANOTHER: Final = _aten("expand_as reshape_as view_as")
+LIKE_ANOTHER: Final = frozenset(op for op in KINDS if any("Tensor other" in schema for schema in SCHEMAS.get(op, ())))
 """Views that take extents from a second tensor, whose elements they do not read."""
 
 ALWAYS_SHARES: Final = VIEWS - MAY_COPY
@@ -245,15 +221,12 @@ ANOTHER_OBJECT: Final = ALWAYS_SHARES - _MAY_GIVE_BACK - CUTS
 MAYBE_ANOTHER_OBJECT: Final = VIEWS - _GIVES_BACK
 """Two results of equal calls may be distinguishable from a single one, as objects."""
 
-KEEPS_ORDER: Final = SAME_PLACE | _UNIT_AXES | RESHAPES | _STRETCHES
+KEEPS_ORDER: Final = _of_kind("same place", "unit axes", "regroup", "stretch")
 """Axes of extent 1 are inserted, removed or repeated, and axes are merged or split, but none are exchanged or cut."""
 
 SEEN_THROUGH: Final = (
-    (_UNIT_AXES | RESHAPES | _STRETCHES | _EXCHANGES | _PARTS | CUTS | {"aten::contiguous"})
-    - LIKE_ANOTHER
-    - _aten("diagonal linalg_diagonal dsplit hsplit moveaxis ravel vsplit")
-    - _aten("unsafe_chunk unsafe_split unsafe_split_with_sizes")
-)
+    (_of_kind("unit axes", "regroup", "stretch", "exchange", "part", "cuts") | {"aten::contiguous"}) & SCHEMAS.keys()
+) - LIKE_ANOTHER - {"aten::diagonal"}
 """Views that a kernel reads through: an element's position in the operand follows from its position in the result by adding,
 multiplying and dropping indices. The excluded ones have no type rule, take a second tensor, or move along two axes at once."""
 
@@ -271,7 +244,7 @@ INVERSES: Final[Mapping[str, str]] = {
 PUTS_BACK: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "aten::slice": "aten::slice_scatter"}
 """Views of a part, and the op that writes such a part into a copy of the whole."""
 
-LOGICAL: Final = VIEWS - _OF_ANOTHER_TYPE - _aten("_reshape_alias as_strided")
+LOGICAL: Final = VIEWS - _of_kind("another type") - _aten("_reshape_alias as_strided")
 """An element's position in the operand follows from its position in the result and from the shapes. So the view of a copy with
 another layout has the same elements. The two excluded ones depend on strides."""
 

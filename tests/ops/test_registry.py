@@ -285,6 +285,11 @@ def test_an_op_that_writes_its_last_operands_is_distinguished_from_one_that_take
     assert count > 500
 
 
+def test_a_view_has_a_type_rule_whatever_is_imported_before() -> None:
+    program = "from irscope.ops.registry import lookup; assert lookup('aten::select').type_rule is not None"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_without_torch_what_may_write_its_last_operand_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     import irscope.ops.registry as registry
 

@@ -56,10 +56,10 @@ from irscope.ops.traits import (
 from irscope.ops.type_rules import SLIPS, Unknown, like_strides, static_shape
 from irscope.ops.view_steps import (
     ANY_STRIDE,
+    RULES,
     Extent,
     Layout,
     Num,
-    is_lowered,
     lies_in_order,
     loose,
     make_layout,
@@ -318,7 +318,7 @@ class Placements:
             self._pass_on(node.inputs[0], outputs[0])
         elif op in _PICKS and len(node.inputs) == 2:
             self._pick(node)
-        elif is_lowered(op):
+        elif op in RULES:
             self._view(node)
         else:
             self._other(node)

@@ -10,6 +10,7 @@ from irscope.ir import Node, Value
 from irscope.ops.traits import JOINS
 from irscope.ops.view_steps import (
     FRESH,
+    RULES,
     Cut,
     Extent,
     Failed,
@@ -20,7 +21,6 @@ from irscope.ops.view_steps import (
     Steps,
     Undecided,
     apply,
-    is_lowered,
     lower,
     make_layout,
 )
@@ -78,7 +78,7 @@ class ViewOps:
 
     def outcome(self, node: Node, layout: Layout, index: int) -> tuple[Layout | None, bool]:
         """The layout of one result of a view op for an operand of this layout, and whether it is a view."""
-        named = self._facts.arguments_of(node) if is_lowered(node.op) and node.op not in _BY_STORAGE else None
+        named = self._facts.arguments_of(node) if node.op in RULES and node.op not in _BY_STORAGE else None
         if named is None:
             return None, False
         device = self._facts.device_of(node.inputs[0]) if node.op in _ASKS_DEVICE else None

@@ -19,11 +19,9 @@ from .layout import (
     byte_set,
     make_layout,
 )
-from .rules import Lowered, is_lowered, lower
+from .rules import KINDS, RULES, SCHEMAS, Kind, Lowered, lower
 from .steps import (
     FRESH,
-    RULES,
-    SCHEMAS,
     Cut,
     Dense,
     Expand,
@@ -65,6 +63,8 @@ __all__ = [
     "FRESH",
     "Failed",
     "Joined",
+    "KINDS",
+    "Kind",
     "Layout",
     "Lowered",
     "NotKnown",
@@ -92,7 +92,6 @@ __all__ = [
     "gap_between",
     "groups_of",
     "is_at_least",
-    "is_lowered",
     "is_unknown",
     "lies_in_order",
     "loose",

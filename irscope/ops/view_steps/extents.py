@@ -241,3 +241,44 @@ def _shifted(terms: dict[tuple[str, ...], int], least: Any) -> Num:
     for names, factor in terms.items():
         total = total + product([Extent.of(name) + least(name) for name in names]) * factor
     return total
+
+
+def divided(count: Num, by: Num) -> Num:
+    """Return a quotient that is whole; by a name where it is not a sum of products."""
+    exact = quotient(count, by)
+    return Extent.of(f"({count})/({by})") if exact is None else exact
+
+
+# Slices: where they start and end.
+
+_FAR: Final = 2**62
+"""From here on, an end of a slice means the end of the axis."""
+
+
+def slice_bound(bound: Num | None, extent: Num) -> Num | None:
+    """Return where a slice starts or ends: counted from the end if negative, and clamped to the extent; None where not known."""
+    if isinstance(bound, int) and bound < 0:
+        if isinstance(extent, int):
+            return max(extent + bound, 0)
+        bound = extent + bound
+        return bound if is_at_least(bound, 0) else Extent.of(f"max({bound}, 0)")
+    if bound is None or (isinstance(bound, Extent) and not is_at_least(bound, 0)):
+        return None
+    if is_at_least(extent, bound):
+        return bound
+    if is_at_least(bound, extent) or (isinstance(bound, int) and bound >= _FAR):
+        return extent
+    return Extent.of(f"min({bound}, {extent})")
+
+
+def slice_length(start: Num, end: Num, step: int) -> Num:
+    """Return how many indices lie from a start to before an end, `step` apart."""
+    length = end - start
+    if isinstance(length, int):
+        return max(-(-length // step), 0)
+    if not is_at_least(length, 0):
+        length = Extent.of(f"max({length}, 0)")
+    if step == 1:
+        return length
+    exact = quotient(length, step)
+    return Extent.of(f"ceil(({length})/{step})") if exact is None else exact

@@ -11,15 +11,23 @@ storages. A rule raises `NotKnown` for what depends on a run, and `ArgumentError
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar
 
 from irscope.errors import ArgumentError
 from irscope.ops.type_rules import dtype_name, mismatch, wrap_dim
-from irscope.ops.view_steps.extents import Extent, Num, is_at_least, product, quotient
+from irscope.ops.view_steps.extents import (
+    Extent,
+    Num,
+    divided,
+    is_at_least,
+    product,
+    quotient,
+    slice_bound,
+    slice_length,
+)
 from irscope.ops.view_steps.steps import (
     FRESH,
-    RULES,
     Cut,
     Dense,
     Diagonal,
@@ -35,16 +43,59 @@ from irscope.ops.view_steps.steps import (
     Place,
     Regroup,
     Retyped,
-    Rule,
     Step,
     Steps,
     Window,
     chunks_of,
     pieces_of,
     sections_of,
-    view,
     whole,
 )
+
+Rule = Callable[[Operand], Any]
+"""Returns the steps of the result, a list of steps for several results, or `FRESH` for results with memory of their own."""
+
+Kind = Literal[
+    "same place",  # all elements in the same positions, in the operand's shape
+    "unit axes",  # axes of extent 1 are inserted or removed
+    "regroup",  # all elements in row-major order, with any extents: axes may be merged or split
+    "stretch",  # axes of extent 1, or new ones in front, are repeated
+    "exchange",  # all elements, with axes in another order
+    "part",  # some elements
+    "cuts",  # a list of parts. Torch calls some unsafe because it does not track writes through them; they share memory nevertheless
+    "window",  # elements may occur several times
+    "another type",  # the bits are reinterpreted: parts of complex numbers, conjugates, negatives; so does `view` with an element type
+]
+"""What happens to the elements of a view; `irscope.ops.traits` says what follows."""
+
+RULES: Final[dict[str, Rule]] = {}
+"""The rule of each op."""
+
+SCHEMAS: Final[dict[str, tuple[str, ...]]] = {}
+"""The schemas of the ops whose type and reference follow from their steps."""
+
+KINDS: Final[dict[str, Kind]] = {}
+"""The kind of each op of torch that is always a view, or a view if it can be."""
+
+_R = TypeVar("_R", bound=Rule)
+
+
+def view(*ops: str, kind: Kind | None = None) -> Callable[[_R], _R]:
+    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere."""
+
+    def enter(rule: _R) -> _R:
+        for text in ops:
+            for name in [text] if "(" in text else text.split():
+                op = name.partition("(")[0].partition(".")[0]
+                RULES[op] = rule
+                if "(" in text:
+                    SCHEMAS[op] = (*SCHEMAS.get(op, ()), text)
+                if kind and op.startswith("aten::"):
+                    KINDS[op] = kind
+        return rule
+
+    return enter
+
 
 Lowered = tuple[Steps, ...] | str | None
 """The steps to each result; `FRESH` if the results have memory of their own; None if that depends on something unknown."""
@@ -74,18 +125,15 @@ def lower(
     return tuple(found)
 
 
-def is_lowered(op: str) -> bool:
-    """Whether the table contains an op."""
-    return op in RULES
-
-
 # Other axes: permuted, dropped, inserted.
 
 
 @view(
-    "aten::alias(Tensor(a) self) -> Tensor(a)", "aten::detach(Tensor(a) self) -> Tensor(a)", "aten::detach_(Tensor(a!) self) -> Tensor(a!)",
-    "aten::data aten::lift aten::lift_fresh aten::positive aten::_conj aten::conj aten::_neg_view prim::data prims::view_of prims::conj",
+    "aten::alias(Tensor(a) self) -> Tensor(a)", "aten::detach(Tensor(a) self) -> Tensor(a)",
+    "aten::data aten::lift aten::lift_fresh aten::positive prim::data prims::view_of", kind="same place",
 )  # fmt: skip
+@view("aten::_conj aten::conj aten::_neg_view prims::conj", kind="another type")
+@view("aten::detach_(Tensor(a!) self) -> Tensor(a!)")
 def _same(self: Operand) -> Steps:
     return ()
 
@@ -98,7 +146,7 @@ def _same_if_real(self: Operand) -> Steps:
     return ()
 
 
-@view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", "prims::transpose")
+@view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", "prims::transpose", kind="exchange")
 def _permute(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
     axes = self.axes("permutation" if "permutation" in self.given else "dims")
@@ -118,38 +166,41 @@ def _exchange(self: Operand, a: int, b: int) -> Steps:
 @view(
     "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    kind="exchange",
 )
 def _transpose(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
     return _exchange(self, self.axis("dim0"), self.axis("dim1"))
 
 
-@view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+@view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", kind="exchange")
 def _swapaxes(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
     return _exchange(self, self.axis("axis0"), self.axis("axis1"))
 
 
-@view("aten::t(Tensor(a) self) -> Tensor(a)")
+@view("aten::t(Tensor(a) self) -> Tensor(a)", kind="exchange")
 def _t(self: Operand) -> Steps:
     if self.rank > 2:
         raise mismatch(f"t() takes a matrix, not {self}", rule="rank")
     return _reverse(self)
 
 
-@view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", "aten::matrix_H")
+@view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", kind="exchange")
+@view("aten::matrix_H", kind="another type")
 def _reverse(self: Operand) -> Steps:
     return (Permute(tuple(range(self.rank))[::-1]),)
 
 
-@view("aten::mT(Tensor(a) self) -> Tensor(a)", "aten::mH aten::adjoint")
+@view("aten::mT(Tensor(a) self) -> Tensor(a)", kind="exchange")
+@view("aten::mH aten::adjoint", kind="another type")
 def _transpose_matrix(self: Operand) -> Steps:
     return _exchange(self, wrap_dim(-2, self.rank, op="mT"), wrap_dim(-1, self.rank, op="mT")) if self.rank else ()
 
 
 @view(
     "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-    "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "aten::moveaxis",
+    "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", "aten::moveaxis", kind="exchange",
 )  # fmt: skip
 def _movedim(self: Operand) -> Steps:
     sources, targets = self.axes("source"), self.axes("destination")
@@ -173,7 +224,7 @@ def _is_one(extent: Num) -> bool:
 
 @view(
     "aten::squeeze(Tensor(a) self) -> Tensor(a)", "aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-    "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "prims::squeeze",
+    "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", "prims::squeeze", kind="unit axes",
 )  # fmt: skip
 def _squeeze(self: Operand) -> Steps:
     name = "dim" if "dim" in self.given else "dimensions"
@@ -183,7 +234,7 @@ def _squeeze(self: Operand) -> Steps:
     return (Drop(tuple(sorted(axis for axis in axes if self.rank and _is_one(self.shape[axis])))),)
 
 
-@view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
+@view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kind="unit axes")
 def _unsqueeze(self: Operand) -> Steps:
     self.at_least = (None,) * (self.rank + 1)
     return (Insert(self.axis("dim", self.rank + 1)),)
@@ -215,18 +266,14 @@ def _target(shape: Sequence[Num], sizes: Sequence[Num]) -> tuple[Num, ...]:
             raise mismatch(f"{_shape_text(shape)}, {count} elements, cannot be seen as {_shape_text(sizes)}", rule="view-size")
         rest: Num = count // given
     else:
-        rest = _divide(count, given)
+        rest = divided(count, given)
     return tuple(rest if size == -1 else size for size in sizes)
-
-
-def _divide(count: Num, by: Num) -> Num:
-    exact = quotient(count, by)
-    return Extent.of(f"({count})/({by})") if exact is None else exact
 
 
 @view(
     "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
     "aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    kind="regroup",
 )  # fmt: skip
 def _view(self: Operand) -> Steps:
     if "dtype" in self.given:
@@ -242,17 +289,17 @@ def _view_of_dtype(self: Operand) -> Steps:
     return (Retyped(self.dtype),)
 
 
-@view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
+@view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", kind="regroup")
 def _reshape(self: Operand) -> Steps:
     return (Regroup(_target(self.shape, self.nums("shape")), True),)
 
 
-@view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+@view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="regroup")
 def _view_as(self: Operand) -> Steps:
     return (Regroup(self.shape_of("other"), False),)
 
 
-@view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+@view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="regroup")
 def _reshape_as(self: Operand) -> Steps:
     return (Regroup(self.shape_of("other"), True),)
 
@@ -262,7 +309,7 @@ def _merge(self: Operand, first: int, last: int, *, may_copy: bool) -> Steps:
     return (Regroup((*self.shape[:first], merged, *self.shape[last + 1 :]), may_copy),)
 
 
-@view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+@view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", kind="regroup")
 def _flatten(self: Operand) -> Steps:
     first, last = self.axis("start_dim"), self.axis("end_dim")
     if not self.rank:
@@ -277,7 +324,7 @@ def _collapse(self: Operand) -> Steps:
     return _merge(self, self.axis("start"), self.axis("end"), may_copy=False)
 
 
-@view("aten::ravel")
+@view("aten::ravel", kind="regroup")
 def _ravel(self: Operand) -> Steps:
     return (Dense(0), Regroup((product(self.shape),), False))
 
@@ -286,7 +333,7 @@ def _split_axis(self: Operand, axis: int, parts: Sequence[Num]) -> Steps:
     return (Regroup((*self.shape[:axis], *parts, *self.shape[axis + 1 :]), False),)
 
 
-@view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
+@view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", kind="regroup")
 def _unflatten(self: Operand) -> Steps:
     axis = self.own_axis("dim")
     return _split_axis(self, axis, _target(self.shape[axis : axis + 1], self.nums("sizes")))
@@ -295,18 +342,19 @@ def _unflatten(self: Operand) -> Steps:
 @view("prims::split_dim")
 def _split_dim(self: Operand) -> Steps:
     axis, outer = self.own_axis("dim"), self.nums("outer_length")[0]
-    return _split_axis(self, axis, (outer, _divide(self.shape[axis], outer)))
+    return _split_axis(self, axis, (outer, divided(self.shape[axis], outer)))
 
 
 @view(
     "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     "aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    kind="stretch",
 )  # fmt: skip
 def _expand(self: Operand) -> Steps:
     return _expand_to(self, self.nums("size"))
 
 
-@view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+@view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="stretch")
 def _expand_as(self: Operand) -> Steps:
     return _expand_to(self, self.shape_of("other"))
 
@@ -335,11 +383,7 @@ def _broadcast_in_dim(self: Operand) -> Steps:
 
 # Parts: slices, diagonals, windows, pieces.
 
-_FAR: Final = 2**62
-"""From here on, an end of a slice means the end of the axis."""
-
-
-@view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
+@view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kind="part")
 def _select(self: Operand) -> Steps:
     self.at_least = (None,) * (self.rank - 1)
     axis, index = self.own_axis("dim"), self.num("index")
@@ -352,6 +396,7 @@ def _select(self: Operand) -> Steps:
 
 @view(
     "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+    kind="part",
 )  # fmt: skip
 def _slice(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
@@ -360,44 +405,17 @@ def _slice(self: Operand) -> Steps:
     step, extent, given = self.whole("step"), self.shape[axis], self.given
     if step < 1:
         raise mismatch(f"the step of a slice is {step}; torch takes only steps of at least 1", rule="slice-step")
-    start = _bound(0 if given["start"] is None else self.num("start"), extent)
-    end = _bound(extent if given["end"] is None else self.num("end"), extent)
+    start = slice_bound(0 if given["start"] is None else self.num("start"), extent)
+    end = slice_bound(extent if given["end"] is None else self.num("end"), extent)
     if start is None or end is None:
         raise NotKnown
-    return (Cut(axis, start, _count(start, end, step), step),)
-
-
-def _bound(bound: Num | None, extent: Num) -> Num | None:
-    """Return where a slice starts or ends: counted from the end if negative, and clamped to the extent; None where not known."""
-    if isinstance(bound, int) and bound < 0:
-        if isinstance(extent, int):
-            return max(extent + bound, 0)
-        bound = extent + bound
-        return bound if is_at_least(bound, 0) else Extent.of(f"max({bound}, 0)")
-    if bound is None or (isinstance(bound, Extent) and not is_at_least(bound, 0)):
-        return None
-    if is_at_least(extent, bound):
-        return bound
-    if is_at_least(bound, extent) or (isinstance(bound, int) and bound >= _FAR):
-        return extent
-    return Extent.of(f"min({bound}, {extent})")
-
-
-def _count(start: Num, end: Num, step: int) -> Num:
-    length = end - start
-    if isinstance(length, int):
-        return max(-(-length // step), 0)
-    if not is_at_least(length, 0):
-        length = Extent.of(f"max({length}, 0)")
-    if step == 1:
-        return length
-    exact = quotient(length, step)
-    return Extent.of(f"ceil(({length})/{step})") if exact is None else exact
+    return (Cut(axis, start, slice_length(start, end, step), step),)
 
 
 @view(
     "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
     "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
+    kind="part",
 )
 def _narrow(self: Operand) -> Steps:
     axis, start = self.own_axis("dim"), self.num("start")
@@ -409,7 +427,7 @@ def _narrow(self: Operand) -> Steps:
     return (Cut(axis, start, length),)
 
 
-@view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", "aten::linalg_diagonal")
+@view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", "aten::linalg_diagonal", kind="part")
 def _diagonal(self: Operand) -> Steps:
     offset, rows, columns = self.whole("offset"), self.own_axis("dim1"), self.own_axis("dim2")
     if rows == columns:
@@ -424,7 +442,7 @@ def _diagonal(self: Operand) -> Steps:
     return (Diagonal(offset, rows, columns, length),)
 
 
-@view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)")
+@view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", kind="window")
 def _unfold(self: Operand) -> Steps:
     axis, size, step = self.axis("dimension"), self.whole("size"), self.whole("step")
     if step < 1 or size < 0 or (not self.rank and size > 1):
@@ -437,13 +455,13 @@ def _unfold(self: Operand) -> Steps:
     return (Window(axis, size, step, (Extent.of(f"({extent - size})//{step}") if count is None else count) + 1),)
 
 
-@view("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
+@view("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", kind="window")
 def _as_strided(self: Operand) -> Steps:
     offset = self.given["storage_offset"]
     return _place(self, None if offset is None else self.nums("storage_offset")[0])
 
 
-@view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
+@view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", kind="window")
 def _reshape_alias(self: Operand) -> Steps:
     return _place(self, None)
 
@@ -474,7 +492,7 @@ def _pieces(self: Operand, axis: int, sizes: Sequence[Num] | None) -> list[Steps
     return found
 
 
-@view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
+@view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", kind="cuts")
 def _chunk(self: Operand) -> list[Steps]:
     axis, chunks = self.own_axis("dim"), self.whole("chunks")
     if chunks < 1:
@@ -487,6 +505,7 @@ def _chunk(self: Operand) -> list[Steps]:
     "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
     "aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
     "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+    kind="cuts",
 )
 def _split(self: Operand) -> list[Steps]:
     name = next(name for name in ("split_size", "split_sizes") if self.given.get(name) is not None)
@@ -514,11 +533,11 @@ def _unless_conjugate(rule: Rule) -> Rule:
     return pieces
 
 
-view("aten::unsafe_chunk")(_unless_conjugate(_chunk))
-view("aten::unsafe_split aten::unsafe_split_with_sizes")(_unless_conjugate(_split))
+view("aten::unsafe_chunk", kind="cuts")(_unless_conjugate(_chunk))
+view("aten::unsafe_split aten::unsafe_split_with_sizes", kind="cuts")(_unless_conjugate(_split))
 
 
-@view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
+@view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", kind="cuts")
 def _unbind(self: Operand) -> list[Steps]:
     axis = self.own_axis("dim")
     extent = self.extent(axis)
@@ -534,7 +553,7 @@ def _cut_at(self: Operand, axis: int) -> list[Steps]:
         if whole(sections) < 1:
             raise mismatch(f"tensor_split takes at least 1 section, not {sections}", rule="split-sizes")
         return _pieces(self, axis, sections_of(extent, sections, self.most_pieces))
-    ends = [whole(_bound(place, extent)) for place in self.nums("indices")]
+    ends = [whole(slice_bound(place, extent)) for place in self.nums("indices")]
     cuts = zip([0, *ends], [*ends, extent], strict=True)
     return [(Cut(axis, start, max(end - start, 0)),) for start, end in cuts]
 
@@ -542,6 +561,7 @@ def _cut_at(self: Operand, axis: int) -> list[Steps]:
 @view(
     "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
     "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+    kind="cuts",
 )
 def _tensor_split(self: Operand) -> list[Steps]:
     return _cut_at(self, self.own_axis("dim"))
@@ -560,7 +580,7 @@ def _cut_along(first: int) -> Rule:
 
 
 for _name, _axis in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2)):
-    view(f"aten::{_name}")(_cut_along(_axis))
+    view(f"aten::{_name}", kind="cuts")(_cut_along(_axis))
 
 
 # The tensor itself if it has the requested type, memory format and device; and views between complex and real.
@@ -569,7 +589,7 @@ _COMPLEX_OF: Final = {"float16": "complex32", "float32": "complex64", "float64":
 _REAL_OF: Final = {whole: part for part, whole in _COMPLEX_OF.items()}
 
 
-@view("aten::real(Tensor(a) self) -> Tensor(a)", "prims::real")
+@view("aten::real(Tensor(a) self) -> Tensor(a)", "prims::real", kind="another type")
 def _real(self: Operand) -> Steps:
     self.at_least = self.shape
     if self.dtype is None:
@@ -577,25 +597,25 @@ def _real(self: Operand) -> Steps:
     return (Paired(0, _REAL_OF[self.dtype]),) if self.dtype in _REAL_OF else ()
 
 
-@view("aten::imag(Tensor(a) self) -> Tensor(a)", "prims::imag")
+@view("aten::imag(Tensor(a) self) -> Tensor(a)", "prims::imag", kind="another type")
 def _imag(self: Operand) -> Steps:
     self.at_least = self.shape
     return (Paired(1, _REAL_OF[self.dtype or ""]),)
 
 
-@view("aten::view_as_real(Tensor(a) self) -> Tensor(a)")
+@view("aten::view_as_real(Tensor(a) self) -> Tensor(a)", kind="another type")
 def _view_as_real(self: Operand) -> Steps:
     self.at_least = (*self.shape, 2)
     return (Paired(None, _REAL_OF[self.dtype or ""]),)
 
 
-@view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)")
+@view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kind="another type")
 def _view_as_complex(self: Operand) -> Steps:
     self.at_least = self.shape[:-1]
     return (Joined(_COMPLEX_OF[self.dtype or ""]),)
 
 
-@view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+@view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", kind="same place")
 def _contiguous(self: Operand) -> Steps:
     self.at_least = self.shape
     wanted = self.whole("memory_format")

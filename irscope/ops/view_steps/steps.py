@@ -5,8 +5,8 @@ Axes are numbered in the tensor that a step is applied to; numbers may be `Exten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from irscope.ir import TensorType
 from irscope.ops.type_rules import mismatch, wrap_dim
@@ -246,32 +246,3 @@ def whole(given: Any) -> int:
     if not isinstance(given, int):
         raise NotKnown
     return int(given)
-
-
-# The table of view ops.
-
-Rule = Callable[[Operand], Any]
-"""Returns the steps of the result, a list of steps for several results, or `FRESH` for results with memory of their own."""
-
-RULES: Final[dict[str, Rule]] = {}
-"""The rule of each op."""
-
-SCHEMAS: Final[dict[str, tuple[str, ...]]] = {}
-"""The schemas of the ops whose type and reference follow from their steps."""
-
-_R = TypeVar("_R", bound=Rule)
-
-
-def view(*ops: str) -> Callable[[_R], _R]:
-    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere."""
-
-    def enter(rule: _R) -> _R:
-        for text in ops:
-            for name in [text] if "(" in text else text.split():
-                op = name.partition("(")[0].partition(".")[0]
-                RULES[op] = rule
-                if "(" in text:
-                    SCHEMAS[op] = (*SCHEMAS.get(op, ()), text)
-        return rule
-
-    return enter

@@ -43,11 +43,6 @@ torch = pytest.importorskip("torch")
 SPREAD = {"aten::broadcast_to", "aten::expand", "aten::expand_as"}
 
 
-def test_every_view_is_of_one_kind() -> None:
-    kinds = ("SAME_PLACE", "_UNIT_AXES", "RESHAPES", "_STRETCHES", "_EXCHANGES", "_PARTS", "CUTS", "_WINDOWS", "_OF_ANOTHER_TYPE")
-    assert sum(len(getattr(traits, kind)) for kind in kinds) == len(VIEWS)
-
-
 def test_the_exceptions_and_unions_are_of_views() -> None:
     for names in (traits._MAY_GIVE_BACK, LIKE_ANOTHER, ALWAYS_SHARES, ANOTHER_OBJECT, KEEPS_ORDER, SEEN_THROUGH, LOGICAL):
         assert names <= VIEWS

@@ -242,6 +242,11 @@ assert effect_of(Node(5, 'aten::nobody_knows', (Value(6, TENSOR),))) == 'opaque'
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_views_have_their_rules_whatever_was_imported_before() -> None:
+    program = "from irscope.ops.registry import lookup; assert lookup('aten::permute').type_rule and lookup('aten::select').reference"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_asking_again_costs_a_look_up() -> None:
     add = node("aten::add_", TensorType("float32", (2, 3)), TensorType("float32", (3,)), INT)
     schema_of(add)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+import irscope.ops.view_steps.rules  # noqa: F401  # which enters every rule into RULES and SCHEMAS
 from irscope.errors import ArgumentError
 from irscope.ir import INT, REQUIRED, TENSOR, Dim, ListType, TensorType
 from irscope.ops.numpy_layout import Array, address_of, array_type, channels_last_copy, memory_of, numpy_dtype, view_at

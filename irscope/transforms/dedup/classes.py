@@ -13,7 +13,7 @@ from functools import cached_property
 
 from irscope._base.running import counted, without_collector
 from irscope.ir import Node
-from irscope.transforms.dedup.form import Keys, fingerprint
+from irscope.transforms.dedup.form import Keys, Token, fingerprint
 from irscope.transforms.dedup.matching import match
 from irscope.transforms.dedup.piece import RANK, RELATIONS, Piece, Relation
 
@@ -58,7 +58,7 @@ class Ladder:
         return fingerprint(self.pieces[members[0]], relation)
 
     @cached_property
-    def _keys(self) -> dict[Node | str, bytes | None]:
+    def _keys(self) -> dict[Node | str, tuple[Token, ...] | None]:
         keys = Keys()
         return {member: keys.key(piece) for member, piece in counted(self.pieces.items(), "comparing pieces")}
 
@@ -89,7 +89,7 @@ class Ladder:
         rest = [members for members in before if self._keys[members[0]] is None]
         if relation == "symbols":
             return [members for members in before if self._keys[members[0]] is not None], rest
-        found: dict[bytes, list[Node | str]] = {}
+        found: dict[tuple[Token, ...], list[Node | str]] = {}
         for member, key in self._keys.items():
             if key is not None:
                 found.setdefault(key, []).append(member)

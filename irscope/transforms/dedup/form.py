@@ -20,7 +20,7 @@ and merges programs that compute different numbers; here a name is compared by i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -39,6 +39,7 @@ from irscope.transforms.dedup.encoding import (
 )
 from irscope.transforms.dedup.piece import (
     HOLED,
+    NO_BLOCK,
     RANK,
     Body,
     Piece,
@@ -80,8 +81,11 @@ def canonical_form(piece: Piece, relation: Relation) -> bytes:
     """Returns the canonical form of a piece, as the module describes it."""
     symbols = _spelling(piece, relation)
     if RANK[relation] < RANK["order"]:
-        parts = [b"".join(_tokens(piece.body, relation, symbols))]
-        parts += [token for name in piece.roots for token in _root_tokens(piece, name, relation, symbols)]
+        parts = [_listed(piece.body, relation, symbols)]
+        for name in piece.roots:
+            bodies = piece.named.get(name, ())
+            parts.append(b"r%d:" % len(bodies) + (prefixed(name) if relation == "text" else b""))
+            parts += [_listed(body, relation, symbols) for body in bodies]
         return b"".join(parts)
     permuted = may_permute(piece) and RANK[relation] >= RANK["arguments"]
     parts = [colors_of(piece, piece.body, relation, permuted=permuted).form]
@@ -118,15 +122,8 @@ def _meaning(first: Body, *others: Body, relation: Relation) -> str:
     """A digest of the bodies behind a name, ignoring the names in them; it only selects, like every digest."""
     bodies = (first, *others)
     if RANK[relation] < RANK["order"]:
-        return digest(*(token for body in bodies for token in _tokens(body, relation, without_symbols))).hex()
+        return digest(*(_listed(body, relation, without_symbols) for body in bodies)).hex()
     return digest(*(Colors(body, relation, False, without_symbols).form for body in bodies)).hex()
-
-
-def _root_tokens(piece: Piece, name: str, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
-    bodies = piece.named.get(name, ())
-    yield b"r%d:" % len(bodies) + (prefixed(name) if relation == "text" else b"")
-    for body in bodies:
-        yield from _tokens(body, relation, symbols)
 
 
 def may_permute(piece: Piece) -> bool:
@@ -154,60 +151,92 @@ _PLAIN: Final = frozenset({"declared by", "visibility", "function_ref", "distinc
 # --- listing a block in order ---------------------------------------------------------------------------------------
 
 
+Token = bytes | str | int
+"""A part of a list: bytes as they are, the name of an op, the number of a value, or the complement of a count."""
+
+
 class _Spelling(Protocol):
-    """Spells what a list contains beside numbers of values."""
+    """Spells what a list contains beside ops and numbers."""
 
-    def type(self, type: Type) -> bytes:
-        """A type, with its end mark or length."""
+    types: dict[int, Token]
+    """The types that were spelled before, by identity."""
 
-    def attrs(self, attrs: Mapping[str, Any]) -> bytes:
+    def type(self, type: Type) -> Token:
+        """A type that is not among `types`, with its end mark or length."""
+
+    def attrs(self, attrs: Mapping[str, Any]) -> Token:
         """Attributes that are not empty."""
+
+
+def _list_body(body: Body, spelling: _Spelling, out: list[Token], names: Mapping[Value, str] | None = None) -> list[Token]:
+    """Adds the block to `out` as tokens, with the `names` of values where they count. A value is the number of its definition, so that
+    the k-th definition of one piece corresponds to the k-th of another with the same list: that is their bijection."""
+    out += (spelling.attrs(body.attrs) if body.attrs else _NO_ATTRS), b"{"
+    if body.block is NO_BLOCK:
+        out += ~0, b"}", ~0
+        return out
+    number: dict[Value, int] = {}
+    add, known, spell = out.append, spelling.types.get, spelling.type
+
+    def define(values: Sequence[Value]) -> None:
+        add(~len(values))
+        for value in values:
+            number[value] = len(number)
+            add(known(id(value.type)) or spell(value.type))
+            if names is not None:
+                add(prefixed(names.get(value) or value.name or ""))
+
+    def read(values: Sequence[Value]) -> None:
+        try:
+            out.extend((~len(values), *map(number.__getitem__, values)))
+        except KeyError:
+            add(b"!")
+            define([value for value in values if value not in number])
+            read(values)
+
+    define(body.block.params)
+    stack: list[tuple[Block, Iterator[Node]]] = [(body.block, iter(body.block.nodes))]
+    while stack:
+        block, nodes = stack[-1]
+        for node in nodes:
+            add(node.op)
+            read(node.inputs)
+            outputs = node.outputs
+            if node.attrs is EMPTY:  # most nodes, for which this loop is what sorting a program costs
+                add(_NO_ATTRS)
+                inner = node.blocks
+            else:
+                attrs, inner = attrs_of(node), inner_blocks(node)
+                add(spelling.attrs(attrs) if attrs else _NO_ATTRS)
+            if len(outputs) == 1 and names is None:  # as `define` does it, without a call
+                number[outputs[0]] = len(number)
+                out += ~1, known(id(outputs[0].type)) or spell(outputs[0].type)
+            else:
+                define(outputs)
+            if inner:
+                stack.extend((nested, iter(nested.nodes)) for nested in reversed(inner))
+                out += b"[", ~len(inner)
+                for nested in inner:
+                    add(b"{")
+                    define(nested.params)
+                break
+        else:
+            stack.pop()
+            add(b"}")
+            read(block.returns)
+    return out
 
 
 _op: Final = lru_cache(maxsize=1 << 12)(prefixed)
 
 
-def _list_tokens(body: Body, spelling: _Spelling, names: Mapping[Value, str] | None = None) -> Iterator[bytes]:
-    """Yields the block as prefix-free tokens, with the `names` of values where they count. A value is the number of its definition,
-    so that the k-th definition of one piece corresponds to the k-th of another with the same list: that is their bijection."""
-    number: dict[Value, bytes] = {}
-    type_of = spelling.type
-
-    def define(values: Sequence[Value]) -> bytes:
-        out = [b"%d:" % len(values)]
-        for value in values:
-            number[value] = b"%d;" % len(number)
-            out.append(type_of(value.type))
-            if names is not None:
-                out.append(prefixed(names.get(value) or value.name or ""))
-        return b"".join(out)
-
-    def read(values: Sequence[Value]) -> bytes:
-        try:
-            return b"%d:" % len(values) + b"".join([number[value] for value in values])
-        except KeyError:
-            free = [value for value in values if value not in number]
-            return b"!" + define(free) + read(values)
-
-    yield spelling.attrs(body.attrs) if body.attrs else _NO_ATTRS
-    yield b"{" + define(body.block.params)
-    stack: list[tuple[Block, Iterator[Node]]] = [(body.block, iter(body.block.nodes))]
-    while stack:
-        block, nodes = stack[-1]
-        for node in nodes:
-            if node.attrs is EMPTY:  # most nodes, for which this loop is what sorting a program costs
-                spelled, inner = _NO_ATTRS, node.blocks
-            else:
-                attrs, inner = attrs_of(node), inner_blocks(node)
-                spelled = spelling.attrs(attrs) if attrs else _NO_ATTRS
-            yield _op(node.op) + read(node.inputs) + spelled + define(node.outputs)
-            if inner:
-                stack.extend((nested, iter(nested.nodes)) for nested in reversed(inner))
-                yield b"[%d:" % len(inner) + b"".join([b"{" + define(nested.params) for nested in inner])
-                break
-        else:
-            stack.pop()
-            yield b"}" + read(block.returns)
+def _join(tokens: Iterable[Token]) -> bytes:
+    """Tokens as prefix-free bytes."""
+    spelled = (
+        token if isinstance(token, bytes) else _op(token) if isinstance(token, str) else b"%d;" % token if token >= 0 else b"%d:" % ~token
+        for token in tokens
+    )  # fmt: skip
+    return b"".join(spelled)
 
 
 _NO_ATTRS: Final = spell_attrs({})
@@ -218,20 +247,18 @@ class _InFull:
 
     def __init__(self, relation: Relation, symbols: Symbols) -> None:
         self._relation, self._symbols = relation, symbols
-        self._types: dict[Type, bytes] = {}
+        self.types: dict[int, Token] = {}
 
-    def type(self, type: Type) -> bytes:
-        spelled = self._types.get(type)
-        if spelled is None:
-            spelled = self._types[type] = prefixed(spell_type(type, self._relation))
+    def type(self, type: Type) -> Token:
+        spelled = self.types[id(type)] = prefixed(spell_type(type, self._relation))
         return spelled
 
     def attrs(self, attrs: Mapping[str, Any]) -> bytes:
         return spell_attrs(attrs, self._relation, self._symbols)
 
 
-def _tokens(body: Body, relation: Relation, symbols: Symbols) -> Iterator[bytes]:
-    return _list_tokens(body, _InFull(relation, symbols), body.graph.names if relation == "text" else None)
+def _listed(body: Body, relation: Relation, symbols: Symbols) -> bytes:
+    return _join(_list_body(body, _InFull(relation, symbols), [], body.graph.names if relation == "text" else None))
 
 
 # --- short lists that prove ---------------------------------------------------------------------------------------------
@@ -251,38 +278,35 @@ class Keys:
     """
 
     def __init__(self) -> None:
-        self._types: dict[int, bytes] = {}
-        """The numbers of known types, by identity."""
-        self._numbers: dict[object, bytes] = {}
+        self.types: dict[int, Token] = {}
+        self._numbers: dict[object, int] = {}
         self._alive: list[Type] = []
         self._piece: Piece
         self._places: dict[str, int] = {}
 
-    def key(self, piece: Piece) -> bytes | None:
+    def key(self, piece: Piece) -> tuple[Token, ...] | None:
         """The key of a piece; None if it has none."""
         self._piece, self._places = piece, {name: place for place, name in enumerate(piece.roots)}
         named = [piece.named.get(name, ()) for name in piece.roots]
         if not all(named):
             return None
         try:
-            out = list(_list_tokens(piece.body, self))
+            out = _list_body(piece.body, self, [])
             for bodies in named:
-                out.append(b"r%d:" % len(bodies))
+                out.append(len(bodies))
                 for body in bodies:
-                    out += _list_tokens(body, self)
+                    _list_body(body, self, out)
         except _NoKeyError:
             return None
-        return b"".join(out)
+        return tuple(out)
 
-    def type(self, type: Type) -> bytes:
+    def type(self, type: Type) -> Token:
         """The number of a type."""
-        known = self._types.get(id(type))
-        if known is None:
-            self._alive.append(type)  # so that no other type gets its identity
-            known = self._types[id(type)] = self._number(("type", spell_type(type, "alpha")))
-        return known
+        self._alive.append(type)  # so that no other type gets its identity
+        number = self.types[id(type)] = self._number(("type", spell_type(type, "alpha")))
+        return number
 
-    def attrs(self, attrs: Mapping[str, Any]) -> bytes:
+    def attrs(self, attrs: Mapping[str, Any]) -> Token:
         """The number of some attributes."""
         if len(attrs) == 1:
             ((name, payload),) = attrs.items()
@@ -316,11 +340,8 @@ class Keys:
             raise _NoKeyError
         return between, tuple([self._places.get(name, name) for name in names])
 
-    def _number(self, content: object) -> bytes:
-        known = self._numbers.get(content)
-        if known is None:
-            known = self._numbers[content] = b"%d," % len(self._numbers)
-        return known
+    def _number(self, content: object) -> int:
+        return self._numbers.setdefault(content, len(self._numbers) + 1)
 
 
 _SMALL: Final = 1 << 12

@@ -83,6 +83,7 @@ class _Table:
         self._writers: dict[int, list[Node]] = {}
         for write in db.sealed.writes:
             self._writers.setdefault(self._class_of[write.element], []).append(write.node)
+        self._label_of = db._explainer.words.label_of
         self._known: dict[int, _Row] = {}
         self._work = 10_000 + _WORK * len(self._order)
 
@@ -111,7 +112,7 @@ class _Table:
         position = self._db.graph.position
         return _Row(
             _listed(nsmallest(_MOST, values, key=self._order.__getitem__), len(values), self._name),
-            _listed(leaves[:_MOST], len(leaves), lambda leaf: self._db.place_words(self._db.label_of(leaf))),
+            _listed(leaves[:_MOST], len(leaves), lambda leaf: self._db.place_words(self._label_of(leaf))),
             _listed(nsmallest(_MOST, writers, key=position.__getitem__), len(writers), self._db.node_words),
         )
 
@@ -119,7 +120,7 @@ class _Table:
         """A row computed from the region as a whole, without visiting its classes."""
         values, writers = self._regions[self._db.region(place)]
         leaves = self._db.reach.few_leaves(place, _MOST)
-        locations: Sequence[Label] = [self._db.label_of(leaf) for leaf in leaves or ()]
+        locations: Sequence[Label] = [self._label_of(leaf) for leaf in leaves or ()]
         return _Row(
             f"up to {plural(values, 'value')}",
             _listed(locations, len(locations), self._db.place_words) if leaves else f"more than {_MOST}",
@@ -336,10 +337,10 @@ class AliasDb(Questions, Drawn):
         self.was_rebuilt: Verdict = no("it was built from the graph, not updated from another db")
         """Whether this db, which follows another, was rebuilt because of the edits, and why."""
         self._structures = Structures()
-        self._points_to: PointsTo = build(
+        self.sealed: PointsTo = build(
             graph, self._structures, distinct_inputs=self.distinct_inputs, callees=summaries(graph, self.callees, self._structures)
         )
-        self._reach = Reachability(self._points_to)
+        self.reach = Reachability(self.sealed)
 
     def follow(self, record: Record) -> AliasDb:
         """Return the db of the graph after a pass, derived in time linear in the edits; this db is not changed.
@@ -373,7 +374,7 @@ class AliasDb(Questions, Drawn):
         try:
             if _promise(record.before) != _promise(record.after):
                 raise CannotFollow("the assumptions about the inputs changed")
-            points_to, reach = follow(self._points_to, self._reach, self._knowledge, record)
+            points_to, reach = follow(self.sealed, self.reach, self._knowledge, record)
         except CannotFollow as why:
             rebuilt = AliasDb(record.after, distinct_inputs=self.distinct_inputs, callees=self.callees)
             rebuilt.was_rebuilt = yes(str(why))
@@ -381,7 +382,7 @@ class AliasDb(Questions, Drawn):
         found = AliasDb.__new__(AliasDb)
         found.graph, found.distinct_inputs, found.callees = record.after, self.distinct_inputs, self.callees
         found.was_rebuilt = _FOLLOWED
-        found._points_to, found._reach, found._structures = points_to, reach, self._structures
+        found.sealed, found.reach, found._structures = points_to, reach, self._structures
         found.__dict__["_knowledge"] = self._knowledge
         return found
 
@@ -415,31 +416,13 @@ class AliasDb(Questions, Drawn):
 
     # For analyses and passes on top
 
-    @property
-    def sealed(self) -> PointsTo:
-        """The points-to graph itself, for drawing it."""
-        return self._points_to
-
-    @property
-    def reach(self) -> Reachability:
-        """The reachability searches over the points-to graph."""
-        return self._reach
-
     def region(self, place: int) -> int:
         """The region of a class: accesses in different regions never conflict; `EVERYTHING` is a region of its own."""
-        return place if place == EVERYTHING else self._reach.region[place]
+        return place if place == EVERYTHING else self.reach.region[place]
 
     def node_words(self, node: Node) -> str:
         """A node in a sentence: `aten::mul (%c)`."""
         return self._explainer.words.node_words(node)
-
-    def label_of(self, place: int) -> Label:
-        """The value or place that names a class."""
-        return self._explainer.words.label_of(place)
-
-    def is_memory(self, value: Value) -> bool:
-        """Whether values of its type can be shared at all, unlike numbers or strings."""
-        return self._is_memory(value)
 
     def place_words(self, label: Label) -> str:
         """A value by its name, a place in words: `what %list holds`."""
@@ -461,7 +444,7 @@ class AliasDb(Questions, Drawn):
             from irscope._base.tables import Table
 
         wanted = self.graph.values() if values is None else map(self._value, values)
-        found = rows(self, [value for value in wanted if self._is_memory(value)])
+        found = rows(self, [value for value in wanted if self.is_memory(value)])
         return Table(found, columns=list(COLUMNS))
 
     def dot(self, values: Values | None = None) -> str:
@@ -489,9 +472,9 @@ class AliasDb(Questions, Drawn):
         starts = None
         if values is not None:
             starts = {place for place in map(self._place, self._values(values)) if place is not None}
-        return memory_classes(self._points_to, self._reach, self._explainer.words.describe_label, starts)
+        return memory_classes(self.sealed, self.reach, self._explainer.words.describe_label, starts)
 
     def __repr__(self) -> str:
-        sealed = self._points_to
+        sealed = self.sealed
         counts = f"{plural(len(sealed.labels), 'element')}, {plural(len(sealed.writes), 'write')}"
         return f"<AliasDb of {self.graph.name!r}: {counts}>"

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from irscope._base.words import listed
 from irscope.analysis.alias.build import is_inlined
-from irscope.analysis.alias.points_to import Label, Place, PointsTo, Reachability
+from irscope.analysis.alias.points_to import Label, Place, PointsTo, Reachability, closure
 from irscope.analysis.effects import OBJECT, Signatures
 from irscope.analysis.views import ViewAliases
 from irscope.ir import Block, Graph, Node, TensorType, Value
@@ -219,19 +219,8 @@ class Paths:
 
     def is_at(self, value: Value, element: int) -> bool:
         """Whether an element is an operand's own, or in its contents."""
-        mine = self._derivation.element(value)
-        if mine is None:
-            return False
-        class_of, wanted = self._points_to.class_of, self._points_to.class_of[element]
-        todo, seen = [class_of[mine]], {class_of[mine]}
-        while todo:
-            here = todo.pop()
-            if here == wanted:
-                return True
-            fresh = [held for held in self._reach.inside.get(here, ()) if held not in seen]
-            seen.update(fresh)
-            todo.extend(fresh)
-        return False
+        mine, class_of = self._derivation.element(value), self._points_to.class_of
+        return mine is not None and class_of[element] in closure((class_of[mine],), self._reach.inside)
 
     def between(self, a: Value, b: Value) -> tuple[list[Step], list[Step], Label]:
         """The steps from each value to the label where their paths meet."""
@@ -272,12 +261,7 @@ class Paths:
 
     def elements_below(self, element: int) -> set[int]:
         """The element and all that it may be."""
-        below, todo = {element}, [element]
-        for here in todo:
-            fresh = [there for there in self._points_to.edges.get(here, ()) if there not in below]
-            below.update(fresh)
-            todo.extend(fresh)
-        return below
+        return closure((element,), self._points_to.edges)
 
     def _maker(self, label: Label) -> Node | None:
         """The node that produces a value or whose block parameter it is; for a container's contents, the container's."""

@@ -26,15 +26,17 @@ class Questions:
 
     graph: Graph
     _structures: Structures
-    _points_to: PointsTo
-    _reach: Reachability
+    sealed: PointsTo
+    """The points-to graph itself, for drawing it."""
+    reach: Reachability
+    """The reachability searches over the points-to graph."""
 
     # Names and places
 
     def _value(self, value: Value | str) -> Value:
         if not isinstance(value, Value):
             return self.graph.value(value)
-        if value not in self._points_to.element_of and value not in self.graph.block_of:
+        if value not in self.sealed.element_of and value not in self.graph.block_of:
             raise UnknownName(f"{value!r} is not a value of graph {self.graph.name!r}", hint="make an AliasDb of the graph it came from")
         return value
 
@@ -52,19 +54,20 @@ class Questions:
 
     def _place(self, value: Value) -> int | None:
         """The class of a value; None if it is memory with no other name, or not memory."""
-        element = self._points_to.element_of.get(value)
-        return None if element is None else self._points_to.class_of[element]
+        element = self.sealed.element_of.get(value)
+        return None if element is None else self.sealed.class_of[element]
 
-    def _is_memory(self, value: Value) -> bool:
+    def is_memory(self, value: Value) -> bool:
+        """Whether values of its type can be shared at all, unlike numbers or strings."""
         return self._structures.of(value.type) is not None
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self.graph, self._points_to, self._reach, lambda: self.views)
+        return Explainer(self.graph, self.sealed, self.reach, lambda: self.views)
 
     @cached_property
     def _accesses(self) -> Accesses:
-        return Accesses(self.graph, self._points_to, self._reach)
+        return Accesses(self.graph, self.sealed, self.reach)
 
     # Sharing
 
@@ -90,32 +93,26 @@ class Questions:
         return answer
 
     def _may_alias(self, a: Value, b: Value) -> Verdict:
-        if not (self._is_memory(a) and self._is_memory(b)):
-            copied = b if self._is_memory(a) else a
+        if not (self.is_memory(a) and self.is_memory(b)):
+            copied = b if self.is_memory(a) else a
             return no(f"%{self.graph.names[copied]} is {copied.type}: such values are copied, never shared", copied)
         if a is b:
             return yes("they are one value", a)
         left, right = self._place(a), self._place(b)
-        if left is not None and right is not None and self._reach.meet(left, right):
-            return lazy(True, Questions._why_alias, self, a, b)
-        return lazy(False, Questions._why_apart, self, a, b)
+        if left is not None and right is not None and self.reach.meet(left, right):
+            return lazy(True, Questions._explained, self, Explainer.why_alias, a, b)
+        return lazy(False, Questions._explained, self, Explainer.why_apart, a, b)
 
-    def _why_alias(self, a: Value, b: Value) -> Verdict:
-        return self._explainer.why_alias(a, b)
-
-    def _why_apart(self, a: Value, b: Value) -> Verdict:
-        return self._explainer.why_apart(a, b)
-
-    def _why_contain(self, a: Value, b: Value) -> Verdict:
-        return self._explainer.why_contain(a, b)
+    def _explained(self, why: Callable[[Explainer, Value, Value], Verdict], a: Value, b: Value) -> Verdict:
+        return why(self._explainer, a, b)
 
     def _may_contain_alias(self, a: Value, b: Value) -> Verdict:
         direct = self._may_alias(a, b)
         left, right = self._place(a), self._place(b)
         if direct or left is None or right is None:
             return direct
-        if self._reach.meet_inside(left, right):
-            return lazy(True, Questions._why_contain, self, a, b)
+        if self.reach.meet_inside(left, right):
+            return lazy(True, Questions._explained, self, Explainer.why_contain, a, b)
         return direct
 
     def may_overlap(self, a: Values, b: Values) -> Verdict:
@@ -169,16 +166,16 @@ class Questions:
     def points_to(self, value: Value | str) -> tuple[Label, ...]:
         """The values and places that a value points to in one step; the value itself if it is memory of its own."""
         found = self._value(value)
-        element = self._points_to.element_of.get(found)
-        return self._explainer.words.next_labels(element) or (self._points_to.labels[element],) if element is not None else (found,)
+        element = self.sealed.element_of.get(found)
+        return self._explainer.words.next_labels(element) or (self.sealed.labels[element],) if element is not None else (found,)
 
     def locations(self, value: Value | str) -> tuple[Label, ...]:
         """The memory locations that a value may be, each named by the value or place with which it was created."""
         found = self._value(value)
         place = self._place(found)
         if place is None:
-            return (found,) if self._is_memory(found) else ()
-        return tuple(self._explainer.words.label_of(leaf) for leaf in sorted(self._reach.leaves(place)))
+            return (found,) if self.is_memory(found) else ()
+        return tuple(self._explainer.words.label_of(leaf) for leaf in sorted(self.reach.leaves(place)))
 
     def alias_set(self, value: Value | str) -> tuple[Value, ...]:
         """All values of the graph that may alias this one, itself included, in order of definition."""
@@ -187,21 +184,21 @@ class Questions:
         if place is None:
             return (found,)
         held = self._held_by
-        found_here = [numbered for other in self._reach.all_meeting(place) for numbered in held.get(other, ())]
+        found_here = [numbered for other in self.reach.all_meeting(place) for numbered in held.get(other, ())]
         return tuple(other for _, other in sorted(found_here, key=itemgetter(0)))
 
     def same_alias_set(self, value: Value) -> Hashable:
         """A key that is equal for values with the same alias set and the same writers, so that both are computed once for all."""
         place = self._place(value)
-        return value if place is None else self._reach.leaf_set(place)
+        return value if place is None else self.reach.leaf_set(place)
 
     @cached_property
     def _held_by(self) -> Mapping[int, Sequence[tuple[int, Value]]]:
         """Maps a class to its values that are memory, with their positions in the order of definition."""
         held: dict[int, list[tuple[int, Value]]] = {}
-        class_of = self._points_to.class_of
-        for number, (value, element) in enumerate(self._points_to.element_of.items()):
-            if self._is_memory(value):
+        class_of = self.sealed.class_of
+        for number, (value, element) in enumerate(self.sealed.element_of.items()):
+            if self.is_memory(value):
                 held.setdefault(class_of[element], []).append((number, value))
         return held
 
@@ -209,9 +206,9 @@ class Questions:
         """Whether a value may be memory from outside: an input, or memory known to code that is not in the graph."""
         found = self._value(value)
         place = self._place(found)
-        for outside in sorted(self._points_to.outside) if place is not None else ():
+        for outside in sorted(self.sealed.outside) if place is not None else ():
             assert place is not None
-            if self._reach.meet(place, outside):
+            if self.reach.meet(place, outside):
                 label = self._explainer.words.label_of(outside)
                 return yes(f"%{self.graph.names[found]} may be {self._explainer.words.describe_place(label)}", found)
         return no(f"%{self.graph.names[found]} is memory that this graph makes", found)
@@ -220,13 +217,13 @@ class Questions:
         """Whether code outside the graph can reach a value: through inputs, outputs, or calls."""
         found = self._value(value)
         for output in self.graph.outputs:
-            shared = self._may_contain_alias(found, output) if self._is_memory(output) and self._is_memory(found) else None
+            shared = self._may_contain_alias(found, output) if self.is_memory(output) and self.is_memory(found) else None
             if shared:
                 return yes(f"it can be reached from the output %{self.graph.names[output]}: {shared.because}", *shared.witness)
         place = self._place(found)
-        for outside in sorted(self._points_to.outside) if place is not None else ():
+        for outside in sorted(self.sealed.outside) if place is not None else ():
             assert place is not None
-            if self._reach.meet_inside(place, outside):
+            if self.reach.meet_inside(place, outside):
                 return yes(f"it can be reached from {self._explainer.words.describe_place(self._explainer.words.label_of(outside))}", found)
         return no(f"no input, output or call can reach %{self.graph.names[found]}", found)
 
@@ -236,9 +233,9 @@ class Questions:
         """Whether some node, anywhere in the graph, may write the memory of a value, or of an operand or result of a
         node."""
         if subject.__class__ is Value:  # asked of every value of a program, so it avoids every unnecessary call
-            element = self._points_to.element_of.get(subject)
+            element = self.sealed.element_of.get(subject)
             if element is not None:
-                written = self._points_to.is_written[self._points_to.class_of[element]]
+                written = self.sealed.is_written[self.sealed.class_of[element]]
                 return lazy(written != 0, Questions._why_written, self, subject)
             if subject in self.graph.block_of:
                 return lazy(False, Questions._why_written, self, subject)
@@ -253,10 +250,10 @@ class Questions:
 
     def _why_written(self, value: Value) -> Verdict:
         place = self._place(value)
-        if place is None or not self._points_to.is_written[place]:
+        if place is None or not self.sealed.is_written[place]:
             return no(f"no node writes memory that %{self.graph.names[value]} may be", value)
-        for write in self._points_to.writes:
-            if self._reach.meet(place, self._points_to.class_of[write.element]):
+        for write in self.sealed.writes:
+            if self.reach.meet(place, self.sealed.class_of[write.element]):
                 return self._explainer.why_written(value, write)
         raise AssertionError(f"{value!r} is marked as written, and no write meets it")
 
@@ -265,23 +262,23 @@ class Questions:
         place = self._place(value) if isinstance(value, Value) else None
         if place is None:  # a name, or not memory, or not a value of this graph
             place = self._place(self._value(value))
-        return place is not None and bool(self._points_to.is_written[place])
+        return place is not None and bool(self.sealed.is_written[place])
 
     def writers(self, value: Value | str) -> tuple[Node, ...]:
         """The nodes that may write the memory of a value, in textual order."""
         place = self._place(self._value(value))
-        if place is None or not self._points_to.is_written[place]:
+        if place is None or not self.sealed.is_written[place]:
             return ()
         written = self._written
-        found = [numbered for other in self._reach.all_meeting(place) for numbered in written.get(other, ())]
+        found = [numbered for other in self.reach.all_meeting(place) for numbered in written.get(other, ())]
         return tuple(dict.fromkeys(node for _, node in sorted(found, key=itemgetter(0))))
 
     @cached_property
     def _written(self) -> Mapping[int, Sequence[tuple[int, Node]]]:
         """Maps a class to the nodes that write it, with the positions of the writes in textual order."""
         written: dict[int, list[tuple[int, Node]]] = {}
-        for number, write in enumerate(self._points_to.writes):
-            written.setdefault(self._points_to.class_of[write.element], []).append((number, write.node))
+        for number, write in enumerate(self.sealed.writes):
+            written.setdefault(self.sealed.class_of[write.element], []).append((number, write.node))
         return written
 
     def accesses(self, node: Node | str) -> ModRef:
@@ -302,7 +299,7 @@ class Questions:
         for value in self._values(values):
             place = self._place(value)
             for write in self.accesses(found).writes:
-                if place is not None and (write.place == EVERYTHING or self._reach.meet(place, write.place)):
+                if place is not None and (write.place == EVERYTHING or self.reach.meet(place, write.place)):
                     return yes(
                         f"{self._explainer.access_words(write, 'writes')}, which %{self.graph.names[value]} may be", write.node, value
                     )
@@ -311,7 +308,7 @@ class Questions:
     def is_mutable(self, node: Node | str) -> Verdict:
         """Whether a node may write one of its own operands."""
         found = self._node(node)
-        return self.writes_to(found, [value for value in found.inputs if self._is_memory(value)])
+        return self.writes_to(found, [value for value in found.inputs if self.is_memory(value)])
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> Verdict:
         """Whether making `a` and `b` share memory, or no longer share it, is unobservable: nothing writes them, and not both

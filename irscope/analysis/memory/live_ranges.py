@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from irscope.analysis.alias import AliasDb
+from irscope.analysis.alias.points_to import closure
 from irscope.analysis.per_graph import alias_db_of, once, shapes_of
 from irscope.analysis.views import ViewAliases
 from irscope.ir import GROUPS, ISOLATED, Block, Graph, Node, TensorType, Value, constant_value, has_kernel
@@ -343,9 +344,7 @@ class _Walk:
         return found
 
     def _reached(self, places: Sequence[int]) -> set[int]:
-        found = set(places)
-        self._flood(places, found.add, found)
-        return found
+        return closure(places, self.sealed.targets, self.inside)
 
     def _flood(self, places: Sequence[int], note: Callable[[int], object], known: set[int] | dict[int, int]) -> None:
         """Visit all unvisited classes along edges and into contents."""
@@ -383,13 +382,7 @@ class _Walk:
 
     def _leaves_of(self, places: Iterable[int]) -> set[int]:
         """The classes that these may be, without their contents."""
-        found, todo = set(places), list(places)
-        while todo:
-            for there in self.sealed.targets.get(todo.pop(), ()):
-                if there not in found:
-                    found.add(there)
-                    todo.append(there)
-        return found
+        return closure(places, self.sealed.targets)
 
 
 # Finds the results that can be written in place of an operand, so that two memories become one.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from irscope.analysis.alias.points_to import Called, Elements, Label, Place, PointsToBuilder, Shared, Structure
+from irscope.analysis.alias.points_to import Called, Effects, Elements, Label, Place, PointsToBuilder, Shared, Structure
 from irscope.ir import Node, Value
 
 # The effect of a program on its caller's memory, summarised so that the program is walked once instead of once per call.
@@ -31,22 +31,6 @@ from irscope.ir import Node, Value
 #
 # **Cost.** One search from each root, over elements that are not roots. If these searches overlap so much that they visit
 # more than a few times the graph, every element becomes a root: then nothing is searched and nothing cut.
-
-
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """The effects of a callee besides reading and writing memory."""
-
-    has_side_effect: bool = False
-    is_random: bool = False
-    stops: bool = False
-    """May end the program by an exception."""
-    waits: bool = False
-    """Waits for a task that may have written anything."""
-    starts: bool = False
-    """Starts a task, which other code may wait for."""
-    is_unseen: bool = False
-    """Runs unseen code, which may wait for a task."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -217,10 +201,7 @@ def apply(builder: PointsToBuilder, summary: Summary, node: Node, operands: Sequ
         if result is not None:
             elements.bind_any(value, [of[result]], node)
     reads = tuple(element for root in summary.shared if (element := of[root]) is not None)
-    effects = summary.effects
-    builder.calls[node.id] = Called(
-        summary.name, effects.has_side_effect, effects.is_random, effects.stops, effects.waits, effects.starts, effects.is_unseen, reads
-    )
+    builder.calls[node.id] = Called(summary.name, summary.effects, reads)
 
 
 class _Roots:

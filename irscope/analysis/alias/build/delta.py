@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NoReturn, TypeVar, overload
+from typing import Any, Final, NoReturn, TypeVar
 
 from irscope.analysis.alias.points_to import (
     Elements,
@@ -17,6 +17,7 @@ from irscope.analysis.alias.points_to import (
     Structure,
     Structures,
     Write,
+    closure,
     make_place,
 )
 from irscope.ir import Graph, Node, TensorType, Value
@@ -65,24 +66,15 @@ class Layers(Mapping[K, V]):
 
     def changes(self) -> dict[K, V]:
         """The entries that differ from the base table, without the removed ones."""
-        return {key: value for key, value in self._joined().items() if value is not _GONE}
+        return {key: value for key, value in self.joined().items() if value is not _GONE}
 
-    def changed_keys(self) -> dict[K, V]:
-        """All changed keys, including the removed ones."""
-        return self._joined()
-
-    def _joined(self) -> dict[K, V]:
+    def joined(self) -> dict[K, V]:
+        """All changes, with a mark for removed keys."""
         joined: dict[K, V] = {}
         for delta in reversed(self._deltas):
             joined.update(delta)
         return joined
 
-    @overload
-    def get(self, key: K, /) -> V | None: ...
-    @overload
-    def get(self, key: K, default: V, /) -> V: ...
-    @overload
-    def get(self, key: K, default: Any, /) -> Any: ...
     def get(self, key: K, default: Any = None, /) -> Any:
         for delta in self._deltas:
             found = delta.get(key, self)
@@ -104,7 +96,7 @@ class Layers(Mapping[K, V]):
         return key in self._base
 
     def __iter__(self) -> Iterator[K]:
-        joined = self._joined()
+        joined = self.joined()
         yield from (key for key in self._base if key not in joined)
         yield from (key for key, value in joined.items() if value is not _GONE)
 
@@ -356,23 +348,10 @@ class Extension(Elements):
 class NothingOutside(OutsideMemory):
     """Memory common to the whole program: refuses every edit that touches it."""
 
-    def of(self, *_: Any) -> int:
+    def _refused(self, *_: Any, **__: Any) -> Any:
         refuse()
 
-    def escape(self, *_: Any) -> None:
-        refuse()
-
-    def opaque(self) -> int:
-        refuse()
-
-    def give_away(self, *_: Any) -> None:
-        refuse()
-
-    def attribute(self, *_: Any) -> int:
-        refuse()
-
-    def slot(self, *_: Any) -> int:
-        refuse()
+    of = escape = opaque = give_away = attribute = slot = _refused
 
 
 def refuse() -> NoReturn:
@@ -389,11 +368,7 @@ def refuse() -> NoReturn:
 class _View(Sequence[Any]):
     """A sequence that is only indexed element by element."""
 
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Any]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self.at(here) for here in range(*index.indices(len(self)))]
         if index >= len(self):
@@ -455,7 +430,7 @@ class Writes(Sequence[Write]):
 
     @cached_property
     def _all(self) -> list[Write]:
-        changed, position = self.changed.changed_keys(), self._graph.position
+        changed, position = self.changed.joined(), self._graph.position
         found = [write for write in self.base if write.node.id not in changed]
         found += [write for writes in self.changed.changes().values() for write in writes]
         if any(write.node not in position for write in found):  # renaming an operand makes a new Node
@@ -463,11 +438,7 @@ class Writes(Sequence[Write]):
             found = [write._replace(node=nodes[write.node.id]) for write in found if write.node.id in nodes]
         return sorted(found, key=lambda write: position[write.node])
 
-    @overload
-    def __getitem__(self, index: int) -> Write: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Write]: ...
-    def __getitem__(self, index: int | slice) -> Write | Sequence[Write]:
+    def __getitem__(self, index: Any) -> Any:
         return self._all[index]
 
     def __len__(self) -> int:
@@ -475,7 +446,7 @@ class Writes(Sequence[Write]):
 
     def touched(self) -> Iterable[int]:
         """The elements whose writes changed: no longer written, or newly written."""
-        changed = self.changed.changed_keys()
+        changed = self.changed.joined()
         if changed:
             yield from (write.element for write in self.base if write.node.id in changed)
             yield from (write.element for writes in self.changed.changes().values() for write in writes)
@@ -612,14 +583,5 @@ class Marks(_View):
         region, class_of, targets = self._reach.region, self._points_to.class_of, self._points_to.targets
         touched = self._touched_regions
         starts = {class_of[write.element] for write in self._points_to.writes if write.to_shape or not self._to_shape}
-        below = _closure({start for start in starts if region[start] in touched}, targets)
-        return _closure({here for here in below if here not in targets}, self._reach._above)
-
-
-def _closure(start: set[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
-    found, todo = set(start), list(start)
-    while todo:
-        fresh = [there for there in edges.get(todo.pop(), ()) if there not in found]
-        found.update(fresh)
-        todo.extend(fresh)
-    return found
+        below = closure({start for start in starts if region[start] in touched}, targets)
+        return closure({here for here in below if here not in targets}, self._reach._above)

@@ -81,7 +81,8 @@ class Accesses:
         self._points_to = points_to
         self._signatures = Signatures()
         self._known: dict[Node, ModRef] = {}
-        self._has_tasks = any(node.op in TASKS for node in graph.nodes()) or any(called.starts for called in points_to.calls.values())
+        starts_in_callee = any(called.effects.starts for called in points_to.calls.values())
+        self._has_tasks = starts_in_callee or any(node.op in TASKS for node in graph.nodes())
         self._deep: dict[int, tuple[int, ...]] = {}
         self._writes: dict[Node, list[tuple[int, bool]]] = {}
         for write in points_to.writes:
@@ -154,16 +155,13 @@ class Accesses:
         reads = [*self._reads(node), *(Access(node, write.value, write.place, False) for write in writes)]
         called = self._points_to.calls.get(node.id)
         if called is not None:
-            waits, is_unseen = called.waits, called.is_unseen
+            side_effect, random, _, waits, _, is_unseen = called.effects
         else:
             waits, is_unseen = node.op in WAITS, node.op not in _KNOWN and self._is_opaque(node)
+            side_effect, random = has_side_effects(node.op) or is_unseen, may_draw(self._graph, node, is_unseen)
         if waits or (is_unseen and self._has_tasks):
             reads.append(Access(node, None, EVERYTHING, False))
             writes += (Access(node, None, EVERYTHING, True),)
-        if called is not None:
-            side_effect, random = called.has_side_effect, called.is_random
-        else:
-            side_effect, random = has_side_effects(node.op) or is_unseen, may_draw(self._graph, node, is_unseen)
         return ModRef(_distinct(reads), _distinct(writes), node if side_effect else None, node if random else None, node.inputs)
 
     def _is_opaque(self, node: Node) -> bool:
@@ -204,7 +202,7 @@ class Accesses:
         class_of, is_written = self._points_to.class_of, self._points_to.is_written
         found = self._deep_reads(node)
         shared = dict.fromkeys(place for element in called.reads for place in self._inside(class_of[element]))
-        if called.stops:
+        if called.effects.stops:
             shared.update(dict.fromkeys(self._points_to.outside))
         found.extend(Access(node, None, place, False) for place in shared if is_written[place])
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -459,31 +459,6 @@ class NodeRules(SchemaRules):
         for value in node.outputs:
             self.bind_inside(value, [packed], node)
 
-    def pass_on(self, node: Node) -> None:
-        source = self.elements.element(node.inputs[0])
-        for value in node.outputs:
-            self.elements.bind_any(value, [source], node)
-
-    def pass_on_second(self, node: Node) -> None:
-        source = self.elements.element(node.inputs[1]) if len(node.inputs) > 1 else None
-        for value in node.outputs:
-            self.elements.bind_any(value, [source], node)
-
-    def pass_on_any(self, node: Node) -> None:
-        sources = [self.elements.element(value) for value in node.inputs]
-        for value in node.outputs:
-            self.elements.bind_any(value, sources, node)
-
-    def pass_on_pairwise(self, node: Node) -> None:
-        for value, source in zip(node.outputs, node.inputs, strict=False):
-            self.elements.bind_any(value, [self.elements.element(source)], node)
-
-    def broadcasting_chunk(self, node: Node) -> None:
-        each = max(1, len(node.outputs) // max(1, len(node.inputs)))
-        for index, value in enumerate(node.outputs):
-            source = node.inputs[min(index // each, len(node.inputs) - 1)]
-            self.elements.bind_any(value, [self.elements.element(source)], node)
-
     # Objects
 
     def get_attr(self, node: Node) -> None:
@@ -546,9 +521,27 @@ class NodeRules(SchemaRules):
 
 
 Rule = Callable[[NodeRules, Node], None]
+
+
+def _any_of(sources: Callable[[Node, int], Sequence[Value]]) -> Rule:
+    """The rule of an op of which each result, given by its position, may be any of some operands."""
+
+    def rule(rules: NodeRules, node: Node) -> None:
+        for position, value in enumerate(node.outputs):
+            rules.elements.bind_any(value, list(map(rules.elements.element, sources(node, position))), node)
+
+    return rule
+
+
+def _chunked(node: Node, position: int) -> Sequence[Value]:
+    """The operand of a `prim::BroadcastingChunk` that a result is a part of."""
+    each = max(1, len(node.outputs) // max(1, len(node.inputs)))
+    return node.inputs[min(position // each, len(node.inputs) - 1) :][:1]
+
+
 LIST_RULES: Final[Mapping[tuple[str, int], Rule]] = {("aten::__getitem__", 2): NodeRules.get_item, ("aten::select", 2): NodeRules.get_item}
 
-RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
+RULES: Final[Mapping[str, Rule]] = {
     "prim::Constant": NodeRules.constant,
     "prim::Uninitialized": NodeRules.uninitialized,
     "prim::FusedConcat": NodeRules.fused_concat,
@@ -563,15 +556,15 @@ RULES: Final[Mapping[str, Callable[[NodeRules, Node], None]]] = {
     "prim::SetAttr": NodeRules.set_attr,
     **dict.fromkeys(CALLS, NodeRules.call),
     "prim::Closure": NodeRules.hand_out,
-    "prim::BailOut": NodeRules.pass_on_second,
-    "prim::AutogradAdd": NodeRules.pass_on_any,
-    "prim::BroadcastingChunk": NodeRules.broadcasting_chunk,
+    "prim::BailOut": _any_of(lambda node, _: node.inputs[1:2]),
+    "prim::AutogradAdd": _any_of(lambda node, _: node.inputs),
+    "prim::BroadcastingChunk": _any_of(_chunked),
     "aten::wait": NodeRules.wait,
     "prim::awaitable_wait": NodeRules.wait,
     "prim::rpc_async": NodeRules.hand_out,
     "prim::rpc_sync": NodeRules.hand_out,
     "prim::rpc_remote": NodeRules.hand_out,
     "prim::ModuleContainerIndex": NodeRules.list_unpack,
-    **dict.fromkeys(_PASS_ON, NodeRules.pass_on),
-    **dict.fromkeys(_PAIRWISE, NodeRules.pass_on_pairwise),
+    **dict.fromkeys(_PASS_ON, _any_of(lambda node, _: node.inputs[:1])),
+    **dict.fromkeys(_PAIRWISE, _any_of(lambda node, position: node.inputs[position : position + 1])),
 }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Effects, Summaries, Summary, summarize
+from irscope.analysis.alias.build.callee_summary import NO_CALLEES, Summaries, Summary, summarize
 from irscope.analysis.alias.build.mod_ref import TASKS, WAITS, may_draw
 from irscope.analysis.alias.build.node_rules import LIST_RULES, RULES, STATISTICS, Copies, NodeRules, Rule
 from irscope.analysis.alias.points_to import (
     TENSOR,
+    Effects,
     Elements,
     PointsTo,
     PointsToBuilder,
@@ -435,19 +436,15 @@ class _Circle:
     def _effects(self) -> Effects:
         """The members' effects other than on memory; each member has those of all."""
         unseen = {write.node for write in self.builder.writes if write.element == self.outside.opaque_element}
-        effect = random = stops = waits = starts = unknown = False
+        found = {Effects()}
         for graph in self._members.values():
             for node in graph.nodes():
-                known = self.builder.calls.get(node.id)
-                if known is not None:
-                    effect, random = effect or known.has_side_effect, random or known.is_random
-                    stops, waits = stops or known.stops, waits or known.waits
-                    starts, unknown = starts or known.starts, unknown or known.is_unseen
+                called = self.builder.calls.get(node.id)
+                if called is not None:
+                    found.add(called.effects)
                     continue
-                is_unseen = node in unseen
-                is_own = callee_of(graph, node) in self._members
-                effect = effect or is_unseen or (has_side_effects(node.op) and not is_own)
-                random = random or (not is_own and may_draw(graph, node, is_unseen))
-                stops, waits = stops or is_stopping(node.op), waits or node.op in WAITS
-                starts, unknown = starts or node.op in TASKS, unknown or is_unseen
-        return Effects(effect, random, stops, waits, starts, unknown)
+                is_unseen, is_own = node in unseen, callee_of(graph, node) in self._members
+                effect = is_unseen or (has_side_effects(node.op) and not is_own)
+                random = not is_own and may_draw(graph, node, is_unseen)
+                found.add(Effects(effect, random, is_stopping(node.op), node.op in WAITS, node.op in TASKS, is_unseen))
+        return Effects(*map(any, zip(*found, strict=True)))

@@ -2,6 +2,7 @@ from .builder import OutsideMemory, PointsToBuilder, Shared
 from .elements import MIXED, TENSOR, Elements, Structure, Structures, class_name
 from .graph import (
     Called,
+    Effects,
     Label,
     MemoryClass,
     Place,
@@ -9,6 +10,7 @@ from .graph import (
     Reachability,
     Reasons,
     Write,
+    closure,
     collapse_cycles,
     make_place,
     memory_classes,
@@ -16,7 +18,7 @@ from .graph import (
 )
 
 __all__ = [
-    "Called", "Elements", "Label", "MIXED", "MemoryClass", "OutsideMemory", "Place", "PointsTo", "PointsToBuilder", "Reachability",
-    "Reasons", "Shared", "Structure", "Structures", "TENSOR", "Write", "class_name", "collapse_cycles", "make_place",
-    "memory_classes", "points_to_dot",
+    "Called", "Effects", "Elements", "Label", "MIXED", "MemoryClass", "OutsideMemory", "Place", "PointsTo", "PointsToBuilder",
+    "Reachability", "Reasons", "Shared", "Structure", "Structures", "TENSOR", "Write", "class_name", "closure", "collapse_cycles",
+    "make_place", "memory_classes", "points_to_dot",
 ]  # fmt: skip

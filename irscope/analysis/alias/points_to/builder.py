@@ -240,13 +240,13 @@ def _is_open(structure: Structure) -> bool:
 # unseen code (8).
 #
 # **Writes** are kept beside the graph: pairs of a node and an element. A value has a writer if its element and a
-# written one share a location. `solver` propagates this as one boolean: down from written elements to locations, then up
+# written one share a location. `spread_writes` propagates this as one boolean: down from written elements to locations, then up
 # again.
 #
 # **Imprecision.** Offsets inside a storage, list positions, dict keys, the branch taken, and order in time are not modelled.
 #
-# **Modules.** Rule 1 is in `schema_rules`; 2, 3 and 9 are in `walk` (calls in `callee_summary`); loads from and stores to containers
-# (4) are in `node_rules`. The parts of 4 and 5 that all of them use are in `elements`, those of 6 to 8 in `external_memory`.
+# **Code.** Rule 1 is in `SchemaRules`, loads from and stores to containers (4) are in `NodeRules`; 2, 3 and 9 are in `Walk` (calls in
+# `callee_summary`). The parts of 4 and 5 that all of them use are in `Elements`, those of 6 to 8 in `OutsideMemory`.
 #
 # **Cost.** The walk appends to flat tables. Sealing collapses cycles if there are any (Tarjan, with an explicit stack) and
 # propagates the writes; the first query joins connected classes into regions by union-find, which decides most queries. Each
@@ -344,27 +344,11 @@ class PointsToBuilder:
         known = (element for element, _ in outside.by_origin.values())
         places = frozenset(class_of[element] for element in (*known, *outside.storages.values()))
         return PointsTo(
-            elements.element_of,
-            elements.labels,
-            class_of,
-            edges,
-            targets,
-            elements.cells,
-            elements.fields,
-            Reasons(elements.reason_of_source, elements.reason_of_edge),
-            self.writes,
-            written,
-            reshaped,
-            places,
-            outside.slots,
-            outside.opaque_element,
-            elements.nones,
-            elements.consulted,
-            self.calls,
-            elements.typed,
-            any(write.to_shape for write in self.writes),
-            has_inferred,
-        )
+            elements.element_of, elements.labels, class_of, edges, targets, elements.cells, elements.fields,
+            Reasons(elements.reason_of_source, elements.reason_of_edge), self.writes, written, reshaped, places, outside.slots,
+            outside.opaque_element, elements.nones, elements.consulted, self.calls, elements.typed,
+            any(write.to_shape for write in self.writes), has_inferred,
+        )  # fmt: skip
 
     def _apply_rebinding(self) -> None:
         """Let each location of a tensor whose storage was replaced be the new storage, so that all its names see it.

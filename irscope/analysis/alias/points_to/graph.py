@@ -56,21 +56,26 @@ class Write(NamedTuple):
     """Whether extents, strides or the storage itself may change, not only data."""
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
-    """The effects of one call, besides what it adds to the graph and writes."""
+class Effects(NamedTuple):
+    """The effects of a callee besides reading and writing memory."""
+
+    has_side_effect: bool = False
+    is_random: bool = False
+    stops: bool = False
+    """May end the program by an exception."""
+    waits: bool = False
+    """Waits for a task that may have written anything."""
+    starts: bool = False
+    """Starts a task, which other code may wait for."""
+    is_unseen: bool = False
+    """Runs unseen code, which may wait for a task."""
+
+
+class Called(NamedTuple):
+    """One call, besides what it adds to the graph and writes."""
 
     callee: str
-    has_side_effect: bool
-    is_random: bool
-    stops: bool
-    """May end the program by an exception."""
-    waits: bool
-    """Waits for a task that may have written anything."""
-    starts: bool
-    """Starts a task, which other code may wait for."""
-    is_unseen: bool
-    """Runs unseen code, which may wait for a task."""
+    effects: Effects
     reads: tuple[int, ...]
     """Elements that it may read, with all their contents, besides its operands."""
 
@@ -339,13 +344,7 @@ class Reachability:
 
     def all_meeting(self, place: int) -> set[int]:
         """All classes that share memory with this one: everything above everything below it."""
-        found = set(self.below(place))
-        todo = list(found)
-        while todo:
-            fresh = [above for above in self._above.get(todo.pop(), ()) if above not in found]
-            found.update(fresh)
-            todo.extend(fresh)
-        return found
+        return closure(self.below(place), self._above)
 
     @cached_property
     def _above(self) -> Mapping[int, Sequence[int]]:
@@ -383,17 +382,23 @@ def _search(start: int, graphs: Sequence[Mapping[int, Sequence[int]]], memory: d
     known = memory.get(start)
     if known is not None:
         return known
-    seen, todo = {start}, [start]
+    found = frozenset(closure((start,), *graphs))
+    if len(found) * 64 > _KEPT or len(memory) * 64 > _KEPT:
+        memory.clear()
+    memory[start] = found
+    return found
+
+
+def closure(starts: Iterable[int], *graphs: Mapping[int, Sequence[int]]) -> set[int]:
+    """All that is reached from some elements or classes over the edges of some graphs, the starts included."""
+    found = set(starts)
+    todo = list(found)
     while todo:
         here = todo.pop()
         for graph in graphs:
-            for there in graph.get(here, ()):
-                if there not in seen:
-                    seen.add(there)
-                    todo.append(there)
-    if len(seen) * 64 > _KEPT or len(memory) * 64 > _KEPT:
-        memory.clear()
-    found = memory[start] = frozenset(seen)
+            fresh = [there for there in graph.get(here, ()) if there not in found]
+            found.update(fresh)
+            todo.extend(fresh)
     return found
 
 
@@ -433,7 +438,7 @@ def memory_classes(
             bool(points_to.is_written[place]), place in points_to.outside,
             tuple(points_to.targets.get(place, ())), tuple(reach.inside.get(place, ())),
         )
-        for place in sorted(_below_and_inside(points_to, reach, starts))
+        for place in sorted(closure(starts, points_to.targets, reach.inside))
     ]  # fmt: skip
 
 
@@ -461,15 +466,4 @@ def _members(points_to: PointsTo) -> Mapping[int, list[Label]]:
     for element, place in enumerate(points_to.class_of):
         if place not in named:
             found.setdefault(place, []).append(points_to.labels[element])
-    return found
-
-
-def _below_and_inside(points_to: PointsTo, reach: Reachability, starts: Iterable[int]) -> set[int]:
-    found = set(starts)
-    todo = list(found)
-    while todo:
-        here = todo.pop()
-        fresh = [there for there in (*points_to.targets.get(here, ()), *reach.inside.get(here, ())) if there not in found]
-        found.update(fresh)
-        todo.extend(fresh)
     return found

@@ -266,10 +266,7 @@ def _ops(fusion: Fusion) -> list[Record]:
             outside[node.op] += 1
             first.setdefault(node.op, node)
     because = {op: shortened(fusion.why_alone(node).because, 300) for op, node in first.items()}
-    return [
-        {"op": op, "in_groups": inside[op], "alone": outside[op], "because": because.get(op, "")}
-        for op in sorted({*inside, *outside})
-    ]
+    return [{"op": op, "in_groups": inside[op], "alone": outside[op], "because": because.get(op, "")} for op in sorted({*inside, *outside})]
 
 
 def _body_ops(group: Node) -> Iterator[str]:

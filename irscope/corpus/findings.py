@@ -295,9 +295,5 @@ def _tables(survey: Survey) -> list[tuple[str, list[str], list[list[str]]]]:
                 for row in _rows(survey.ladder().reset_index())
             ],
         ),
-        (
-            "Models that were left out",
-            ["model", "why"],
-            [[row["model"], shortened(row["what"], 400)] for row in _rows(survey.failures)],
-        ),
+        ("Models that were left out", ["model", "why"], [[row["model"], shortened(row["what"], 400)] for row in _rows(survey.failures)]),
     ]

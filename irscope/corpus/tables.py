@@ -217,9 +217,7 @@ def group(tables: Path) -> int:
     """Writes the classes, near-misses and ladder of all bodies; returns the number of classes."""
     rows = classes_of(read_rows(tables / "bodies", "bodies"))
     near: list[Row] = []
-    steps: dict[str, Row] = {
-        relation: {"relation": relation, "classes": 0, "largest": 0, "compile_s": 0.0} for relation in RELATIONS[1:]
-    }
+    steps: dict[str, Row] = {relation: {"relation": relation, "classes": 0, "largest": 0, "compile_s": 0.0} for relation in RELATIONS[1:]}
     for _, alike in groupby(rows, key=lambda row: row["coarse"]):
         _compare(list(alike), near, steps)
     for table, listed in (("classes", rows), ("near", near), ("ladder", steps.values() if rows else ())):

@@ -239,9 +239,7 @@ def _text(lanes: int, *, fused: bool) -> str:
         start = f"<{', '.join([f'float {place + 1}.0'] * lanes)}>"
         phis.append(f"  %v{place} = phi {kind} [ {start}, %entry ], [ %n{place}, %turn ]")
         if fused:
-            steps.append(
-                f"  %n{place} = call {kind} @llvm.fma.v{lanes}f32({kind} %v{place}, {kind} {splat}, {kind} {splat})"
-            )
+            steps.append(f"  %n{place} = call {kind} @llvm.fma.v{lanes}f32({kind} %v{place}, {kind} {splat}, {kind} {splat})")
         else:
             steps += [f"  %m{place} = fmul {kind} %v{place}, {splat}", f"  %n{place} = fadd {kind} %m{place}, {splat}"]
         before = f"%s{place - 1}" if place else "zeroinitializer"

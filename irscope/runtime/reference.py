@@ -14,18 +14,7 @@ import numpy as np
 
 from irscope._base.nested import Call, run
 from irscope.errors import IrscopeError, RunError
-from irscope.ir import (
-    Block,
-    Graph,
-    Node,
-    Opaque,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    check_count,
-    constant_value,
-)
+from irscope.ir import Block, Graph, Node, Opaque, TensorData, TensorType, Type, Value, check_count, constant_value
 from irscope.ir.text.printer import excerpt
 from irscope.ops.registry import by_operands, op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES, FLOAT_DTYPES

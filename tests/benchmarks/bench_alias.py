@@ -181,10 +181,7 @@ def main() -> None:
             print(f"{family:<16}{size:>12}" + "".join(shown), flush=True)
             del graph
     if ratios:
-        print(
-            f"ratio at the largest size: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}",
-            file=sys.stderr,
-        )
+        print(f"ratio at the largest size: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -56,9 +56,7 @@ def main() -> None:
     options.add_argument("--ours-only", action="store_true")
     options.add_argument("--no-collector", action="store_true", help="run ours with Python's garbage collector off")
     chosen = options.parse_args()
-    print(
-        f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>10} {'torch/ours':>10} {'groups':>7} {'exponent':>8}"
-    )
+    print(f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>10} {'torch/ours':>10} {'groups':>7} {'exponent':>8}")
     for family in chosen.families:
         growth = Growth()
         for size in chosen.sizes:

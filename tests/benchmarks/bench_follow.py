@@ -57,9 +57,7 @@ def group(first: Node, second: Node) -> Node:
     """What fusion makes of two pointwise nodes, the second the only reader of the first."""
     params = {v: Value(new_id(), TENSOR, v.name) for v in (*first.inputs, *second.inputs) if v is not first.output}
     inside = {**params, first.output: Value(new_id(), TENSOR), second.output: Value(new_id(), TENSOR)}
-    body = tuple(
-        replace(n, inputs=tuple(inside[v] for v in n.inputs), outputs=(inside[n.output],)) for n in (first, second)
-    )
+    body = tuple(replace(n, inputs=tuple(inside[v] for v in n.inputs), outputs=(inside[n.output],)) for n in (first, second))
     block = Block(new_id(), tuple(params.values()), body, (inside[second.output],))
     return Node(new_id(), "prim::FusionGroup", tuple(params), second.outputs, blocks=(block,))
 

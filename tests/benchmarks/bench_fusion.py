@@ -63,9 +63,7 @@ FAMILIES: dict[str, Callable[[int], Lines]] = {
     "independent": lambda count: independent(count, TENSOR),
     "live": lambda count: live(count, TENSOR),
     "mutating": mutating,
-    "recurrent": rounds(
-        f"%x : {TENSOR}, %y : {TENSOR}", CELL, nodes=9, carries="h", constants="  %one : int = prim::Constant[value=1]()"
-    ),
+    "recurrent": rounds(f"%x : {TENSOR}, %y : {TENSOR}", CELL, nodes=9, carries="h", constants="  %one : int = prim::Constant[value=1]()"),
 }
 
 
@@ -133,9 +131,7 @@ def compare_alias(repeats: int) -> None:
     plan = median_ms(fuse, fresh, repeats)
     build = median_ms(irs.AliasDb, fresh, repeats)
     following = median_ms(lambda fusion: fusion.alias_db, lambda: fuse(fresh()), repeats)
-    print(
-        f"YOLOv3: {len(folded.position)} nodes, {len(fuse(folded).history.steps)} merges; one db takes {build:.1f} ms"
-    )
+    print(f"YOLOv3: {len(folded.position)} nodes, {len(fuse(folded).history.steps)} merges; one db takes {build:.1f} ms")
     print(f"{'alias':18} {'all ms':>9} {'ratio':>7} {'for the db ms':>14} {'ratio':>7}")
     for mode, per in (("follow", ""), ("rebuild-per-block", "block"), ("rebuild-per-merge", "merge")):
         taken = plan + following if mode == "follow" else median_ms(run(per), fresh, repeats)

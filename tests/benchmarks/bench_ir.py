@@ -28,9 +28,7 @@ def straight(size: int) -> str:
     lines += ["  %1 : int = prim::Constant[value=1]()"]
     previous = "x.1"
     for index in range(2, size):
-        lines.append(
-            f"  %{index} : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::add(%{previous}, %y.1, %1)"
-        )
+        lines.append(f"  %{index} : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::add(%{previous}, %y.1, %1)")
         previous = str(index)
     return "\n".join([*lines, f"  return (%{previous})", ""])
 
@@ -62,9 +60,7 @@ def located(size: int) -> str:
             constant = f"k.{index}"
             lines.append(f"  %{constant} : int = prim::Constant[value={index}]() # model.py:{index % 997}:8")
         else:
-            lines.append(
-                f"  %v.{index} : Tensor = aten::add(%{previous}, %x.1, %{constant}) # model.py:{index % 997}:12"
-            )
+            lines.append(f"  %v.{index} : Tensor = aten::add(%{previous}, %x.1, %{constant}) # model.py:{index % 997}:12")
             previous = f"v.{index}"
     return "\n".join([*lines, f"  return (%{previous})", ""])
 

@@ -39,10 +39,7 @@ def call(b: GraphBuilder, op: str, *args: Any) -> Value:
 
 
 REDUCED: dict[str, tuple[Body, Callable[[Any], Any], list[Shape]]] = {
-    "sum rows": (
-        lambda b, x: call(b, "sum", x, [1], False, None), lambda x: x.sum(1),
-        [(9765, 1024), (100, 100_000), (312_500, 32)],
-    ),
+    "sum rows": (lambda b, x: call(b, "sum", x, [1], False, None), lambda x: x.sum(1), [(9765, 1024), (100, 100_000), (312_500, 32)]),
     "amax rows": (lambda b, x: call(b, "amax", x, [1], False), lambda x: x.amax(1), [(9765, 1024)]),
     "sum columns": (
         lambda b, x: call(b, "sum", x, [0], False, None), lambda x: x.sum(0),
@@ -50,9 +47,7 @@ REDUCED: dict[str, tuple[Body, Callable[[Any], Any], list[Shape]]] = {
     ),
     "amin columns": (lambda b, x: call(b, "amin", x, [0], False), lambda x: x.amin(0), [(9765, 1024)]),
     "var columns": (lambda b, x: call(b, "var", x, [0], 1, False), lambda x: x.var(0), [(9765, 1024)]),
-    "softmax columns": (
-        lambda b, x: call(b, "softmax", x, 0, None), lambda x: x.softmax(0), [(9765, 1024), (100, 100_000)],
-    ),
+    "softmax columns": (lambda b, x: call(b, "softmax", x, 0, None), lambda x: x.softmax(0), [(9765, 1024), (100, 100_000)]),
     "softmax rows": (lambda b, x: call(b, "softmax", x, 1, None), lambda x: x.softmax(1), [(312_500, 32)]),
 }  # fmt: skip
 ADDED: tuple[Body, Callable[..., Any]] = (lambda b, x, y: call(b, "add", x, y, 1), lambda x, y: x + y)

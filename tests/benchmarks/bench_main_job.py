@@ -40,16 +40,12 @@ def main(repeats: int = 7) -> None:
         classes = irs.dedup(fusion).classes
         taken["dedup"].append(perf_counter() - start)
     nodes = sum(1 for _ in graph.nodes())
-    print(
-        f"YOLOv3: {nodes} nodes, {len(fusion.groups)} groups, {len(classes)} classes; medians of {repeats}, first run apart"
-    )
+    print(f"YOLOv3: {nodes} nodes, {len(fusion.groups)} groups, {len(classes)} classes; medians of {repeats}, first run apart")
     print(f"{'step':<8}{'first ms':>10}{'median ms':>11}")
     for step, seconds in taken.items():
         print(f"{step:<8}{seconds[0] * 1e3:>10.1f}{median(seconds[1:]) * 1e3:>11.1f}")
     first, later = sum(seconds[0] for seconds in taken.values()), sum(median(seconds[1:]) for seconds in taken.values())
-    print(
-        f"{'all':<8}{first * 1e3:>10.1f}{later * 1e3:>11.1f}   goal {GOAL * 1e3:.0f} ms: {'met' if first < GOAL else 'missed'}"
-    )
+    print(f"{'all':<8}{first * 1e3:>10.1f}{later * 1e3:>11.1f}   goal {GOAL * 1e3:.0f} ms: {'met' if first < GOAL else 'missed'}")
     print(f"import irscope: {median(_import_seconds() for _ in range(5)) * 1e3:.0f} ms")
 
 

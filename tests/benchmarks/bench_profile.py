@@ -71,8 +71,7 @@ def main() -> None:
             ratio, low = way.parts.median / way.total.median, float(np.min(way.parts_by_run)) / min(way.whole)
             told = rank(p, graph, model, args) if label == "op by op" else ""
             whole = way.total.median / 1e6
-            print(f"{name:10}{label:10}{len(way.nodes):6}{whole:10.3f}{ratio:13.3f}{low:18.3f}{way.watch.cost:11.0f}  {told}",
-                  flush=True)  # fmt: skip
+            print(f"{name:10}{label:10}{len(way.nodes):6}{whole:10.3f}{ratio:13.3f}{low:18.3f}{way.watch.cost:11.0f}  {told}", flush=True)
 
 
 def rank(p: Any, graph: Any, model: Any, args: Any, turns: int = 6) -> str:

@@ -98,9 +98,7 @@ def in_a_process(way: str, steps: int, limit: float) -> dict[str, float] | None:
         }  # fmt: skip
         command = [sys.executable, __file__, "--only", way, "--steps", str(steps)]
         try:
-            done = subprocess.run(
-                command, env={**os.environ, **own}, capture_output=True, text=True, timeout=limit, check=True
-            )
+            done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=limit, check=True)
         except subprocess.TimeoutExpired:
             return None
         found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -116,9 +114,7 @@ def main() -> None:
     if chosen.only:
         print(json.dumps((measure_torch if chosen.only == "torch" else measure_ours)(chosen.steps[0])))
         return
-    print(
-        f"{'steps':>6} {'torch.compile s':>18} {'exponent':>9} {'plan s':>8} {'ours s':>14} {'exponent':>9} {'ratio':>6}"
-    )
+    print(f"{'steps':>6} {'torch.compile s':>18} {'exponent':>9} {'plan s':>8} {'ours s':>14} {'exponent':>9} {'ratio':>6}")
     last: dict[str, tuple[int, float]] = {}
     for steps in chosen.steps:
         theirs, ours = (in_a_process(way, steps, chosen.limit) for way in ("torch", "ours"))

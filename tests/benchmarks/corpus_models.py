@@ -40,7 +40,6 @@ import irscope as irs  # noqa: E402
 from irscope.corpus import tables  # noqa: E402
 from tests.benchmarks.harness import Growth  # noqa: E402
 
-__all__ = ["corpus"]
 
 def onnx_models() -> Iterator[Path]:
     """The models that the onnx package tests itself with."""
@@ -127,8 +126,7 @@ def figures(s: Any) -> str:
         ("classes of equal ones, by `alpha`",
          f"{len(classes):,}, of which {len(several):,} are in several models; these have {several['members'].sum():,} of them"),
         ("kernels that `irs.compile` would build", f"**{len(s.kernels):,}**"),
-        ("bytes moved, op by op → fused",
-         f"{classes['bytes_before'].sum() / 1e6:,.0f} MB → {classes['bytes_after'].sum() / 1e6:,.0f} MB"),
+        ("bytes moved, op by op → fused", f"{classes['bytes_before'].sum() / 1e6:,.0f} MB → {classes['bytes_after'].sum() / 1e6:,.0f} MB"),
         ("compiling (estimated): each one, each class in each model, each class once",
          f"{each.sum():,.0f} s, {per_model.sum():,.1f} s, {classes['compile_s'].sum():,.1f} s"),
         ("families of classes that are one hole apart",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-__all__ = ["Lines", "chain", "cut", "independent", "live", "rounds", "twice"]
-
 Lines = Iterator[str]
 
 

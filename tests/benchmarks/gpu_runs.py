@@ -20,8 +20,6 @@ from irscope.runtime.timer import Measurement
 from irscope.session import load
 from tests.benchmarks.kernel_cases import Case
 
-__all__ = ["OURS", "PEERS", "measured"]
-
 OURS: Final = "irscope"
 PEERS: Final = ("eager", "torch.compile", "cupy.fuse")
 _GRAPHED: Final = (OURS, "eager", "torch.compile")
@@ -131,9 +129,7 @@ def measured(torch: Any, case: Case, dtype: str, size: int, peers: Sequence[str]
     generator = torch.Generator(device="cuda").manual_seed(0)
 
     def operands() -> list[Any]:
-        return [
-            torch.randn(shape, generator=generator, device="cuda").mul_(2).to(kind) for shape in case.shapes(size)
-        ]  # fmt: skip
+        return [torch.randn(shape, generator=generator, device="cuda").mul_(2).to(kind) for shape in case.shapes(size)]
 
     assert case.torch is not None, "every case has a function in torch"
     eager = case.torch(torch)

@@ -48,9 +48,7 @@ _SECONDS: Final = 440.0
 _CODE: Final = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.benchmarks.gpu_suite import measure; measure(*sys.argv[1:])"
 
 
-def gpu_suite(
-    *, quick: bool, names: Sequence[str], peers: Sequence[str] | None, dry: bool, say: Callable[[str], object]
-) -> dict[str, Any]:
+def gpu_suite(*, quick: bool, names: Sequence[str], peers: Sequence[str] | None, dry: bool, say: Callable[[str], object]) -> dict[str, Any]:
     """Runs the suite, or with `dry` only compiles it. Raises DeviceUnavailable with what is missing."""
     if dry:
         return dry_run(names, say)
@@ -92,9 +90,7 @@ def jobs_of(names: Sequence[str], peers: Sequence[str], *, quick: bool) -> list[
     ]  # fmt: skip
 
 
-def run_jobs(
-    jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callable[[str], object], *, until: float
-) -> dict[str, Any]:
+def run_jobs(jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callable[[str], object], *, until: float) -> dict[str, Any]:
     """Measures all jobs; adds runs, targets and what was left out to `found`, which is written to the file after every run.
 
     Ctrl-C ends the measuring but not the report.
@@ -175,9 +171,7 @@ def judged(runs: Sequence[Run]) -> list[dict[str, Any]]:
     bound = {case.name for case in CASES if case.memory_bound}
     large = [run for run in runs if run["size"] >= _LARGE and run["case"] in bound]
     return [
-        _verdict(
-            "share of copy, every memory-bound kernel", large, lambda rows: rows[OURS]["copy_fraction"], _COPY, True
-        ),
+        _verdict("share of copy, every memory-bound kernel", large, lambda rows: rows[OURS]["copy_fraction"], _COPY, True),
         _verdict("torch.compile's time / ours", runs, _times("torch.compile", "median"), 1.0, False),
         _verdict("cupy.fuse's time / ours", runs, _times("cupy.fuse", "median"), 1.5, False),
         _verdict("torch.compile's time / ours, in a CUDA graph", runs, _times("torch.compile", "graph"), 1.0, False),
@@ -188,9 +182,7 @@ def _times(peer: str, kind: str) -> Callable[[Mapping[str, Any]], float]:
     return lambda rows: float(rows[peer][kind] / rows[OURS][kind])
 
 
-def _verdict(
-    what: str, runs: Iterable[Run], of: Callable[[Mapping[str, Any]], float], wanted: float, every: bool
-) -> dict[str, Any]:
+def _verdict(what: str, runs: Iterable[Run], of: Callable[[Mapping[str, Any]], float], wanted: float, every: bool) -> dict[str, Any]:
     """Judges the runs that have the figure. With `every`, the worst must reach what is wanted, otherwise the mean."""
     found: list[tuple[float, Run]] = []
     for run in runs:

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Growth", "aligned", "median_ms", "milliseconds"]
-
 
 def milliseconds(work: Callable[[Any], object], prepare: Callable[[], Any], repeats: int, *, at_most: float = math.inf) -> list[float]:
     """The processor time of `work` on what `prepare` makes afresh each time, in milliseconds; no more runs once they have
@@ -49,10 +47,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     """The cells in columns, the first to the left and others to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = (
-        [
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
+        [cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(zip(line, widths, strict=True))]
         for line in lines
     )
     return "\n".join("  ".join(line).rstrip() for line in padded)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["CASES", "COLUMNS", "Case", "chosen"]
-
 COLUMNS: Final = 1024
 
 
@@ -125,8 +123,7 @@ def _cupy_softmax(cupy: Any) -> Callable[..., Any]:
 def _sum(name: str, axes: str, axis: int | None) -> Case:
     dims = {"last": "%last", "first": "%zero"}.get(axes)
     lines = (
-        (f"%d : int[] = prim::ListConstruct({dims})", "%f : bool = prim::Constant[value=0]()",
-         "%r : Tensor = aten::sum(%x, %d, %f, %none)")
+        (f"%d : int[] = prim::ListConstruct({dims})", "%f : bool = prim::Constant[value=0]()", "%r : Tensor = aten::sum(%x, %d, %f, %none)")
         if dims else ("%r : Tensor = aten::sum(%x, %none)",)
     )  # fmt: skip
     return Case(

@@ -142,9 +142,7 @@ def _address(tensor: Any) -> int:
 # -- competitors: operands are torch tensors (or arrays, without torch); JAX and numexpr get their own copies once ------
 
 
-def peers_of(
-    case: Case, operands: Sequence[Any], wanted: Sequence[str], threads: int
-) -> tuple[dict[str, Function], list[tuple[str, str]]]:
+def peers_of(case: Case, operands: Sequence[Any], wanted: Sequence[str], threads: int) -> tuple[dict[str, Function], list[tuple[str, str]]]:
     """Returns functions by name, and the competitors that cannot take part with the reason."""
     found: dict[str, Function] = {}
     missing: list[tuple[str, str]] = []
@@ -213,9 +211,7 @@ PEERS: Final = tuple(_MAKERS)
 def _machine_line(machine: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     load = machine["load"][0] if machine["load"] else 0.0
-    return (
-        f"{machine['cpu']}, {machine['cores']} processors, load {load:g}; {', '.join(machine['features'])}\n{versions}"
-    )
+    return f"{machine['cpu']}, {machine['cores']} processors, load {load:g}; {', '.join(machine['features'])}\n{versions}"
 
 
 def _kernel_table(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -238,9 +234,7 @@ def _kernel_table(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def _own_table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Returns all measurements of our runs: times in µs, compiling in ms, cold and from the disk cache."""
-    lines = [
-        ["case", "size", "threads", "median", "quartiles", "GB/s", "of copy", "GFLOP/s", "cold ms", "warm ms", "launched", "error"]
-    ]  # fmt: skip
+    lines = [["case", "size", "threads", "median", "quartiles", "GB/s", "of copy", "GFLOP/s", "cold ms", "warm ms", "launched", "error"]]
     for run in runs:
         ours = rows_of(run)[OURS]
         lines.append([
@@ -300,9 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--rotate", action="store_true", help="rotate the operands, so that none is found in a cache")
     parser.add_argument("--json", type=Path, help="write the machine and all figures to a file")
     options = parser.parse_args(arguments)
-    found = run_suite(
-        quick=options.quick, threads=options.threads, peers=options.peers, names=options.cases, rotate=options.rotate
-    )
+    found = run_suite(quick=options.quick, threads=options.threads, peers=options.peers, names=options.cases, rotate=options.rotate)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return found

@@ -55,9 +55,7 @@ def model_runs(threads: int, names: Sequence[str], peers: Sequence[str], rounds:
 
 
 def _model_table(runs: Sequence[Mapping[str, Any]]) -> str:
-    lines = [
-        ["model", "threads", "way", "median ms", "quartiles", "launched", "kernels", "compile ms", "peak MB", "error"]
-    ]
+    lines = [["model", "threads", "way", "median ms", "quartiles", "launched", "kernels", "compile ms", "peak MB", "error"]]
     for run in runs:
         for row in run["rows"]:
             peak = "" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 1e6:.1f}"

@@ -18,8 +18,6 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
-__all__ = ["MODELS", "FirstResult", "Model", "UNet", "bert", "gpt2", "gru", "lstm", "resnet", "unet", "vit", "yolov3"]
-
 Model = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
 
@@ -87,9 +85,7 @@ def gpt2(
     return FirstResult(GPT2Model(config), use_cache=False), (torch.randint(0, words, shape),)
 
 
-def resnet(
-    sizes: Sequence[int] = (16, 32, 64), depths: Sequence[int] = (2, 2, 2), size: int = 64, batch: int = 2, **options: Any
-) -> Model:  # fmt: skip
+def resnet(sizes: Sequence[int] = (16, 32, 64), depths: Sequence[int] = (2, 2, 2), size: int = 64, batch: int = 2, **options: Any) -> Model:
     from transformers import ResNetConfig, ResNetModel
 
     config = ResNetConfig(embedding_size=sizes[0], hidden_sizes=list(sizes), depths=list(depths), **options)
@@ -129,11 +125,7 @@ class Attention(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.norm, self.qkv, self.out = (
-            nn.GroupNorm(4, width),
-            nn.Conv1d(width, 3 * width, 1),
-            nn.Conv1d(width, width, 1),
-        )
+        self.norm, self.qkv, self.out = (nn.GroupNorm(4, width), nn.Conv1d(width, 3 * width, 1), nn.Conv1d(width, width, 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, width, high, wide = x.shape

@@ -45,9 +45,7 @@ from irscope.transforms.fusion import POLICIES
 from tests.benchmarks.inductor import planned
 from tests.benchmarks.models import MODELS
 
-LIBRARY = frozenset(
-    "embedding gather index index_select sort topk nonzero scatter cumsum cumprod diff upsample_nearest2d".split()
-)
+LIBRARY = frozenset("embedding gather index index_select sort topk nonzero scatter cumsum cumprod diff upsample_nearest2d".split())
 
 
 class Plan(NamedTuple):

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["Job", "apart", "work"]
-
 _LOOK: Final = 0.1
 """Seconds between reads of the file."""
 _FAILURES: Final = 3
@@ -25,9 +23,7 @@ _FAILURES: Final = 3
 Job = dict[str, Any]
 
 
-def apart(
-    jobs: Sequence[Job], code: str, *, until: float, patience: float = 120.0,
-) -> Iterator[tuple[Job, dict[str, Any]]]:  # fmt: skip
+def apart(jobs: Sequence[Job], code: str, *, until: float, patience: float = 120.0) -> Iterator[tuple[Job, dict[str, Any]]]:
     """Yields each job with its result, or with `{"error": …}`; jobs that have not begun by `until` are left out.
 
     `code` is a Python program that calls `work`: `sys.argv` has the file of jobs and that of results. `until` is on the

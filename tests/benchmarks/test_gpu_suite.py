@@ -206,9 +206,7 @@ def test_a_job_that_fails_crashes_or_hangs_costs_itself() -> None:
 def test_after_an_error_that_spoils_the_gpu_another_process_goes_on() -> None:
     found = {
         job["case"]: result
-        for job, result in apart(
-            jobs("one", "spoil", "two"), CHILD.format(root=ROOT, sound=False), until=time.monotonic() + 60
-        )
+        for job, result in apart(jobs("one", "spoil", "two"), CHILD.format(root=ROOT, sound=False), until=time.monotonic() + 60)
     }
     assert found["one"]["process"] != found["two"]["process"]
     assert "error" in found["spoil"]
@@ -228,9 +226,7 @@ def test_when_the_time_is_up_the_rest_is_left_out(tmp_path: Path) -> None:
     assert [json.loads(line)["job"] for line in results.read_text().splitlines()] == [0, 0, 1, 1]
 
 
-def test_results_are_written_after_every_run_and_judged_when_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_written_after_every_run_and_judged_when_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "fake.json"
     row = {"label": OURS, "median": 1.0, "copy_fraction": 0.95, "graph": None}
     seen: list[int] = []
@@ -252,18 +248,14 @@ def test_results_are_written_after_every_run_and_judged_when_interrupted(
     assert len(kept["left_out"]) == len(asked) - 2
     assert [each["met"] for each in kept["targets"]] == [True, True, None, None]
     assert said[1].endswith("failed: RuntimeError: no")
-    assert (
-        "torch.compile's time / ours, mean ≥ 1: geometric mean 1.30 of 1, worst 1.30 (softmax float32 2^26)" in said[2]
-    )
+    assert ("torch.compile's time / ours, mean ≥ 1: geometric mean 1.30 of 1, worst 1.30 (softmax float32 2^26)" in said[2])
     assert not list(tmp_path.glob("*.new"))
 
 
 # -- the whole --------------------------------------------------------------------------------------------------------
 
 
-def test_the_whole_suite_from_the_command_to_the_file(
-    fake: OnTheProcessor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_whole_suite_from_the_command_to_the_file(fake: OnTheProcessor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Jobs run here rather than in a process of their own, which would not have the fakes."""
 
     def here(asked: Any, code: str, *, until: float) -> Iterator[Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["chain", "crashes", "hangs", "hoards", "is_killed", "raises", "repeated"]
-
 
 def chain(*ops: str, size: int = 4, name: str = "x", scale: float = 0.5) -> str:
     """A text of pointwise ops in a row, and a product with a number."""

@@ -189,9 +189,7 @@ def test_a_record_that_is_damaged_is_made_again(damage: str, tmp_path: Path, ask
     same(tables(first), tables(again))
 
 
-def test_models_whose_records_vanish_are_left_out_with_a_reason(
-    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_whose_records_vanish_are_left_out_with_a_reason(tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     own = run._put_together
 
     def deleted(sources: Any, out: Path, *rest: Any) -> None:

@@ -22,7 +22,6 @@ from .dlpack import (
     widened,
 )
 from .library import (
-    NO_MEMORY,
     Allocate,
     Library,
     Memory,
@@ -50,7 +49,6 @@ from .torch import (
 )
 
 __all__ = [
-    "NO_MEMORY",
     "Allocate",
     "BufferPool",
     "CupyLibrary",

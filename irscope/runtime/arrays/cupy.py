@@ -31,8 +31,6 @@ from irscope.runtime.arrays.dlpack import host_array, is_jaxs, on_processor
 from irscope.runtime.arrays.library import Allocate, Memory, extents, is_torch_tensor, number_type
 from irscope.runtime.arrays.numpy import NumpyLibrary
 
-__all__ = ["CupyLibrary", "CupyMemory", "dtype_of", "giver_back", "imported_cupy", "is_cupys", "off_the_gpu"]
-
 _PYTHONS: Final = ("container", "control")
 """Categories of ops that keep their operands by identity, and read no element."""
 
@@ -86,9 +84,7 @@ class CupyMemory(Memory):
 
     def key(self, operands: Sequence[Any]) -> Hashable:
         array = self.cupy.ndarray
-        return tuple([
-            (x.dtype, x.shape, x.strides) if isinstance(x, array) else type(x) for x in operands
-        ])  # fmt: skip
+        return tuple([(x.dtype, x.shape, x.strides) if isinstance(x, array) else type(x) for x in operands])
 
     def signature(self, arguments: Sequence[Any]) -> Hashable:
         array = self.cupy.ndarray

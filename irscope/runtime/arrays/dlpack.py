@@ -25,11 +25,6 @@ from irscope.ir import Graph, TensorType
 from irscope.runtime.arrays.library import is_torch_tensor
 from irscope.runtime.foreign_ops import SMALL_FLOATS, array_of
 
-__all__ = [
-    "arrays_of", "borrow", "has_small_floats", "host_array", "in_native_order", "is_foreign", "is_jaxs",
-    "is_small_float", "on_host", "on_processor", "return_arrays", "rounded", "torch_is_there", "widened",
-]  # fmt: skip
-
 _PROCESSOR: Final = (1, 3)
 """DLPack's device numbers for the processor's memory, ordinary and pinned for a GPU."""
 _LENDS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) < "2.2.5"
@@ -164,11 +159,7 @@ def _to_jax(result: Any, others: Sequence[np.ndarray[Any, Any]], jax: Any) -> An
     if not isinstance(result, np.ndarray):
         return result
     plain = result.flags.c_contiguous and result.flags.writeable and result.size and result.dtype.kind in "biufc"
-    if (
-        plain
-        and result.ctypes.data % _ALIGNMENT == 0
-        and not any(np.may_share_memory(result, other) for other in others)
-    ):
+    if plain and result.ctypes.data % _ALIGNMENT == 0 and not any(np.may_share_memory(result, other) for other in others):
         return jax.dlpack.from_dlpack(result)
     return jax.numpy.array(result)
 

@@ -20,27 +20,9 @@ from typing import Any, Final, Literal, Protocol
 
 from irscope._base.nested import leaves
 from irscope.errors import RunError
-from irscope.ir import (
-    BOOL,
-    FLOAT,
-    INT,
-    NONE,
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    constant_value,
-)
+from irscope.ir import BOOL, FLOAT, INT, NONE, Node, TensorData, TensorType, Type, Value, constant_value
 from irscope.ops.registry import by_operands
 from irscope.runtime.constants import is_a, unpacked
-from irscope.runtime.device import NO_MEMORY
-
-__all__ = [
-    "Allocate", "Function", "Library", "Memory", "NO_MEMORY", "PYTHON_CATEGORIES", "are_torchs",
-    "chosen_at_each_call", "constant_payload", "extents", "is_torch_tensor", "node_text", "number_type",
-    "python_function", "unknown_op",
-]  # fmt: skip
 
 Function = Callable[..., Any]
 """Takes a node's operands in order; returns its result, or a sequence of several."""

@@ -10,12 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from irscope.errors import RunError
-from irscope.ir import (
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-)
+from irscope.ir import Node, TensorData, TensorType, Type
 from irscope.ops.registry import op_of, schema_of
 from irscope.runtime.arrays.library import (
     PYTHON_CATEGORIES,
@@ -33,8 +28,6 @@ from irscope.runtime.arrays.library import (
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.constants import elements
 from irscope.runtime.foreign_ops import foreign_function
-
-__all__ = ["NumpyLibrary", "NumpyMemory"]
 
 _POOLED_ARRAY: Final = 64 << 10
 """The same for NumPy's arrays, which are aligned for vectors only if they come from a pool."""

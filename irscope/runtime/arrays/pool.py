@@ -16,8 +16,6 @@ import numpy as np
 
 from irscope.codegen.kernel import ITEM_SIZE
 
-__all__ = ["ALIGNMENT", "BufferPool"]
-
 ALIGNMENT: Final = 64
 """Bytes: one cache line, and one vector of the widest registers."""
 

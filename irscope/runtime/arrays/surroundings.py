@@ -26,8 +26,6 @@ from irscope.errors import RunError
 from irscope.ir import Graph, Node
 from irscope.ops.registry import DEFAULT, category_of, gives_default_floats, schema_of
 
-__all__ = ["Surroundings"]
-
 _UNTOUCHED: Final = ("pointwise", "view", "memory", "container", "scalar", "control")
 """Categories of ops that autocast never changes, except where an op has its own autocast kernel."""
 _KEYS: Final = {"cpu": "AutocastCPU", "reference": "AutocastCPU", "cuda": "AutocastCUDA"}
@@ -56,11 +54,7 @@ class Surroundings:
         """Checks whether nothing surrounds a call with these arguments, all tensors; takes half a microsecond."""
         torch = self.torch
         binding, levels, default = torch._C, torch.autograd.forward_ad, torch.float32
-        modes, tracing, cast = (
-            binding._len_torch_dispatch_stack,
-            binding._get_tracing_state,
-            binding._is_any_autocast_enabled,
-        )
+        modes, tracing, cast = (binding._len_torch_dispatch_stack, binding._get_tracing_state, binding._is_any_autocast_enabled)
         level, recording = binding._functorch.maybe_current_level, torch.is_grad_enabled
         default_of = torch.get_default_dtype if self.asks_default else lambda: default
 
@@ -158,9 +152,7 @@ class Surroundings:
         lost = ""
         if functorch.maybe_current_level() is not None and any(map(self._is_tracked, tensors)):
             lost = "torch.func differentiates through it, or maps over a tensor that requires a gradient"
-        elif levels._current_level >= 0 and any(
-            levels.unpack_dual(x).tangent is not None for x in tensors if _has_tangent(x)
-        ):
+        elif levels._current_level >= 0 and any(levels.unpack_dual(x).tangent is not None for x in tensors if _has_tangent(x)):
             lost = "an argument is a dual number with a tangent"
         if lost:
             raise RunError(

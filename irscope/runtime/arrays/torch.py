@@ -11,13 +11,7 @@ import numpy as np
 
 from irscope.codegen.kernel import ITEM_SIZE
 from irscope.errors import RunError
-from irscope.ir import (
-    Node,
-    OpSchema,
-    TensorData,
-    TensorType,
-    Type,
-)
+from irscope.ir import Node, OpSchema, TensorData, TensorType, Type
 from irscope.ops.registry import op_of, schema_of
 from irscope.ops.type_rules import DTYPE_CODES
 from irscope.runtime.arrays.dlpack import is_jaxs
@@ -40,8 +34,6 @@ from irscope.runtime.arrays.numpy import NumpyLibrary
 from irscope.runtime.arrays.pool import BufferPool
 from irscope.runtime.arrays.surroundings import Surroundings
 from irscope.runtime.foreign_ops import array_of, foreign_function, on_torch, plainly_typed, tensor_of
-
-__all__ = ["TorchLibrary", "TorchMemory", "as_torch_on_gpu", "lent_by_torch", "library_for"]
 
 _POOLED: Final = 4 << 20
 """Bytes from which torch results are allocated from a pool: smaller ones are cheaper from torch's own allocator, whose
@@ -266,17 +258,11 @@ class TorchMemory(Memory):
         tensor = self.tensor
         if self.may_be_negated and any(isinstance(x, tensor) and x.is_neg() for x in operands):
             return None  # no plan exists for it
-        return tuple([
-            (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x)
-            for x in operands
-        ])  # fmt: skip
+        return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__) if isinstance(x, tensor) else type(x) for x in operands])
 
     def signature(self, arguments: Sequence[Any]) -> Hashable:
         try:
-            return tuple([
-                (x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__, x.is_neg(), x._is_zerotensor())
-                for x in arguments
-            ])  # fmt: skip
+            return tuple([(x.dtype, x.shape, x.stride(), x.is_cpu, x.__class__, x.is_neg(), x._is_zerotensor()) for x in arguments])
         except AttributeError:
             return None
 

@@ -16,8 +16,8 @@ import numpy as np
 from irscope.codegen.cuda import Schedule, alignments, grid_of, stride_arguments
 from irscope.codegen.kernel import ITEM_SIZE, Launch, LaunchPlan, Operand, SplitReduction, is_float
 from irscope.errors import ArgumentError, CodegenError, IrscopeError, RunError
-from irscope.runtime.arrays import NO_MEMORY, imported_cupy
-from irscope.runtime.device import OnlyLaunch
+from irscope.runtime.arrays import imported_cupy
+from irscope.runtime.device import NO_MEMORY, OnlyLaunch
 
 # The GPU functions that kernels need: code loading, launches, temporary memory, and the stream to run on.
 #

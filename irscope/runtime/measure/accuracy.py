@@ -136,9 +136,7 @@ def distance(results: Arrays, truth: Arrays) -> Distance | None:
     if not truth:
         return None
     found = [_of_one(result, true) for result, true in zip(results, truth, strict=True)]
-    words = [
-        f"result {place}: {each.words}" if len(found) > 1 else each.words for place, each in enumerate(found) if each.words
-    ]
+    words = [f"result {place}: {each.words}" if len(found) > 1 else each.words for place, each in enumerate(found) if each.words]
     return Distance(max(each.relative for each in found), max(each.absolute for each in found), ", ".join(words))
 
 

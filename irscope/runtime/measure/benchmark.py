@@ -111,9 +111,7 @@ def compare(
         raise ArgumentError(f"{repeats!r} repeats measure nothing", hint=f"repeats={LEAST_TURNS} is a good number")
     unknown = set(ways or ()) - set(_WAYS)
     if unknown:
-        raise ArgumentError(
-            f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}"
-        )
+        raise ArgumentError(f"there is no way {min(unknown)!r} to run a program", hint=f"the ways are {', '.join(_WAYS)}")
     flat = flatten_arguments(args, graph)
     check_count(graph, flat)
     chosen = threads_for(threads)
@@ -188,9 +186,7 @@ def _step_entry(graph: Graph, step: Relation, device: str, says_device: bool, ex
     return _our_entry(made, "fused + dedup", device, says_device, exact, f"dedup by {step}", threads=threads)
 
 
-def _our_entry(
-    program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, name: str = "", *, threads: int
-) -> _Entry:  # fmt: skip
+def _our_entry(program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, name: str = "", *, threads: int) -> _Entry:
     """Compiles one way twice with its own cache directory: empty at first, then full."""
     label = f"{name or way}, {device}" if says_device else name or way
     with TemporaryDirectory(prefix="irscope-") as folder:
@@ -440,9 +436,7 @@ def _waiter(devices: Collection[str]) -> Callable[[], object]:
 _TURNS = 15
 
 
-def side_by_side(
-    programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, seconds: float = 2.0
-) -> dict[str, Measurement]:  # fmt: skip
+def side_by_side(programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]], *, seconds: float = 2.0) -> dict[str, Measurement]:
     """Returns the times of one call of each program on its arguments, where they lie; all take turns, for about `seconds`.
 
     What a program writes is restored before each turn, and at the end.

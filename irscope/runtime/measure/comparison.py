@@ -117,10 +117,7 @@ class Comparison:
         places = range(len(self.rows))
         medians, lows = [row.median * scale for row in self.rows], [row.low * scale for row in self.rows]
         highs = [min(row.high * scale, end) for row in self.rows]
-        spread = [
-            [m - low for m, low in zip(medians, lows, strict=True)],
-            [h - m for h, m in zip(highs, medians, strict=True)],
-        ]
+        spread = [[m - low for m, low in zip(medians, lows, strict=True)], [h - m for h, m in zip(highs, medians, strict=True)]]
         axes.barh(places, medians, xerr=spread, color=colors["bar"], ecolor=colors["text"], capsize=3)
         axes.set_yticks(places, [row.label for row in self.rows])
         axes.invert_yaxis()
@@ -154,10 +151,7 @@ class Comparison:
         intensities = [each.flops / each.bytes for each in shown]
         left, right = min(intensities) / 4, max(*intensities, roof / bandwidth) * 4
         axes.plot([left, roof / bandwidth, right], [left * bandwidth, roof, roof], color=colors["roof"], lw=1.5)
-        axes.annotate(
-            f"copy {bandwidth:.0f} GB/s", (left, left * bandwidth), (14, -6), textcoords="offset points",
-            color=colors["spread"],
-        )  # fmt: skip
+        axes.annotate(f"copy {bandwidth:.0f} GB/s", (left, left * bandwidth), (14, -6), textcoords="offset points", color=colors["spread"])
         axes.annotate(
             f"multiply-adds {roof:.0f} GFLOP/s", (right, roof), (-4, 5), textcoords="offset points", ha="right",
             color=colors["spread"],
@@ -174,9 +168,7 @@ class Comparison:
                 axes.scatter(*zip(*marks, strict=True), color=color, marker=mark, s=48, label=label, zorder=3)
         for each, intensity in zip(shown, intensities, strict=True):
             highest = max(row.gflops or 0.0 for row in each.rows)
-            axes.annotate(
-                each.name, (intensity, highest), (0, 9), textcoords="offset points", ha="center", color=colors["text"]
-            )
+            axes.annotate(each.name, (intensity, highest), (0, 9), textcoords="offset points", ha="center", color=colors["text"])
         rates = [row.gflops for each in shown for row in each.rows if row.gflops]
         low, high = min(rates, default=roof), max(*rates, roof)
         axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(min(low, left * bandwidth) / 2, high * 2))
@@ -202,9 +194,7 @@ class Comparison:
         return "0" if row.error == 0 else f"{row.error:.1e}"
 
     def __repr__(self) -> str:
-        titles = (
-            f"{'median':>11}{'quartiles':>24}{'of copy':>9}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
-        )
+        titles = f"{'median':>11}{'quartiles':>24}{'of copy':>9}{'compile':>11}{'kernels':>9}{'launched':>10}{'error':>10}"
         lines = [*self.warnings, f"{self.name:<24}{titles}"]
         for row in self.rows:
             spread = f"{_ms(row.low)} – {_ms(row.high)}"

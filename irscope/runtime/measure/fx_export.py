@@ -82,9 +82,7 @@ class _Builder:
     def module(self) -> Callable[..., Any]:
         for value in self.graph.inputs:
             bound = value in self.graph.bound
-            self.values[value] = (
-                self.constant(as_torch(self.graph.bound[value])) if bound else self.made.placeholder(f"x{value.id}")
-            )
+            self.values[value] = self.constant(as_torch(self.graph.bound[value])) if bound else self.made.placeholder(f"x{value.id}")
         self.block(self.graph.body)
         results = [self.values[value] for value in self.graph.body.returns]
         self.made.output(results[0] if len(results) == 1 else tuple(results))
@@ -158,6 +156,4 @@ class _Builder:
         return self.made.get_attr(name)
 
     def unsupported(self, node: Node) -> ArgumentError:
-        return ArgumentError(
-            f"{node.op} cannot be expressed in torch.fx", where=repr(node), hint="pass the model itself: eager=model"
-        )
+        return ArgumentError(f"{node.op} cannot be expressed in torch.fx", where=repr(node), hint="pass the model itself: eager=model")

@@ -91,9 +91,7 @@ class HostWatch:
 class EventWatch:
     """Events on the stream in use, together with the processor's clock."""
 
-    def __init__(
-        self, event: Callable[[], Any], elapsed: Callable[[Any, Any], float], wait: Callable[[], object]
-    ) -> None:
+    def __init__(self, event: Callable[[], Any], elapsed: Callable[[Any, Any], float], wait: Callable[[], object]) -> None:
         """`event` records one on the stream, `elapsed` returns the milliseconds between two, `wait` waits for the device."""
         self.times: list[int] = []
         self.events: list[Any] = []

@@ -19,23 +19,9 @@ from irscope.runtime.measure.workload import bytes_of, flops_of
 from irscope.runtime.program import Code, PeakMemory, Slots, blocks_of
 
 _MOVES_NOTHING: Final = ("container", "scalar", "control")
-_OVERWRITES: Final = (
-    "aten::copy_",
-    "aten::fill_",
-    "aten::zero_",
-    "aten::normal_",
-    "aten::uniform_",
-    "aten::bernoulli_",
-)
+_OVERWRITES: Final = ("aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::bernoulli_")
 """Ops that do not read the memory they write."""
-_LOOKS_UP: Final = (
-    "aten::embedding",
-    "aten::index_select",
-    "aten::gather",
-    "aten::index",
-    "aten::take",
-    "aten::take_along_dim",
-)
+_LOOKS_UP: Final = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index", "aten::take", "aten::take_along_dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +57,7 @@ class TensorFacts:
     @property
     def order(self) -> tuple[int, ...]:
         """The dimensions of more than one element, from the largest stride to the smallest; expanded ones are left out."""
-        moving = [
-            dim for dim, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if size > 1 and stride
-        ]
+        moving = [dim for dim, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if size > 1 and stride]
         return tuple(sorted(moving, key=lambda dim: -self.strides[dim]))
 
 
@@ -167,9 +151,7 @@ def _facts(value: Any) -> TensorFacts | None:
     try:
         shape = tuple(int(size) for size in value.shape)
         if hasattr(value, "stride"):
-            return TensorFacts(
-                str(value.dtype).removeprefix("torch."), shape, tuple(value.stride()), value.element_size()
-            )
+            return TensorFacts(str(value.dtype).removeprefix("torch."), shape, tuple(value.stride()), value.element_size())
         item = int(value.dtype.itemsize)
         steps = tuple(step // max(item, 1) for step in getattr(value, "strides", (0,) * len(shape)))
         return TensorFacts(str(value.dtype), shape, steps, item)

@@ -74,9 +74,7 @@ def try_remark(readings: Readings, remark: Remark, seconds: float) -> Trial:
     """Applies a remark and measures. Raises ArgumentError for one that only the author of the source can follow."""
     measured = readings.measured
     if remark.rule == "fuse":
-        return Trial(
-            remark, readings.graph("fused"), readings.total("op by op"), readings.total("fused"), _fused_error(readings)
-        )
+        return Trial(remark, readings.graph("fused"), readings.total("op by op"), readings.total("fused"), _fused_error(readings))
     if remark.change is None:
         where = f" at {remark.line}" if remark.line is not None else ""
         raise ArgumentError(
@@ -189,9 +187,7 @@ class ProfileDifference:
         return f"<pre>{escape(repr(self))}</pre>{self.table().to_html(border=0, max_rows=30)}"
 
 
-_COLUMNS = (
-    "node", "op", "line", "before ms", "after ms", "change ms", "ratio", "verdict", "nodes before", "nodes after", "class"
-)  # fmt: skip
+_COLUMNS = ("node", "op", "line", "before ms", "after ms", "change ms", "ratio", "verdict", "nodes before", "nodes after", "class")
 
 
 def _cells(each: Matched) -> dict[str, Any]:
@@ -241,10 +237,7 @@ def _by_class(readings: Readings, label: str, keys: Sequence[str]) -> _Classes:
     for index, key in enumerate(keys):
         places.setdefault(key, []).append(index)
     busy = np.asarray(way.busy)
-    return {
-        key: (tuple(rows[index] for index in found), Spread.of(busy[:, found].sum(axis=1)))
-        for key, found in places.items()
-    }
+    return {key: (tuple(rows[index] for index in found), Spread.of(busy[:, found].sum(axis=1))) for key, found in places.items()}
 
 
 def _warnings(before: Readings, after: Readings) -> tuple[str, ...]:

@@ -62,9 +62,7 @@ class NodeRow:
         return "group" if self.node.op == "prim::FusionGroup" else category_of(self.node)
 
 
-def node_rows(
-    way: Way, speeds: Speeds, group_of: Mapping[int, int], flops_of_group: Callable[[Node], int]
-) -> list[NodeRow]:
+def node_rows(way: Way, speeds: Speeds, group_of: Mapping[int, int], flops_of_group: Callable[[Node], int]) -> list[NodeRow]:
     """Returns a record for each node of a way, in textual order. The arithmetic of a group is that of its nodes one by one."""
     busy, host, idle = way.busy, way.host, way.idle
     nodes = way.nodes

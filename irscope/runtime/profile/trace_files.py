@@ -38,9 +38,7 @@ def chrome_trace(readings: Readings) -> dict[str, Any]:
             row = names.get(step.node.id)
             base = {"name": step.node.op, "cat": row.category if row else "other", "ph": "X", "pid": process}
             args = _args(step, row)
-            events.append(
-                base | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3, "args": args}
-            )
+            events.append(base | {"tid": _HOST, "ts": step.host_start / 1e3, "dur": step.host_duration / 1e3, "args": args})
             for thread in range(2, step.threads + 1):
                 there = {"tid": _THREADS + thread, "ts": step.start / 1e3, "dur": step.duration / 1e3, "args": args}
                 events.append(base | there)

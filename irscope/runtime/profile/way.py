@@ -75,9 +75,7 @@ class Way:
     _cold_runs: int = 0
 
     @staticmethod
-    def of(
-        label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool, *, alone: bool = False
-    ) -> Way:
+    def of(label: WayName, make: Callable[[], Executable], args: Sequence[Any], device: str, is_torch: bool, *, alone: bool = False) -> Way:
         """Builds a way; `make` compiles the program: it is called twice, and the second call finds the kernels of the first.
         `alone` says that it runs on one thread of a busy machine: then the time is that of this thread."""
         plain, timed = make(), make()
@@ -247,9 +245,7 @@ class Way:
     @property
     def idle(self) -> Any:
         """The time that a GPU waited for the host before each node."""
-        return (
-            np.array(self._idle).reshape(len(self._idle), len(self.nodes)) if self._idle else np.zeros_like(self.busy)
-        )
+        return np.array(self._idle).reshape(len(self._idle), len(self.nodes)) if self._idle else np.zeros_like(self.busy)
 
     @property
     def total(self) -> Spread:

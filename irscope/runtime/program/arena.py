@@ -32,8 +32,6 @@ from irscope.transforms.base import Remark
 from irscope.transforms.cleanup.channels_last import channels_last
 from irscope.transforms.fusion import group_pools
 
-__all__ = ["Arena", "in_place_form", "without_workspaces"]
-
 
 def without_workspaces(graph: Graph, *, exact: bool) -> tuple[Graph, tuple[Remark, ...]]:
     """Returns the program with less workspace, and remarks on what was done and declined; `exact` keeps torch's bits.
@@ -62,9 +60,7 @@ class Arena:
         fused = set(groups)
         self.plan: MemoryPlan = memory_plan(graph, is_told=fused.__contains__, offers=offers)
         makers = dict.fromkeys(graph.producer[value] for value in self.plan.in_place)
-        self.instead = {
-            node: form for node in makers if node not in fused and (form := in_place_form(node)) is not None
-        }
+        self.instead = {node: form for node in makers if node not in fused and (form := in_place_form(node)) is not None}
         """Library ops that are replaced by their in-place form, mapped to that form."""
         self._run = _Run()
         self._last = self._last_births()
@@ -80,9 +76,7 @@ class Arena:
     def taken(self, group: Node) -> dict[int, int]:
         """Returns which of a group's outputs are written in place of which of its inputs, by position."""
         in_place = self.plan.in_place
-        return {
-            index: group.inputs.index(in_place[value]) for index, value in enumerate(group.outputs) if value in in_place
-        }
+        return {index: group.inputs.index(in_place[value]) for index, value in enumerate(group.outputs) if value in in_place}
 
     def enter(self) -> _Blocks | None:
         """Begins a run in this thread; returns the state that `leave` restores."""
@@ -108,9 +102,7 @@ class Arena:
     def _has_guests(self, block: Block) -> bool:
         return any(place.block is block and place.buffer is not block.result for place in self.plan.places)
 
-    def _in_place(
-        self, place: Place, cut: Callable[[dict[Any, Any]], Any], plain: Callable[[], Any], memory: Memory
-    ) -> Callable[[], Any]:
+    def _in_place(self, place: Place, cut: Callable[[dict[Any, Any]], Any], plain: Callable[[], Any], memory: Memory) -> Callable[[], Any]:
         run, block = self._run, place.block
         index, is_last = block.index, self._last.get(block) is place.buffer
         size = block.bytes if block.result is None else block.result.bytes

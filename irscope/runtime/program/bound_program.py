@@ -50,8 +50,6 @@ from irscope.runtime.program.groups import GroupCall, GroupKernels
 from irscope.runtime.program.guard import Call, may_write, program_call
 from irscope.runtime.program.peak_memory import PeakMemory
 
-__all__ = ["BoundProgram", "Gradients", "as_torch"]
-
 _NEGATING: Final = ("aten::imag", "aten::_neg_view")
 """Ops whose results torch may store with the sign flipped."""
 
@@ -75,9 +73,7 @@ class BoundProgram:
             ops = {node.op for node in graph.nodes()}
             own = pool if ops.isdisjoint(STORAGE_WRITERS) else None  # storage that is exchanged must be torch's own
             negated = not ops.isdisjoint(_NEGATING)
-            self.memory = TorchMemory(
-                self.move_to or "cpu", may_be_negated=negated, pool=own, surroundings=surroundings
-            )
+            self.memory = TorchMemory(self.move_to or "cpu", may_be_negated=negated, pool=own, surroundings=surroundings)
             self.gradients = Gradients(graph, self.library.torch)
         elif self.move_to:
             cupy = imported_cupy()
@@ -85,22 +81,16 @@ class BoundProgram:
         else:
             self.library = NumpyLibrary(lend=lent_by_torch)
             self.memory = NumpyMemory(pool or BufferPool(limit_bytes=0))
-        bound = {
-            value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()
-        }
+        bound = {value: held if isinstance(held, list | dict) else self._moved(held) for value, held in graph.bound.items()}
         instead = arena.instead if arena is not None and self.is_torch else None
 
         def call(node: Node) -> GroupCall | None:
             return groups[node].call(self.memory, self.library) if node in groups else None
 
         self.code: Code = flatten(graph.body, self.library, bound=bound, call=call, instead=instead)
-        self.slots = tuple(
-            slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound
-        )
+        self.slots = tuple(slot for slot, value in zip(self.code.inputs, graph.inputs, strict=True) if value not in graph.bound)
 
-    def run(
-        self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None
-    ) -> tuple[Any, ...]:
+    def run(self, args: Sequence[Any], visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None = None) -> tuple[Any, ...]:
         """Returns the program's results; a `PeakMemory` that follows the run is appended to `footprints`."""
         slots = self.code.template.copy()
         for slot, argument in zip(self.slots, args, strict=True):
@@ -132,9 +122,7 @@ class BoundProgram:
         finally:
             self.arena.leave(before)
 
-    def _run_slots(
-        self, slots: Slots, visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None
-    ) -> tuple[Any, ...]:
+    def _run_slots(self, slots: Slots, visit: Callable[[Node], None] | None, footprints: list[PeakMemory] | None) -> tuple[Any, ...]:
         after = None
         if footprints is not None:
             footprints.append(PeakMemory(self.code, slots))

@@ -26,8 +26,6 @@ from irscope.ir import GROUPS, Block, Node, Value
 from irscope.runtime.arrays import Library
 from irscope.runtime.foreign_ops import has_runner
 
-__all__ = ["Code", "Instruction", "Slots", "Stamp", "flatten", "stamp_cost"]
-
 Slots = list[Any]
 Stamp = tuple[Callable[[int], object], Callable[[], int]]
 """The function that records a time, and the clock that it is read from."""

@@ -24,8 +24,6 @@ from irscope.runtime.device import Device, HostKernel
 if TYPE_CHECKING:
     from irscope.codegen.facts import KernelFacts
 
-__all__ = ["CompiledKernel", "KernelList"]
-
 _TEXTS: Final = {"cpu": ("llvm", "assembly"), "cuda": ("cuda", "ptx", "sass"), "numpy": ("llvm",)}
 """The texts that each device can show of a kernel."""
 _LARGE: Final = 1 << 28
@@ -123,10 +121,7 @@ class CompiledKernel:
         if text not in self.texts:
             names = {"llvm": "LLVM text", "assembly": "assembly", "ptx": "PTX", "sass": "SASS"}
             other = next(name for name, each in _TEXTS.items() if text in each)
-            raise UnknownName(
-                f"a kernel of the device {self.device.name!r} has no {names[text]}",
-                hint=f'compile with device="{other}"',
-            )
+            raise UnknownName(f"a kernel of the device {self.device.name!r} has no {names[text]}", hint=f'compile with device="{other}"')
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -207,7 +202,4 @@ class KernelList(tuple[CompiledKernel, ...]):
             raise UnknownNumber(f"there is no kernel {index!r}", hint=there if self else self._why_none()) from None
 
     def __repr__(self) -> str:
-        return (
-            "\n".join(f"{number}: {kernel!r}" for number, kernel in enumerate(self))
-            or f"no kernels: {self._why_none()}"
-        )
+        return "\n".join(f"{number}: {kernel!r}" for number, kernel in enumerate(self)) or f"no kernels: {self._why_none()}"

@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from irscope.analysis.memory import MemoryPlan
     from irscope.runtime.cuda import Captured
 
-__all__ = ["Executable", "compile_graph", "devices_for_groups", "shared_device"]
-
 Memory = Literal["planned"] | None
 _LAUNCHING: Final = ("pointwise", "reduction", "normalization", "matmul", "convolution", "memory", "random")
 """Categories of ops that run at least one kernel of the library."""
@@ -125,9 +123,7 @@ def compile_graph(
     if memory == "planned" and use_kernels:
         graph, lean = without_workspaces(graph, exact=is_torchs)
     devices = devices_for_groups(device, share_kernels, disk_cache, store, threads) if use_kernels else None
-    inexact = (
-        tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
-    )
+    inexact = tuple(remark for remark in getattr(program, "remarks", ()) if remark.rule == "inexact") if is_torchs else ()
     made = Executable(graph, device, devices, pooled=pooled, exact=is_torchs, told=(*inexact, *lean), memory=memory)
     made.prepare()
     made.compile_seconds = time.perf_counter() - start
@@ -244,9 +240,7 @@ class Executable:
         None for a group without kernels, or of unknown types. Raises UnknownName for a node that is not a group here.
         """
         if group not in self._groups:
-            raise UnknownName(
-                f"{group!r} is not a group of this program with kernels", hint="graph.nodes() has the groups"
-            )
+            raise UnknownName(f"{group!r} is not a group of this program with kernels", hint="graph.nodes() has the groups")
         types = self._groups[group].known_types()
         return None if types is None else self._groups[group].plan(types)
 
@@ -280,7 +274,7 @@ class Executable:
             return "the program has no fusion groups; irs.fuse(graph) makes some"
         if self.device == "reference":
             return 'the device "reference" interprets op by op'
-        if (remarks := (*self.told, *self._kernels.remarks)):
+        if remarks := (*self.told, *self._kernels.remarks):
             return remarks[0].because
         if all(group.known_types() is not None for group in self._groups.values()):
             return "its groups have nothing to compute: their tensors have no elements"
@@ -368,9 +362,7 @@ class Executable:
         that reads tensor elements during the run, DeviceUnavailable for a program not compiled for a GPU, or without one.
         """
         if self.device != "cuda":
-            raise DeviceUnavailable(
-                f"a program for {self.device!r} has no CUDA graph", hint='compile it with device="cuda"'
-            )
+            raise DeviceUnavailable(f"a program for {self.device!r} has no CUDA graph", hint='compile it with device="cuda"')
         from irscope.runtime.cuda import CudaDevice, CupyRecorder, TorchRecorder, captured
 
         library = self._library_of(args)

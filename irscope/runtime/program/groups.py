@@ -37,11 +37,6 @@ from irscope.runtime.program.compiled_kernel import CompiledKernel
 from irscope.runtime.timer import measure
 from irscope.transforms.base import Remark
 
-__all__ = [
-    "BoundPlan", "GroupCall", "GroupKernels", "Kernels", "group_alone", "likely_types", "merge_slowdown",
-    "operand_like",
-]  # fmt: skip
-
 _MOST: Final = 1024
 """Layouts of arguments that a group remembers; when there are more, all are dropped and looked up again."""
 

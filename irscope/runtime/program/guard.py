@@ -32,11 +32,6 @@ from irscope.ops.registry import schema_of
 from irscope.runtime.arrays import Memory
 from irscope.runtime.program.groups import GroupKernels
 
-__all__ = [
-    "Call", "Check", "KnownCalls", "MISSED", "OnlyGroup", "StorageCheck", "check_of", "kernel_call", "may_write",
-    "only_group", "program_call", "storage_check",
-]  # fmt: skip
-
 MISSED: Final = object()
 """Returned by a specialised call when the arguments do not match its guard."""
 
@@ -60,9 +55,7 @@ _NoneType: Final = type(None)
 Check = Callable[[Any, dict[str, int]], None]
 
 
-_KINDS: Final[Mapping[Type, tuple[Any, ...]]] = {
-    INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,), NONE: (_NoneType,),
-}  # fmt: skip
+_KINDS: Final[Mapping[Type, tuple[Any, ...]]] = {INT: (int,), FLOAT: (float, int), BOOL: (bool,), STR: (str,), NONE: (_NoneType,)}
 
 
 def check_of(value: Value, name: str) -> Check | None:
@@ -173,10 +166,7 @@ def _wrong(name: str, type: Type, argument: Any) -> ArgumentError:
 
 def may_write(graph: Graph) -> bool:
     """Checks whether any node of a program may write memory that it receives."""
-    return any(
-        not node.op.startswith("prim::") if (schema := schema_of(node)) is None else schema.is_mutable
-        for node in graph.nodes()
-    )
+    return any(not node.op.startswith("prim::") if (schema := schema_of(node)) is None else schema.is_mutable for node in graph.nodes())
 
 
 def storage_check(graph: Graph) -> StorageCheck | None:
@@ -371,9 +361,7 @@ def program_call(
     return _written(arguments, memory, names, [], body)
 
 
-def _written(
-    arguments: Sequence[Any], memory: Memory, names: dict[str, Any], first: Sequence[str], body: Sequence[str]
-) -> Call | None:
+def _written(arguments: Sequence[Any], memory: Memory, names: dict[str, Any], first: Sequence[str], body: Sequence[str]) -> Call | None:
     """Compiles a function that runs `first`, whose failure loses nothing, and then `body`."""
     condition = _guard(arguments, memory, names)
     if condition is None:

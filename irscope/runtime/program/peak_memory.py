@@ -19,8 +19,6 @@ from irscope._base.nested import leaves
 from irscope.runtime.arrays import is_cupys
 from irscope.runtime.program.code import Code, Slots
 
-__all__ = ["PeakMemory", "blocks_of"]
-
 
 def blocks_of(value: Any) -> Iterator[tuple[int, int]]:
     """Yields address and bytes of the memory behind each tensor in a value, at its allocated size.

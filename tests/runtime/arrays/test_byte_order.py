@@ -65,9 +65,7 @@ def test_layouts_and_byte_orders_mix(text: str, device: str) -> None:
             except ArgumentError as error:
                 assert text is WRITES
                 odd = "other order" in first + second, "records" in first + second
-                assert any(
-                    told in error.hint for told, is_there in zip(("newbyteorder", "copy"), odd, strict=True) if is_there
-                )
+                assert any(told in error.hint for told, is_there in zip(("newbyteorder", "copy"), odd, strict=True) if is_there)
             except irs.errors.RunError:
                 assert text is WRITES, "into whole numbers, say, which torch refuses too"
                 assert "whole numbers" in first or "wider" in second

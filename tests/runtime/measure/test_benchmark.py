@@ -178,9 +178,7 @@ def test_the_roofline_has_a_mark_for_each_competitor(theme):
     assert left[1] / left[0] == pytest.approx(comparison.copy_bandwidth)
     assert corner[1] == right[1] == pytest.approx(comparison.peak_gflops)
     for marks, row in zip(axes.collections, comparison.rows, strict=True):
-        assert marks.get_offsets().tolist() == [
-            [pytest.approx(comparison.flops / comparison.bytes), pytest.approx(row.gflops)]
-        ]
+        assert marks.get_offsets().tolist() == [[pytest.approx(comparison.flops / comparison.bytes), pytest.approx(row.gflops)]]
     assert comparison.chart("roofline", theme=theme).axes
 
 

@@ -48,9 +48,7 @@ def test_a_graph_computes_what_its_model_does(fused: bool) -> None:
 def test_random_programs_have_the_same_results_or_a_reason() -> None:
     ran = 0
     for seed in range(60):
-        program = random_program(
-            seed, size=12, features={"views", "in-place", "reductions", "matmul", "select", "norms"}
-        )
+        program = random_program(seed, size=12, features={"views", "in-place", "reductions", "matmul", "select", "norms"})
         graph = irs.parse(program.text)
         run = torch_peer("torch", graph, None)
         try:

@@ -11,8 +11,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["PLANTED", "slow_lines"]
-
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
 

@@ -51,9 +51,7 @@ def profile() -> Profile:
 
 def test_every_node_that_runs_has_a_row_and_constants_have_none(profile: Profile) -> None:
     table = profile.table("node", way="op by op")
-    assert table["op"].tolist() == [
-        "aten::relu", "aten::mul", "aten::add", "aten::t", "aten::contiguous", "aten::matmul"
-    ]  # fmt: skip
+    assert table["op"].tolist() == ["aten::relu", "aten::mul", "aten::add", "aten::t", "aten::contiguous", "aten::matmul"]
     assert table["line"].map(lambda line: line.rpartition("/")[2].partition(":")[0]).eq("test_profile.py").all()
     assert table["calls"].eq(1).all()
 

@@ -11,8 +11,6 @@ import numpy as np
 import irscope as irs
 from irscope.runtime.program.executable import Executable, compile_graph
 
-__all__ = ["OUTER", "TEXT", "Kept", "fused", "given", "still_works", "truth"]
-
 TEXT = """graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::relu(%x)
   %b : Tensor = aten::mul(%a, %y)

@@ -93,9 +93,7 @@ def test_deep_nesting_needs_no_python_stack():
 def test_values_die_after_their_last_reader():
     """The first array is gone when the third is made, though the program goes on."""
     library = CountingLibrary()
-    text = "graph(%x : Tensor):\n" + "".join(
-        f"  %y{i} : Tensor = aten::relu(%{'x' if i == 0 else f'y{i - 1}'})\n" for i in range(6)
-    )
+    text = "graph(%x : Tensor):\n" + "".join(f"  %y{i} : Tensor = aten::relu(%{'x' if i == 0 else f'y{i - 1}'})\n" for i in range(6))
     graph = parse(f"{text}  return (%y5)")
     code = flatten(graph.body, library)
     slots = code.template.copy()

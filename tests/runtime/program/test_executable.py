@@ -504,12 +504,7 @@ def test_a_model_and_its_arguments_are_loaded_and_fused() -> None:
     run = irs.compile(model, x)
     assert len(run.kernels) == 1
     assert torch.allclose(run(x), model(x), atol=1e-6)
-    assert [row.label for row in irs.compare(model, x, repeats=1).rows] == [
-        "op by op",
-        "fused",
-        "fused + dedup",
-        "eager",
-    ]
+    assert [row.label for row in irs.compare(model, x, repeats=1).rows] == ["op by op", "fused", "fused + dedup", "eager"]
     graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
     assert irs.compile(graph, x).graph.value("y").type.shape == (5, 8)
     with pytest.raises(irs.IrscopeError, match="repeats measure nothing"):

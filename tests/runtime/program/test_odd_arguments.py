@@ -95,9 +95,7 @@ ARRAYS: dict[str, Callable[[Any], Any]] = {
     "masked": lambda x: np.ma.masked_array(x.numpy(), x.numpy() > 0),
     "matrix": lambda x: np.matrix(x.numpy()),
 }
-OTHERS: dict[str, Any] = {
-    "None": None, "list": [[0.5] * 6] * 4, "dict": {"a": 1}, "text": "x", "huge": 10**30, "type": torch.float32,
-}  # fmt: skip
+OTHERS: dict[str, Any] = {"None": None, "list": [[0.5] * 6] * 4, "dict": {"a": 1}, "text": "x", "huge": 10**30, "type": torch.float32}
 
 
 def compiled(function: Callable[..., Any], *, typed: bool) -> Executable:

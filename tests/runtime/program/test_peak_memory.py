@@ -36,9 +36,7 @@ def random_text(seed: int, size: int) -> str:
             lines.append(f"  {name} : Tensor = aten::{dice.choice(UNARY)}({dice.choice(names)})")
         names.append(name)
     head = ["graph(%x : Tensor, %y : Tensor):"]
-    head += [
-        f"  %{word} : int = prim::Constant[value={value}]()" for word, value in (("zero", 0), ("one", 1), ("four", 4))
-    ]
+    head += [f"  %{word} : int = prim::Constant[value={value}]()" for word, value in (("zero", 0), ("one", 1), ("four", 4))]
     results = ", ".join(dice.sample(names[-4:], 2))
     return "\n".join([*head, *lines, f"  return ({results})"]) + "\n"
 

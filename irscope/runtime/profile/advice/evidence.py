@@ -111,11 +111,7 @@ class Evidence:
     @cached_property
     def call_ns(self) -> float:
         """The time to call an op with almost no work: the fastest one observed, or a microsecond."""
-        small = [
-            row.self_time.median / row.calls
-            for row in self.rows
-            if row.launches and row.calls and row.cost.bytes < 1 << 14
-        ]
+        small = [row.self_time.median / row.calls for row in self.rows if row.launches and row.calls and row.cost.bytes < 1 << 14]
         return min(max(min(small, default=1000.0), 200.0), 5000.0)
 
     # -- the program --------------------------------------------------------------------------------------------------

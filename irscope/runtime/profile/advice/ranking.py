@@ -18,9 +18,7 @@ from irscope.runtime.profile.readings import Readings
 
 Rule = Callable[[Evidence], Iterator[Remark]]
 
-_PARTICULAR: Final[tuple[Rule, ...]] = (
-    copy_remarks, growing_remarks, dtype_remarks, repeated_remarks, layout_remarks, waiting_remarks
-)  # fmt: skip
+_PARTICULAR: Final[tuple[Rule, ...]] = (copy_remarks, growing_remarks, dtype_remarks, repeated_remarks, layout_remarks, waiting_remarks)
 _GENERAL: Final[tuple[Rule, ...]] = (group_remarks, roof_remarks)
 _LEAST_SHARE: Final = 0.02
 """The least share of the time whose saving is worth a remark."""

@@ -55,11 +55,7 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
     if ends:
         least = evidence.copy_ns(small + evidence.cost(ends[0]).written_bytes) * row.calls
         product = name == "mul" and ends[0] in set(evidence.users(row.node))
-        advice = (
-            "a matrix product does it without the large tensor"
-            if product
-            else "reduce first, or fuse it with the reduction"
-        )
+        advice = "a matrix product does it without the large tensor" if product else "reduce first, or fuse it with the reduction"
         certainty = 1.0
     else:
         least, certainty = evidence.sum_ns(affected) * 0.3, 0.6
@@ -68,9 +64,7 @@ def _expanding(evidence: Evidence, row: NodeRow) -> Iterator[Remark]:
     measured = evidence.saved_by_fusing(row.node, ends[0]) if ends and not product else None
     if measured is not None:
         gain = min(gain, measured)
-    yield evidence.remark(
-        "expanding-broadcast", affected, gain, because + through, advice, certainty=certainty, first=row.node
-    )
+    yield evidence.remark("expanding-broadcast", affected, gain, because + through, advice, certainty=certainty, first=row.node)
 
 
 def _downstream(evidence: Evidence, start: Node, least: int) -> list[Node]:
@@ -163,10 +157,7 @@ def group_remarks(evidence: Evidence) -> Iterator[Remark]:
 def _faster(evidence: Evidence, groups: list[NodeRow]) -> Iterator[Remark]:
     """Yields one remark for all groups of the same lines, such as a layer's or a loop's."""
     by_lines: dict[object, list[NodeRow]] = {}
-    members = {
-        row.node.id: [n for n in evidence.readings.members.get(row.node.id, ()) if n in evidence.row_of]
-        for row in groups
-    }
+    members = {row.node.id: [n for n in evidence.readings.members.get(row.node.id, ()) if n in evidence.row_of] for row in groups}
     for row in groups:
         nodes = members[row.node.id]
         if len(nodes) < 2:
@@ -224,11 +215,7 @@ def _apart(evidence: Evidence, fusion: Fusion) -> Iterator[Remark]:
     found = []
     for row in rows:
         node = row.node
-        if (
-            node.op == "prim::FusionGroup"
-            or row.category not in ("pointwise", "reduction", "memory", "other")
-            or node.blocks
-        ):
+        if node.op == "prim::FusionGroup" or row.category not in ("pointwise", "reduction", "memory", "other") or node.blocks:
             continue
         makers = [graph.producer.get(value) for value in node.inputs]
         users = [use.user for value in node.outputs for use in graph.users.get(value, ())]
@@ -270,9 +257,7 @@ _MANY: Final = 8
 _CALLED: Final = 3.0
 """The factor over the roof from which on a small op's time counts as that of the call."""
 _SMALL_NS: Final = 30_000.0
-_SLICES: Final = frozenset(
-    {"aten::select", "aten::slice", "aten::narrow", "aten::unbind", "aten::index", "aten::__getitem__"}
-)
+_SLICES: Final = frozenset({"aten::select", "aten::slice", "aten::narrow", "aten::unbind", "aten::index", "aten::__getitem__"})
 _WAIT_WEIGHT: Final = 0.25
 """The part of the time before a wait that is attributed to it: a GPU's host could have been that far ahead."""
 
@@ -335,12 +320,7 @@ def _join(evidence: Evidence, remarks: list[Remark]) -> Iterator[Remark]:
     group: list[Remark] = []
     for remark in ordered:
         last = group[-1].line if group else None
-        near = (
-            last is not None
-            and remark.line is not None
-            and remark.line.file == last.file
-            and remark.line.line - last.line <= 2
-        )
+        near = last is not None and remark.line is not None and remark.line.file == last.file and remark.line.line - last.line <= 2
         if group and not near:
             yield _one_loop(evidence, group)
             group = []
@@ -451,11 +431,7 @@ def _remark(evidence: Evidence, row: NodeRow) -> Remark:
         because = f"{name} is so small that the call takes most of its {time_words(each)}"
         return evidence.remark("small", [row.node], took - roof, because, "do more in one op", certainty=0.1)
     known = "" if row.cost.is_counted else ", though its arithmetic is unknown"
-    least = (
-        f"moving {byte_count(row.cost.bytes)} takes {time_words(row.copy_ns)}"
-        if row.copy_ns
-        else "it moves almost nothing"
-    )
+    least = f"moving {byte_count(row.cost.bytes)} takes {time_words(row.copy_ns)}" if row.copy_ns else "it moves almost nothing"
     if bound == "arithmetic":
         least = f"its {row.cost.flops / 1e6:.3g} MFLOP take {time_words(row.flops_ns)} at the machine's peak"
     certainty = _CERTAINTY.get(row.category, 0.35) * (1.0 if row.cost.is_counted else 0.7)

@@ -38,9 +38,7 @@ def known_once(graph: Graph, values: Sequence[Value]) -> Graph:
     for value, tensor in zip(values, _compute(graph, values), strict=True):
         maker = graph.producer[value]
         made = Value(new_id(), value.type, value.name)
-        constant = make_node(
-            new_id(), "prim::Constant", (), (made,), FrozenDict(value=_payload(tensor)), (), maker.location, maker.scope
-        )
+        constant = make_node(new_id(), "prim::Constant", (), (made,), FrozenDict(value=_payload(tensor)), (), maker.location, maker.scope)
         rewriter.insert_before(maker, constant, reason="it is the same in every call")
         rewriter.replace(value, made, reason="it is the same in every call")
     return remove_dead_nodes(rewriter.finish()).after
@@ -145,18 +143,13 @@ def _copy_remark(evidence: Evidence, nodes: list[Node]) -> Remark:
     if written:
         advice, certainty = "it keeps apart memory that is written and read: without the write it can be removed", 0.3
     elif wanting:
-        advice, certainty = (
-            f"{wanting[0].op.partition('::')[2]} requires rows without gaps: reshape the original tensor instead",
-            0.7,
-        )
+        advice, certainty = (f"{wanting[0].op.partition('::')[2]} requires rows without gaps: reshape the original tensor instead", 0.7)
     elif not any(True for node in nodes for _ in evidence.users(node)):
         advice, certainty = "only the caller reads it: return the original tensor, unless these strides are needed", 1.0
     else:
         advice, certainty = "its users can read the original tensor directly", 1.0
     change = partial(without_copies, copies=nodes) if _is_replaceable(evidence, nodes) else None
-    return evidence.remark(
-        "copy", nodes, evidence.sum_ns(nodes), f"{text}{strides}{views}", advice, certainty=certainty, change=change
-    )
+    return evidence.remark("copy", nodes, evidence.sum_ns(nodes), f"{text}{strides}{views}", advice, certainty=certainty, change=change)
 
 
 def _may_be_shared(evidence: Evidence, node: Node) -> bool:
@@ -421,9 +414,7 @@ def dtype_remarks(evidence: Evidence) -> Iterator[Remark]:
 
 def _computes_in_less(evidence: Evidence) -> bool:
     """Checks whether the inputs, or else the tensors in ops, have a smaller floating-point type."""
-    kinds = [
-        facts.dtype for row in evidence.rows for facts in (*row.cost.operands, *row.cost.results) if facts is not None
-    ]
+    kinds = [facts.dtype for row in evidence.rows for facts in (*row.cost.operands, *row.cost.results) if facts is not None]
     given = {str(getattr(value.type, "dtype", "")) for value in evidence.graph.inputs}
     if given & set(_FLOATS):
         return True
@@ -446,9 +437,7 @@ def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
     )
     through = f": {len(nodes)} ops then move {wide / 1e6:.3g} MB, twice as much as in float32" if len(nodes) > 1 else ""
     gain = 0.5 * evidence.sum_ns(nodes)
-    return evidence.remark(
-        "float64", nodes, gain, f"{text}{through}", "give it the type of the other tensors", first=first
-    )
+    return evidence.remark("float64", nodes, gain, f"{text}{through}", "give it the type of the other tensors", first=first)
 
 
 def _joins(evidence: Evidence, node: Node) -> bool:

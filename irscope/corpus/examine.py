@@ -18,7 +18,7 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -261,16 +261,12 @@ def _ops(fusion: Fusion) -> list[Record]:
     first: dict[str, Node] = {}
     for node in fusion.graph.nodes():
         if node.op in GROUPS and node.blocks:
-            inside.update(_body_ops(node))
+            inside.update(each.op for block in node.blocks for each in block.nodes if each.op != "prim::Constant")
         elif node.op != "prim::Constant" and not _is_inside(fusion.graph, node):
             outside[node.op] += 1
             first.setdefault(node.op, node)
     because = {op: shortened(fusion.why_alone(node).because, 300) for op, node in first.items()}
     return [{"op": op, "in_groups": inside[op], "alone": outside[op], "because": because.get(op, "")} for op in sorted({*inside, *outside})]
-
-
-def _body_ops(group: Node) -> Iterator[str]:
-    return (node.op for block in group.blocks for node in block.nodes if node.op != "prim::Constant")
 
 
 def _is_inside(graph: Graph, node: Node) -> bool:

@@ -4,7 +4,6 @@
     python tests/benchmarks/bench_fusion.py --sizes 10000 100000 --families chain live --ours-only
     python tests/benchmarks/bench_fusion.py --gru 50 100 200 400 1500   # steps of an unrolled GRU, planned
     python tests/benchmarks/bench_fusion.py --alias                     # the alias db of YOLOv3, three ways to keep it
-    python tests/benchmarks/bench_fusion.py --policies                  # every policy on every family
 
 Ours is everything that `irs.fuse` does: folding, shapes, the alias db, dependences, the plan, the graph and the
 remarks. Times are medians of processor time in milliseconds over fresh parses; `exponent` is the slope of our time
@@ -24,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import irscope as irs
-from irscope.transforms.fusion import POLICIES, fuse, fuse_rebuilding
+from irscope.transforms.fusion import fuse, fuse_rebuilding
 from tests.benchmarks.families import Lines, chain, cut, independent, live, rounds, twice
 from tests.benchmarks.harness import Growth, median_ms
 
@@ -140,19 +139,6 @@ def compare_alias(repeats: int) -> None:
         print(f"{mode:18} {taken:9.1f} {ratios[0]:7.1f} {kept:14.1f} {ratios[1]:7.1f}", flush=True)
 
 
-def compare_policies(size: int, repeats: int) -> None:
-    print(f"{'family':12} {'policy':14} {'ms':>9} {'groups':>7} {'MB saved':>9}")
-    for family, lines in FAMILIES.items():
-        text = "\n".join(lines(size))
-        for policy in POLICIES:
-            taken = median_ms(
-                lambda graph, policy=policy: fuse(graph, policy=policy), lambda text=text: irs.parse(text), repeats
-            )  # type: ignore[misc]
-            fusion = fuse(irs.parse(text), policy=policy)
-            saved = sum(step.bytes_saved for step in fusion.history.steps) / 1e6
-            print(f"{family:12} {policy:14} {taken:9.1f} {len(fusion.groups):7} {saved:9.1f}", flush=True)
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10000])
@@ -161,16 +147,12 @@ def main() -> None:
     options.add_argument("--ours-only", action="store_true")
     options.add_argument("--gru", type=int, nargs="+", metavar="STEPS")
     options.add_argument("--alias", action="store_true")
-    options.add_argument("--policies", action="store_true")
     chosen = options.parse_args()
     if chosen.gru:
         compare_gru(chosen.gru, chosen.repeats)
         return
     if chosen.alias:
         compare_alias(chosen.repeats)
-        return
-    if chosen.policies:
-        compare_policies(chosen.sizes[0], chosen.repeats)
         return
     fuser = None if chosen.ours_only else torch_fuser()
     print(f"{'family':12} {'nodes':>8} {'ours ms':>9} {'torch ms':>9} {'torch/ours':>10} {'groups':>7} {'exponent':>8}")

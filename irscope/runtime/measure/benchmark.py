@@ -17,16 +17,14 @@ necessary shows as a lower bandwidth.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -48,13 +46,14 @@ from irscope.runtime.arrays import (
 from irscope.runtime.device import ObjectStore
 from irscope.runtime.device import device as device_named
 from irscope.runtime.foreign_ops import has_runner
-from irscope.runtime.machine import Limits, cache_bytes, limits
+from irscope.runtime.machine import cache_bytes, limits
 from irscope.runtime.measure.accuracy import Distance, arrays, difference, distance, float64_results
 from irscope.runtime.measure.comparison import Comparison, Row
 from irscope.runtime.measure.conditions import (
     ArgumentSnapshot,
     OwnFunction,
     Threads,
+    no_gradients,
     own_function,
     threads_for,
     with_kept_memory,
@@ -67,9 +66,6 @@ from irscope.runtime.timer import LEAST_SECONDS, LEAST_TURNS, Measurement, measu
 from irscope.transforms.dedup import RELATIONS, Relation
 from irscope.transforms.dedup.rewrite import merge_groups
 from irscope.transforms.fusion import Fusion, fuse
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _COPY = "a copy of as many bytes"
 """The label of the limit, which runs in turn with the competitors."""
@@ -123,11 +119,13 @@ def compare(
             _our_entry(program, way, device, len(devices) > 1, exact, threads=chosen.count) for device in devices for way in ways or _WAYS
         ]
         for device in devices:
-            entries += [_step_entry(graph, step, device, len(devices) > 1, exact, chosen.count) for step in _steps(steps)]
+            for step in _steps(steps):  # one body for each class
+                merged, label = merge_groups(graph, step=step).after, f"dedup by {step}"
+                entries.append(_our_entry(merged, "fused + dedup", device, len(devices) > 1, exact, label, threads=chosen.count))
         own = own_function(graph, args, flat)
         others: dict[str, Callable[..., Any]] = {} if own is None else {own.label: own}
         others |= {"eager": eager} if eager is not None else {}
-        named = _names(peers) if not isinstance(peers, Mapping) else ()
+        named = (peers,) if isinstance(peers, str) else () if isinstance(peers, Mapping) else peers or ()
         others |= peers if isinstance(peers, Mapping) else {name: torch_peer(name, source, eager) for name in named}
         entries += [_Entry(label, function, None) for label, function in others.items()]
         base = own.label if own is not None else "eager" if eager is not None else entries[0].label
@@ -143,10 +141,6 @@ def compare(
         return with_threads(chosen.count, contest, kept, chosen)
 
     return with_kept_memory(work) if keep_memory else work(False)
-
-
-def _names(peers: Sequence[str] | None) -> Sequence[str]:
-    return (peers,) if isinstance(peers, str) else peers or ()
 
 
 _WAYS: dict[str, dict[str, Any]] = {
@@ -178,12 +172,6 @@ def _steps(steps: Sequence[Relation] | bool) -> tuple[Relation, ...]:
         if step not in RELATIONS:
             raise ArgumentError(f"there is no step of similarity {step!r}", hint=f"choose among {', '.join(RELATIONS)}")
     return chosen
-
-
-def _step_entry(graph: Graph, step: Relation, device: str, says_device: bool, exact: Exact, threads: int) -> _Entry:
-    """Builds the program with one body for each class of a step."""
-    made = merge_groups(graph, step=step).after
-    return _our_entry(made, "fused + dedup", device, says_device, exact, f"dedup by {step}", threads=threads)
 
 
 def _our_entry(program: Graph | Fusion, way: str, device: str, says_device: bool, exact: Exact, name: str = "", *, threads: int) -> _Entry:
@@ -244,7 +232,7 @@ class _Contest:
             firsts = self._first_runs(step)
             work = self._workload()
             truth = self.truth
-            far = {entry.label: _distance(firsts[entry.label].results, truth) for entry in self.entries}
+            far = {label: None if isinstance(truth, str) else distance(first.results, truth) for label, first in firsts.items()}
             cause = self._cause(firsts)
             step()
             sets = self._argument_sets()
@@ -259,11 +247,12 @@ class _Contest:
             if limit is not None:
                 competitors[_COPY], scale = limit.fastest_copy(work.bytes)
             # switched once for all: switching costs as much as a small op
-            times = _without_gradients(
-                measure, competitors, turns=repeats, seconds=LEAST_SECONDS if repeats >= LEAST_TURNS else 0.0, before=before,
-                finish=_waiter(self.devices), once=self.state.is_written, alone=self.threads.count == 1,
-                known={label: first.seconds for label, first in firsts.items()},
-            )  # fmt: skip
+            with no_gradients():
+                times = measure(
+                    competitors, turns=repeats, seconds=LEAST_SECONDS if repeats >= LEAST_TURNS else 0.0, before=before,
+                    finish=_waiter(self.devices), once=self.state.is_written, alone=self.threads.count == 1,
+                    known={label: first.seconds for label, first in firsts.items()},
+                )  # fmt: skip
             copy = times.pop(_COPY).median * scale if limit is not None else None
             step()
         base = self.base if self.base in times else self.entries[0].label
@@ -272,7 +261,7 @@ class _Contest:
         warnings = tuple(filter(None, (self.threads.warning, cause)))
         return Comparison(
             self.graph.name, rows, self._caption(times, len(sets), reason), tuple(self.missing), work.bytes, work.flops,
-            work.bytes / copy / 1e9 if copy else 0.0, _peak(limit, work) / 1e9, warnings, reason,
+            work.bytes / copy / 1e9 if copy else 0.0, limit.flops() / 1e9 if limit is not None and work.flops else 0.0, warnings, reason,
         )  # fmt: skip
 
     def _first_runs(self, step: Callable[[], object]) -> dict[str, _FirstRun]:
@@ -322,7 +311,8 @@ class _Contest:
         graph, args = self.graph, self.args
         if self.library.name == "torch":
             args = tuple(as_torch(arg) for arg in args)
-            found = _without_gradients(workload, graph, self.library, dict(graph.bound), args)
+            with no_gradients():
+                found = workload(graph, self.library, dict(graph.bound), args)
         else:
             found = workload(graph, self.library, dict(graph.bound), tuple(off_the_gpu(on_host(arg)) for arg in args))
         self.state.restore()
@@ -363,14 +353,11 @@ def _shapes(first: _FirstRun) -> list[tuple[int, ...]]:
     return [each.shape for each in first.results]
 
 
-def _distance(results: list[Any], truth: list[Any] | str) -> Distance | None:
-    return None if isinstance(truth, str) else distance(results, truth)
-
-
 def _first_run(entry: _Entry, args: Sequence[Any]) -> _FirstRun:
     start = time.perf_counter()
     if entry.executable is None:
-        results = arrays(_without_gradients(entry.function, *args))
+        with no_gradients():
+            results = arrays(entry.function(*args))
         return _FirstRun(results, None, time.perf_counter() - start, None)
     launches: list[object] = []
     footprints: list[PeakMemory] = []
@@ -401,24 +388,12 @@ def _row(
     )  # fmt: skip
 
 
-def _peak(limit: Limits | None, work: Workload) -> float:
-    return limit.flops() if limit is not None and work.flops else 0.0
-
-
 def _copy(value: Any) -> Any:
     if is_cupys(value):
         return value.copy()
     if isinstance(value, np.ndarray):
         return value.copy("K")
     return value.detach().clone() if is_torch_tensor(value) else value
-
-
-def _without_gradients(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "no_grad"):
-        return work(*args, **kwargs)
-    with torch.no_grad():
-        return work(*args, **kwargs)
 
 
 def _waiter(devices: Collection[str]) -> Callable[[], object]:
@@ -464,9 +439,9 @@ def side_by_side(programs: Mapping[str, Any], args: Mapping[str, Sequence[Any]],
             finish=_waiter(devices.values()), alone=threads.count == 1,
         )  # fmt: skip
 
-    torch, state = sys.modules.get("torch"), ArgumentSnapshot(*given)
+    state = ArgumentSnapshot(*given)
     try:
-        with nullcontext() if torch is None else torch.no_grad():
+        with no_gradients():
             return with_threads(threads.count, timed)
     finally:
         state.restore()

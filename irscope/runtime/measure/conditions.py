@@ -5,11 +5,12 @@ the user's own function is.
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -249,6 +250,12 @@ def with_kept_memory(work: Callable[[bool], T]) -> T:
         libc.malloc_trim(0)
 
 
+def no_gradients() -> AbstractContextManager[object]:
+    """Returns the context in which torch, if it is there, records no gradients."""
+    torch = sys.modules.get("torch")
+    return torch.no_grad() if torch is not None and hasattr(torch, "no_grad") else nullcontext()
+
+
 def _glibc() -> ctypes.CDLL | None:
     if not sys.platform.startswith("linux"):
         return None
@@ -267,14 +274,10 @@ class OwnFunction:
     def __init__(self, label: str, function: Callable[..., Any], given: Sequence[Any], flat: Sequence[Any]) -> None:
         self.label = label
         self.function = function
-        self._nested = None if len(given) == len(flat) and all(map(_is, given, flat)) else tuple(given)
+        self._nested = None if len(given) == len(flat) and all(map(operator.is_, given, flat)) else tuple(given)
 
     def __call__(self, *flat: Any) -> Any:
         return self.function(*(flat if self._nested is None else self._nested))
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
 
 
 def own_function(graph: Graph, given: Sequence[Any], flat: Sequence[Any]) -> OwnFunction | None:

@@ -9,10 +9,8 @@ results, once the original program has run, even while the fused one is compiled
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -32,6 +30,7 @@ from irscope.runtime.measure.conditions import (
     ArgumentSnapshot,
     OwnFunction,
     Threads,
+    no_gradients,
     own_function,
     threads_for,
     with_kept_memory,
@@ -126,9 +125,10 @@ def measure_program(
 
     def work(kept: bool) -> Measured:
         run = _Run(original, fusion, makers, flat, device, is_torch, chosen, own, _Clock(seconds))
-        return run.measured(exact, kept)
+        with no_gradients():
+            return run.measured(exact, kept)
 
-    return with_threads(chosen.count, with_kept_memory, lambda kept: _without_gradients(partial(work, kept)))
+    return with_threads(chosen.count, with_kept_memory, work)
 
 
 def _programs(
@@ -282,12 +282,6 @@ def unsure(way: Way) -> list[int]:
 
 def _calls(way: Way) -> int:
     return max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(way.total.median / 1e9, 1e-9))))
-
-
-def _without_gradients(work: Callable[[], Measured]) -> Measured:
-    torch = sys.modules.get("torch")
-    with nullcontext() if torch is None or not hasattr(torch, "no_grad") else torch.no_grad():
-        return work()
 
 
 def _forced_switches() -> int:

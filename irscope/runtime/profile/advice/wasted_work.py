@@ -143,7 +143,7 @@ def _copy_remark(evidence: Evidence, nodes: list[Node]) -> Remark:
     if written:
         advice, certainty = "it keeps apart memory that is written and read: without the write it can be removed", 0.3
     elif wanting:
-        advice, certainty = (f"{wanting[0].op.partition('::')[2]} requires rows without gaps: reshape the original tensor instead", 0.7)
+        advice, certainty = f"{wanting[0].op.partition('::')[2]} requires rows without gaps: reshape the original tensor instead", 0.7
     elif not any(True for node in nodes for _ in evidence.users(node)):
         advice, certainty = "only the caller reads it: return the original tensor, unless these strides are needed", 1.0
     else:
@@ -202,26 +202,19 @@ def _same_in_every_call(evidence: Evidence) -> set[Node]:
 
 def _rebuilt(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
     for nodes in _stretches(evidence, known):
-        top = [node for node in nodes if _leaves(evidence, node, known)]
+        top = [node for node in nodes if evidence.is_returned(node) or any(user not in known for user in evidence.users(node))]
         made = sum(evidence.cost(node).written_bytes for node in nodes)
         reads_parameters = any(value in evidence.graph.bound for node in nodes for value in node.inputs)
         text = "only parameters affect the result" if reads_parameters else "no argument affects the result"
         values = [v for node in top for v in node.outputs if isinstance(v.type, TensorType)]
-        can_change = bool(values) and evidence.readings.device == "cpu" and not _inside_blocks(evidence.graph, nodes)
+        is_on_top = all(evidence.graph.block_of[node] is evidence.graph.body for node in nodes)
+        can_change = bool(values) and evidence.readings.device == "cpu" and is_on_top
         yield evidence.remark(
             "rebuilt-constant", nodes, evidence.sum_ns(nodes),
             f"{plural(len(nodes), 'op')} write{'s' if len(nodes) == 1 else ''} {byte_count(made)} in every call, though {text}",
             "compute it once and keep it: a buffer of the model, or a constant outside of the function",
             change=partial(known_once, values=values) if can_change else None,
         )  # fmt: skip
-
-
-def _leaves(evidence: Evidence, node: Node, known: set[Node]) -> bool:
-    return evidence.is_returned(node) or any(user not in known for user in evidence.users(node))
-
-
-def _inside_blocks(graph: Graph, nodes: list[Node]) -> bool:
-    return any(graph.block_of[node] is not graph.body for node in nodes)
 
 
 def _stretches(evidence: Evidence, known: set[Node]) -> list[list[Node]]:
@@ -256,7 +249,8 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         node = row.node
         if node in known or not evidence.is_pure(node):
             continue
-        operands = tuple(_operand_key(evidence, same.get(value, value)) for value in node.inputs)
+        known_as = [(operand, evidence.constant(operand)) for operand in (same.get(value, value) for value in node.inputs)]
+        operands = tuple(operand if held is NOT_CONSTANT else repr(held) for operand, held in known_as)
         key = (node.op, operands, tuple(sorted((name, repr(held)) for name, held in node.attrs.items())))
         first = seen.setdefault((evidence.graph.block_of[node], key), node)
         if first is not node:
@@ -269,18 +263,9 @@ def _twice(evidence: Evidence, known: set[Node]) -> Iterator[Remark]:
         behind = f", and {plural(len(nodes) - 1, 'op')} after it too" if len(nodes) > 1 else ""
         yield evidence.remark(
             "computed-again", nodes, evidence.sum_ns(nodes),
-            f"{name} of the same operands was computed before{behind}", "keep the first result", change=_without_repeats,
-            first=nodes[0],
+            f"{name} of the same operands was computed before{behind}", "keep the first result",
+            change=lambda graph: Pipeline("cse,dce")(graph).graph, first=nodes[0],
         )  # fmt: skip
-
-
-def _without_repeats(graph: Graph) -> Graph:
-    return Pipeline("cse,dce")(graph).graph
-
-
-def _operand_key(evidence: Evidence, value: Value) -> object:
-    held = evidence.constant(value)
-    return value if held is NOT_CONSTANT else repr(held)
 
 
 def _unused(evidence: Evidence) -> Iterator[Remark]:

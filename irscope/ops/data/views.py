@@ -72,7 +72,7 @@ def _type_rule(name: str, defaults: Mapping[str, Any], *, is_list: bool) -> Call
         if self.shape is None:
             return Unknown(ListType(TENSOR), _SOME) if is_list else _without_rank(self, given, dims)
         shape = tuple([dim if dim.__class__ is int else _named(dim, f"?{axis}", dims) for axis, dim in enumerate(self.shape)])
-        operand = Operand(shape, self.dtype, self.device, given, name=short, type=self)
+        operand = Operand(shape, self.dtype, self.device, given, short, self)
         try:
             found = rule(operand)
         except (NotKnown, KeyError) as unknown:
@@ -107,13 +107,13 @@ class _Other(NamedTuple):
 
 def _named_parts(value: Abstract, key: str, dims: dict[object, Dim]) -> Abstract:
     """Return an argument with names for its unknown numbers; about a name that begins with `~` nothing is known, not even a sign."""
+    if isinstance(value, list | tuple):
+        return [Extent.of(f"~{key}{place}") if isinstance(each, Unknown) else each for place, each in enumerate(value)]
     if isinstance(value, Unknown):
         return Extent.of(f"~{key}") if value.type == INT else value
     if isinstance(value, TensorType):
         shape = value.shape
         return _Other(None if shape is None else tuple([_named(dim, f"~{key}{axis}", dims) for axis, dim in enumerate(shape)]))
-    if isinstance(value, list | tuple):
-        return [Extent.of(f"~{key}{place}") if isinstance(each, Unknown) else each for place, each in enumerate(value)]
     return value
 
 
@@ -136,7 +136,8 @@ def _type(shape: Sequence[Num | None] | None, strides: Sequence[Num] | None, dty
     if strides is not None:
         for stride in strides:
             if stride.__class__ is not int:
-                return TensorType(dtype, known)
+                strides = None
+                break
     return TensorType(dtype, known, None if strides is None else tuple(strides))  # type: ignore[arg-type]
 
 

@@ -229,6 +229,8 @@ def is_at_least(a: Num, b: Num, least: Any = None) -> bool:
     >>> is_at_least(n * 2, n), is_at_least(n * n, 4), is_at_least(n * n, 4, lambda name: 2)
     (True, False, True)
     """
+    if a.__class__ is int and b.__class__ is int:
+        return a >= b  # type: ignore[operator]
     rest = _terms(a - b)
     if least is not None:
         rest = _terms(_shifted(rest, least))

@@ -12,6 +12,7 @@ storages. A rule raises `NotKnown` for what depends on a run, and `ArgumentError
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 from typing import Any, Final, Literal, TypeVar
 
 from irscope.errors import ArgumentError
@@ -405,6 +406,9 @@ def _slice(self: Operand) -> Steps:
     step, extent, given = self.whole("step"), self.shape[axis], self.given
     if step < 1:
         raise mismatch(f"the step of a slice is {step}; torch takes only steps of at least 1", rule="slice-step")
+    if isinstance(extent, int) and not {given["start"].__class__, given["end"].__class__} - {int, NoneType}:
+        places = range(extent)[given["start"] : given["end"] : step]
+        return (Cut(axis, places.start, len(places), step),)
     start = slice_bound(0 if given["start"] is None else self.num("start"), extent)
     end = slice_bound(extent if given["end"] is None else self.num("end"), extent)
     if start is None or end is None:

@@ -175,13 +175,14 @@ class NotKnown(Exception):
 class Operand:
     """The operand and the other arguments of one op, with the accessors that rules use."""
 
-    __slots__ = ("at_least", "device", "dtype", "given", "most_pieces", "name", "shape", "type")
+    __slots__ = ("at_least", "device", "dtype", "given", "most_pieces", "name", "rank", "shape", "type")
 
     def __init__(
-        self, shape: tuple[Num, ...], dtype: str | None, device: str | None, given: Mapping[str, Any], *, name: str = "this op",
+        self, shape: tuple[Num, ...], dtype: str | None, device: str | None, given: Mapping[str, Any], name: str = "this op",
         type: TensorType | None = None, most_pieces: int | None = MOST_PIECES,
     ) -> None:  # fmt: skip
         self.shape = shape
+        self.rank = len(shape)
         self.dtype = dtype
         self.device = device
         self.given = given
@@ -195,10 +196,6 @@ class Operand:
 
     def __str__(self) -> str:
         return f"a tensor of extents {self.shape}" if self.type is None else str(self.type)
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
 
     def axis(self, name: str, rank: int | None = None) -> int:
         return wrap_dim(self.whole(name), self.rank if rank is None else rank, op=self.name)
@@ -225,10 +222,11 @@ class Operand:
 
     def nums(self, name: str) -> tuple[Num, ...]:
         given = self.given[name]
-        items = given if isinstance(given, list | tuple) else [given]
-        if not all(isinstance(item, int | Extent) for item in items):
-            raise NotKnown
-        return tuple(items)
+        items = tuple(given) if isinstance(given, list | tuple) else (given,)
+        for item in items:
+            if item.__class__ is not int and not isinstance(item, int | Extent):
+                raise NotKnown
+        return items
 
     def extent(self, axis: int) -> int:
         return whole(self.shape[axis])

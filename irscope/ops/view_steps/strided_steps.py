@@ -97,7 +97,10 @@ def row_major(shape: Sequence[Num]) -> tuple[Num, ...]:
 
 
 def _is_whole(*numbers: Num | None) -> bool:
-    return all(number.__class__ is int for number in numbers)
+    for number in numbers:  # a third of the time of `all`
+        if number.__class__ is not int:
+            return False
+    return True
 
 
 def _further(layout: Layout, elements: Num | None) -> Num | None:

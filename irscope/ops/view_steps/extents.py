@@ -230,7 +230,7 @@ def is_at_least(a: Num, b: Num, least: Any = None) -> bool:
     (True, False, True)
     """
     if a.__class__ is int and b.__class__ is int:
-        return a >= b  # type: ignore[operator]
+        return a >= b
     rest = _terms(a - b)
     if least is not None:
         rest = _terms(_shifted(rest, least))

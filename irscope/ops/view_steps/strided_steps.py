@@ -97,10 +97,7 @@ def row_major(shape: Sequence[Num]) -> tuple[Num, ...]:
 
 
 def _is_whole(*numbers: Num | None) -> bool:
-    for number in numbers:  # a third of the time of `all`
-        if number.__class__ is not int:
-            return False
-    return True
+    return all([number.__class__ is int for number in numbers])  # noqa: C419 a list is faster
 
 
 def _further(layout: Layout, elements: Num | None) -> Num | None:

@@ -1,7 +1,4 @@
-from .builder import (
-    GraphBuilder,
-    payload_type,
-)
+from .builder import GraphBuilder, payload_type
 from .core import (
     Block,
     Graph,
@@ -17,45 +14,11 @@ from .core import (
     make_value,
     new_id,
 )
-from .module import (
-    check_count,
-    flatten_arguments,
-    graph_of,
-    nested_paths,
-    numbers_of_keys,
-)
-from .payload import (
-    NOT_CONSTANT,
-    Opaque,
-    TensorData,
-    argument_type,
-    constant_of,
-    constant_value,
-)
-from .rewriter import (
-    Created,
-    Edit,
-    Erased,
-    Merged,
-    Moved,
-    Replaced,
-    Rewriter,
-)
-from .schema import (
-    REQUIRED,
-    AliasAnnotation,
-    Argument,
-    OpSchema,
-)
-from .traversal import (
-    CONTROL_FLOW,
-    GROUPS,
-    ISOLATED,
-    Step,
-    count_uses,
-    has_kernel,
-    steps,
-)
+from .module import check_count, flatten_arguments, graph_of, nested_paths, numbers_of_keys
+from .payload import NOT_CONSTANT, Opaque, TensorData, argument_type, constant_of, constant_value
+from .rewriter import Created, Edit, Erased, Merged, Moved, Replaced, Rewriter
+from .schema import REQUIRED, AliasAnnotation, Argument, OpSchema
+from .traversal import CONTROL_FLOW, GROUPS, ISOLATED, Step, count_uses, has_kernel, steps
 from .types import (
     ANY,
     BOOL,

@@ -60,9 +60,7 @@ class GraphBuilder:
         """Append a node with one output per type; returns its outputs."""
         return self.structured(op, inputs, types, (), names=names, attrs=attrs, location=location, scope=scope)
 
-    def op(
-        self, op: str, *inputs: Value, type: Type = TENSOR, name: str = "", attrs: Mapping[str, Any] | None = None
-    ) -> Value:
+    def op(self, op: str, *inputs: Value, type: Type = TENSOR, name: str = "", attrs: Mapping[str, Any] | None = None) -> Value:
         """Append a node with one output; returns that output."""
         (value,) = self.node(op, inputs, (type,), names=(name,), attrs=attrs)
         return value

@@ -316,11 +316,7 @@ class Graph(Drawn):
             number = int(index or 0) if (index or "0").isdecimal() and len(index) < 20 else len(of_kind)
             if number >= len(of_kind):
                 kinds = sorted({node.op for node in self.nodes()})
-                near = (
-                    ", ".join(get_close_matches(op, kinds))
-                    if not of_kind
-                    else f"there are {len(of_kind)}, counted from #0"
-                )
+                near = ", ".join(get_close_matches(op, kinds)) if not of_kind else f"there are {len(of_kind)}, counted from #0"
                 raise UnknownName(f"graph {self.name!r} has no node {name!r}", hint=near)
             return of_kind[number]
         value = self.value(name)

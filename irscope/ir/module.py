@@ -284,10 +284,9 @@ def flatten_arguments(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]
 
 def numbers_of_keys(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments with the unsigned integers of each typed key of JAX's (`jax.random.key`) in its place."""
-    return tuple([
-        sys.modules["jax"].random.key_data(argument) if type(argument).__name__ == "PRNGKeyArray" else argument
-        for argument in arguments
-    ])
+    return tuple(
+        [sys.modules["jax"].random.key_data(argument) if type(argument).__name__ == "PRNGKeyArray" else argument for argument in arguments]
+    )
 
 
 def _flattened(arguments: Sequence[Any], graph: Graph) -> tuple[Any, ...]:

@@ -142,8 +142,12 @@ class _Verifier:
         name = self.name(value)
         marks: dict[Node | Block, str] = {place: "used here"}
         if any(value in around for around in self.hidden):
-            self.fail("group-isolated", f"%{name} is used in the body of a group that it is not passed to", marks,
-                      hint="make it an operand of the group and a parameter of its block")
+            self.fail(
+                "group-isolated",
+                f"%{name} is used in the body of a group that it is not passed to",
+                marks,
+                hint="make it an operand of the group and a parameter of its block",
+            )
         producer = self.graph.producer.get(value)
         if producer is None and value not in self.graph.block_of:
             self.fail("defs-dominate-uses", f"%{name} is used, and nothing defines it", marks)
@@ -213,9 +217,7 @@ class _Verifier:
         self.count("group-params", node, "results of the block", body.returns, node.outputs, body)
         self.flow(node, body.returns, node.outputs, body)
 
-    def count(
-        self, rule: str, node: Node, what: str, have: Sequence[Value], want: Sequence[Value], place: Block | None = None
-    ) -> None:
+    def count(self, rule: str, node: Node, what: str, have: Sequence[Value], want: Sequence[Value], place: Block | None = None) -> None:
         if len(have) != len(want):
             self.fail(rule, f"{node.op} has {len(have)} {what}, and {len(want)} are needed", {place or node: ""})
 

@@ -224,11 +224,7 @@ class ErrorBound:
         head = f"{self.op} of {self.dtype} is {self.formula}"
         if not self.steps:
             return f"{head}, exact"
-        wide = (
-            ""
-            if self.computed_in == self.result
-            else f", computed in {self.computed_in} and rounded once to {self.result}"
-        )
+        wide = "" if self.computed_in == self.result else f", computed in {self.computed_in} and rounded once to {self.result}"
         if self.ulps is not None:
             return f"{head}, at most {self.ulps:.3g} ulp off{wide}"
         each = ", ".join(f"{step} {ulps:g}" for step, ulps in self.steps.items())
@@ -283,9 +279,7 @@ def _filled(schema: OpSchema, dtype: str, arguments: Mapping[str, Any]) -> tuple
             given[argument.name] = 0 if str(kind) == "int" else False
         else:
             is_tensor = isinstance(kind, TensorType)
-            given[argument.name] = (
-                input_element(len(late), dtype, rank=1) if is_tensor else number(len(late), "float64")
-            )
+            given[argument.name] = input_element(len(late), dtype, rank=1) if is_tensor else number(len(late), "float64")
             late.append(argument.name)
     return given, late
 

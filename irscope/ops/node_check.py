@@ -200,10 +200,7 @@ def named_operands(schema: OpSchema | None, operands: Sequence[Abstract]) -> Map
     if schema is None or schema.is_vararg:
         return {}
     count = len(operands)
-    return {
-        argument.name: operands[index] if index < count else argument.default
-        for index, argument in enumerate(schema.arguments)
-    }
+    return {argument.name: operands[index] if index < count else argument.default for index, argument in enumerate(schema.arguments)}
 
 
 def _given(node: Node, operands: Sequence[Abstract]) -> Sequence[Any]:

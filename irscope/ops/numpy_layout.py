@@ -121,13 +121,12 @@ def mean_of(array: Array, axes: tuple[int, ...], *, keepdims: bool = False) -> A
 # not NumPy indexing is created here. An op's arguments are also checked by its type rule before its reference runs, as torch
 # checks them: NumPy would silently shorten a slice past the end, and take a dimension that does not exist for another.
 
+
 class Unbounded(np.ndarray[Any, Any]):
     """An array with a shape and strides but no memory: only the offsets and strides of its views are used, and nothing is read."""
 
 
-def strided_view(
-    self: Array, shape: Sequence[int], strides: Sequence[int], offset: int | None = None, *, op: str = "as_strided"
-) -> Array:
+def strided_view(self: Array, shape: Sequence[int], strides: Sequence[int], offset: int | None = None, *, op: str = "as_strided") -> Array:
     """Return a view of an array's memory with other extents and strides, as `torch.as_strided` does, but with strides and offset
     in bytes. `offset` counts from the start of the memory; None means the array's own. Raises ArgumentError if the view is out of bounds.
 
@@ -159,10 +158,7 @@ def view_at(self: Array, shape: Sequence[int], strides: Sequence[int], start: in
         reach = [(size - 1) * step for size, step in zip(shape, strides, strict=True)]
         low, high = start + sum(min(0, step) for step in reach), start + sum(max(0, step) for step in reach) + self.itemsize
         if not first <= low <= high <= last:
-            raise mismatch(
-                f"{op} reaches from byte {low - first} to {high - first} of memory that has {last - first}",
-                rule="view-bounds",
-            )
+            raise mismatch(f"{op} reaches from byte {low - first} to {high - first} of memory that has {last - first}", rule="view-bounds")
     strides = tuple(step if abs(step) < 2**62 else 0 for step in strides)  # the step of an extent of 1 is never taken
     here = address_of(self)
     if start != here:  # of two elements at this distance, the second; neither is read

@@ -88,17 +88,7 @@ class Op:
 # calls, effects visible to another process, or random numbers (`irscope.ops.op`).
 
 _OPAQUE_NAMESPACES: Final = frozenset(
-    {
-        "_c10d_functional",
-        "_c10d_functional_autograd",
-        "_test",
-        "c10d",
-        "cuda",
-        "dist_autograd",
-        "profiler",
-        "rpc",
-        "symm_mem",
-    }
+    {"_c10d_functional", "_c10d_functional_autograd", "_test", "c10d", "cuda", "dist_autograd", "profiler", "rpc", "symm_mem"}
 )
 """Namespaces whose schemas have no annotations though their ops communicate, measure time, or write."""
 
@@ -157,8 +147,7 @@ _ALWAYS: Final = frozenset(
 )
 
 _ONNX: Final = frozenset(
-    f"onnx::{name}"
-    for name in "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
+    f"onnx::{name}" for name in "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
 )
 
 _WHEN_TRAINING: Final[Mapping[str, str]] = {
@@ -214,6 +203,7 @@ def draws_random_numbers(name: str, known: Mapping[str, Any] | None = None) -> b
 
 
 # Builds an op from the text of its schemas: the one constructor that every table of ops uses.
+
 
 def define(
     *texts: str,
@@ -314,11 +304,7 @@ def choose_overload(schemas: Sequence[OpSchema], operands: Sequence[Type]) -> Op
     """
     fitting = _taking(schemas, operands)
     exact = [schema for schema in fitting if schema.is_vararg or len(schema.arguments) == len(operands)]
-    return (
-        _first(exact, operands, convert=False)
-        or _first(fitting, operands, convert=False)
-        or _first(fitting, operands, convert=True)
-    )
+    return _first(exact, operands, convert=False) or _first(fitting, operands, convert=False) or _first(fitting, operands, convert=True)
 
 
 def counts_with_results(schemas: Iterable[OpSchema]) -> frozenset[int]:
@@ -364,10 +350,7 @@ def _takes_count(schema: OpSchema, count: int) -> bool:
 def _first(schemas: Iterable[OpSchema], operands: Sequence[Type], *, convert: bool) -> OpSchema | None:
     for schema in schemas:
         variables: dict[str, Type] = {}
-        if all(
-            _passes(type, argument, variables, convert)
-            for type, argument in zip(operands, schema.arguments, strict=False)
-        ):
+        if all(_passes(type, argument, variables, convert) for type, argument in zip(operands, schema.arguments, strict=False)):
             return schema
     return None
 

@@ -186,10 +186,7 @@ def bind(node: Node, schema: OpSchema) -> dict[str, Any]:
     """
     inputs = node.inputs
     given = len(inputs)
-    return {
-        argument.name: inputs[index] if index < given else argument.default
-        for index, argument in enumerate(schema.arguments)
-    }
+    return {argument.name: inputs[index] if index < given else argument.default for index, argument in enumerate(schema.arguments)}
 
 
 def constant_arguments(graph: Graph, node: Node) -> dict[str, Any]:

@@ -321,6 +321,7 @@ def _unquote(text: str) -> str:
 
 # The bundled schemas, one per line of `core_schemas.txt`, so that the core ops are known without torch.
 
+
 @lru_cache(maxsize=1)
 def bundled_texts() -> Mapping[str, tuple[str, ...]]:
     """Return the lines by op name, not yet parsed, because a program uses few of them."""

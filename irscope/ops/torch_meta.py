@@ -55,9 +55,7 @@ def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] |
     schema = schema_of(node)
     if schema is None or not schema.name.startswith("aten::"):
         return f"nothing is known of {node.op}" if schema is None else f"{node.op} has no type rule"
-    if effect_of(node) not in ("pure", "view") or not any(
-        isinstance(output.type, TensorType) for output in node.outputs
-    ):
+    if effect_of(node) not in ("pure", "view") or not any(isinstance(output.type, TensorType) for output in node.outputs):
         return f"{node.op} has no type rule"
     if node.op not in _asked_for():
         return f"{node.op} has no type rule, and torch is not asked about it"
@@ -66,18 +64,12 @@ def meta_types(node: Node, operands: Sequence[Abstract]) -> Sequence[Abstract] |
     return _run(schema.name.removeprefix("aten::"), schema.overload, schema.arguments, operands, len(node.outputs))
 
 
-def _run(
-    name: str, overload: str, declared: Sequence[Argument], operands: Sequence[Abstract], count: int
-) -> Sequence[Abstract] | str:
+def _run(name: str, overload: str, declared: Sequence[Argument], operands: Sequence[Abstract], count: int) -> Sequence[Abstract] | str:
     import torch
 
     try:
         given = _on_meta(torch, declared, operands)
-        keyword = {
-            argument.name: given.pop(argument.name)
-            for argument in declared
-            if argument.keyword_only and argument.name in given
-        }
+        keyword = {argument.name: given.pop(argument.name) for argument in declared if argument.keyword_only and argument.name in given}
         packet = getattr(torch.ops.aten, name)
         with torch.no_grad():
             result = getattr(packet, overload or "default")(*given.values(), **keyword)
@@ -121,9 +113,7 @@ def _meta(torch: Any, operand: Abstract) -> Any:
         shape = static_shape(operand)
         if shape is None or operand.dtype is None:
             raise _NotStatic
-        return torch.empty_strided(
-            shape, operand.strides or contiguous_strides(shape), dtype=getattr(torch, operand.dtype), device="meta"
-        )
+        return torch.empty_strided(shape, operand.strides or contiguous_strides(shape), dtype=getattr(torch, operand.dtype), device="meta")
     if isinstance(operand, Unknown):
         raise _NotStatic
     if isinstance(operand, list | tuple):

@@ -9,6 +9,7 @@ from irscope.ops.view_steps import KINDS, SCHEMAS, Kind
 
 # Properties of ops' results and operands: created from numbers, packed into containers, laid out without gaps, commutative.
 
+
 def _aten(names: str) -> frozenset[str]:
     return frozenset(f"aten::{name}" for name in names.split())
 
@@ -225,8 +226,10 @@ KEEPS_ORDER: Final = _of_kind("same place", "unit axes", "regroup", "stretch")
 """Axes of extent 1 are inserted, removed or repeated, and axes are merged or split, but none are exchanged or cut."""
 
 SEEN_THROUGH: Final = (
-    (_of_kind("unit axes", "regroup", "stretch", "exchange", "part", "cuts") | {"aten::contiguous"}) & SCHEMAS.keys()
-) - LIKE_ANOTHER - {"aten::diagonal"}
+    ((_of_kind("unit axes", "regroup", "stretch", "exchange", "part", "cuts") | {"aten::contiguous"}) & SCHEMAS.keys())
+    - LIKE_ANOTHER
+    - {"aten::diagonal"}
+)
 """Views that a kernel reads through: an element's position in the operand follows from its position in the result by adding,
 multiplying and dropping indices. The excluded ones have no type rule, take a second tensor, or move along two axes at once."""
 

@@ -207,9 +207,7 @@ def _broadcast_dim(a: Dim, b: Dim, shapes: Sequence[tuple[Dim, ...]]) -> Dim:
     if b == 1:
         return a
     if isinstance(a, int) and isinstance(b, int):
-        text = " and ".join(
-            "(" + ", ".join("*" if dim is None else str(dim) for dim in shape) + ")" for shape in shapes
-        )
+        text = " and ".join("(" + ", ".join("*" if dim is None else str(dim) for dim in shape) + ")" for shape in shapes)
         raise mismatch(f"shapes {text} do not broadcast: {a} against {b}", rule="broadcast")
     if isinstance(a, int):  # the other is unknown: 1 or this one
         return a
@@ -370,10 +368,7 @@ def result_dtype(operands: Iterable[Operand]) -> str | None:
     choices = [(operand.strength,) if operand.strength is not None else (ZERO_DIM, DIMENSIONED) for operand in given]
     if sum(len(choice) > 1 for choice in choices) > 4:
         return None
-    found = {
-        _combined([(o.dtype or "", s) for o, s in zip(given, strengths, strict=True)])
-        for strengths in product(*choices)
-    }
+    found = {_combined([(o.dtype or "", s) for o, s in zip(given, strengths, strict=True)]) for strengths in product(*choices)}
     return found.pop() if len(found) == 1 else None
 
 

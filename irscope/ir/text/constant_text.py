@@ -458,7 +458,6 @@ def _dict_text(entries: Mapping[Any, Any], type: Type | None) -> str:
     if not entries and isinstance(type, DictType):
         return f"annotate({annotation(type)}, {{}})"
     inside = ", ".join(
-        f"{constant_text(key, key_type, nested=True)}: {constant_text(value, value_type, nested=True)}"
-        for key, value in entries.items()
+        f"{constant_text(key, key_type, nested=True)}: {constant_text(value, value_type, nested=True)}" for key, value in entries.items()
     )
     return f"{{{inside}}}"

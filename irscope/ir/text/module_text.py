@@ -1,4 +1,4 @@
-'''Prints and parses the text of a module: its symbols and constants are written like nodes, its graphs like graphs.
+"""Prints and parses the text of a module: its symbols and constants are written like nodes, its graphs like graphs.
 
     module "jit_f" = module::attributes[x=1]():
     symbol "F" = flow::executable.export[visibility="public", function_ref="@F"]()
@@ -12,7 +12,7 @@
 
 A symbol with a graph of its own ends in a colon, followed by that graph. Lines that begin a part start at the left
 margin, and no line of a graph begins like one.
-'''
+"""
 
 from __future__ import annotations
 

@@ -68,9 +68,7 @@ def parse(text: str, *, file: str = "") -> Graph:
     Raises ParseError with line, column and a caret, whatever the text; `file` is the name shown there.
     """
     if not isinstance(text, str):
-        raise ArgumentError(
-            f"parse takes IR text, not {type(text).__name__}", hint="irs.load reads files, models and functions"
-        )
+        raise ArgumentError(f"parse takes IR text, not {type(text).__name__}", hint="irs.load reads files, models and functions")
     with without_collector():
         return _Reader(text, file).program()
 

@@ -98,9 +98,7 @@ class _Writer:
 
     def declarations(self, values: tuple[Value, ...]) -> list[str]:
         names = self.names
-        return [
-            f"%{value.name if names is None else names[value]} : {self.type(value.type)}" for value in values
-        ]
+        return [f"%{value.name if names is None else names[value]} : {self.type(value.type)}" for value in values]
 
     def operands(self, values: tuple[Value, ...]) -> str:
         names = self.names
@@ -306,11 +304,13 @@ def _attributes(node: Node) -> str:
     """`[value=1]`; the arguments of a Python op follow in brackets of their own."""
     type = node.outputs[0].type if len(node.outputs) == 1 else None
     is_python = node.op[0] == "^"
-    inside = ", ".join([
-        f"{key if KEY.fullmatch(key) else quote(key)}={constant_text(value, type if key == 'value' else None)}"
-        for key, value in node.attrs.items()
-        if not (is_python and key == "arguments")
-    ])
+    inside = ", ".join(
+        [
+            f"{key if KEY.fullmatch(key) else quote(key)}={constant_text(value, type if key == 'value' else None)}"
+            for key, value in node.attrs.items()
+            if not (is_python and key == "arguments")
+        ]
+    )
     text = f"[{inside}]" if inside else ""
     if not is_python:
         return text

@@ -42,7 +42,11 @@ _BIT = re.compile("[01]")
 _FIELD = re.compile(r"(strides|requires_grad|device)=")
 _FIELD_NAME = re.compile(r"[A-Za-z_]\w*")
 _CONTAINERS: dict[str, Callable[[Type], Type]] = {
-    "Future": FutureType, "Await": AwaitType, "RRef": RRefType, "Optional": OptionalType, "List": ListType,
+    "Future": FutureType,
+    "Await": AwaitType,
+    "RRef": RRefType,
+    "Optional": OptionalType,
+    "List": ListType,
 }
 
 
@@ -204,8 +208,12 @@ def _read_tensor(cursor: Cursor, word: str) -> Type:
     if ranked and not shape:
         strides = ()  # torch prints no strides of a 0-dimensional tensor, but they are known to be empty
     return TensorType(
-        _DTYPE_OF[word], tuple(shape) if ranked else None, strides if isinstance(strides, tuple) else None,
-        device if isinstance(device, str) else None, None if grad is None else grad == "1", cursor.take("[Undefined]"),
+        _DTYPE_OF[word],
+        tuple(shape) if ranked else None,
+        strides if isinstance(strides, tuple) else None,
+        device if isinstance(device, str) else None,
+        None if grad is None else grad == "1",
+        cursor.take("[Undefined]"),
     )
 
 

@@ -84,12 +84,7 @@ def _clone_array(self: Array, memory_format: int | None = None) -> Array:
 
 
 def _to_array(
-    self: Array,
-    dtype: Any = None,
-    other: Array | None = None,
-    copy: bool = False,
-    memory_format: int | None = None,
-    **rest: Any,
+    self: Array, dtype: Any = None, other: Array | None = None, copy: bool = False, memory_format: int | None = None, **rest: Any
 ) -> Array:
     target = numpy_dtype(dtype, self.dtype) if other is None else other.dtype
     strides = array_type(self).strides
@@ -134,12 +129,7 @@ OPS = (
         reference=lambda self: np.conjugate(self) if self.dtype.kind == "c" else self,
     ),
     define("aten::lift_fresh_copy(Tensor self) -> Tensor", category="memory", type_rule=_clone, reference=_clone_array),
-    define(
-        "aten::lift_fresh(Tensor(a) self) -> Tensor(a)",
-        category="view",
-        type_rule=_written,
-        reference=lambda self: self,
-    ),
+    define("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_written, reference=lambda self: self),
     define(
         "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)",
@@ -150,9 +140,7 @@ OPS = (
         "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
         "bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)",
-        "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, "
-        "bool copy=False) "
-        "-> Tensor(b|a)",
+        "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         category="memory",
@@ -169,11 +157,7 @@ OPS = (
         expression=conversion,
     ),
     define(
-        "aten::type_as(Tensor self, Tensor other) -> Tensor",
-        category="memory",
-        type_rule=_to,
-        reference=_to_array,
-        expression=conversion,
+        "aten::type_as(Tensor self, Tensor other) -> Tensor", category="memory", type_rule=_to, reference=_to_array, expression=conversion
     ),
     define(
         "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
@@ -191,10 +175,5 @@ OPS = (
         type_rule=_written,
         reference=_store,
     ),
-    define(
-        "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
-        category="memory",
-        type_rule=_written,
-        reference=lambda self: _store(self, 0),
-    ),
+    define("aten::zero_(Tensor(a!) self) -> Tensor(a!)", category="memory", type_rule=_written, reference=lambda self: _store(self, 0)),
 )

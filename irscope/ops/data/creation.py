@@ -38,9 +38,7 @@ def _on(type: TensorType, device: Abstract) -> TensorType:
     return type.with_(device=device) if isinstance(device, str) else type
 
 
-def _sized(
-    size: Abstract, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract
-) -> TensorType:
+def _sized(size: Abstract, dtype: Abstract = None, device: Abstract = None, memory_format: Abstract = None, **rest: Abstract) -> TensorType:
     result = fresh(dtype_name(dtype, "float32"), as_dims(size))
     shape = static_shape(result)
     if memory_format in (2, 3) and shape is not None:
@@ -50,9 +48,7 @@ def _sized(
     return _on(result, device)
 
 
-def _full(
-    size: Abstract, fill_value: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
-) -> TensorType:
+def _full(size: Abstract, fill_value: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
     return _on(fresh(dtype_name(dtype, default_dtype(fill_value)), as_dims(size)), device)
 
 
@@ -62,19 +58,12 @@ def _like(
     return _on(laid_out_like(self, dtype_name(dtype, self.dtype), memory_format), device)
 
 
-def _new(
-    self: TensorType, size: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
-) -> TensorType:
+def _new(self: TensorType, size: Abstract, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
     return _on(fresh(dtype_name(dtype, self.dtype), as_dims(size)), device)
 
 
 def _arange(
-    end: Abstract,
-    start: Abstract = 0,
-    step: Abstract = 1,
-    dtype: Abstract = None,
-    device: Abstract = None,
-    **rest: Abstract,
+    end: Abstract, start: Abstract = 0, step: Abstract = 1, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
 ) -> TensorType:
     kinds = {default_dtype(bound) for bound in (start, end, step)}
     default = "float32" if "float32" in kinds else None if None in kinds else "int64"
@@ -94,15 +83,11 @@ def _linspace(
     return _on(fresh(dtype_name(dtype, "float32"), as_dims(steps)), device)
 
 
-def _eye(
-    n: Abstract, m: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
-) -> TensorType:
+def _eye(n: Abstract, m: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
     return _on(fresh(dtype_name(dtype, "float32"), as_dims([n, n if m is None else m])), device)
 
 
-def _tensor(
-    data: Abstract = None, t: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract
-) -> TensorType:
+def _tensor(data: Abstract = None, t: Abstract = None, dtype: Abstract = None, device: Abstract = None, **rest: Abstract) -> TensorType:
     value = t if data is None else data
     shape: list[int | None] | None = []
     while isinstance(value, list | tuple):
@@ -178,9 +163,7 @@ def _eye_array(n: int, m: int | None = None, dtype: Any = None, **rest: Any) -> 
 def _constant(value: Any = None) -> Callable[..., Expr]:
     """Return the expression of a new tensor that is like another and is filled with one number."""
 
-    def expression(
-        self: Expr, size: Any = None, fill_value: Any = value, dtype: Any = None, device: Any = None, **rest: Any
-    ) -> Expr:
+    def expression(self: Expr, size: Any = None, fill_value: Any = value, dtype: Any = None, device: Any = None, **rest: Any) -> Expr:
         if device is not None:
             raise NoExpression("the elements may be on another device")
         target = dtype_name(require_known(dtype, "the element type"), self.dtype)
@@ -211,10 +194,7 @@ OPS = (
     *_family("zeros", 0),
     *_family("ones", 1),
     define(
-        f"aten::full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
-        category="memory",
-        type_rule=_full,
-        reference=_full_array,
+        f"aten::full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", category="memory", type_rule=_full, reference=_full_array
     ),
     define(
         f"aten::full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor",
@@ -253,22 +233,15 @@ OPS = (
     ),
     define(
         "aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, "
-        "bool requires_grad=False) -> Tensor",
+        "aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, "
-        "bool requires_grad=False) -> Tensor",
+        "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         category="memory",
         type_rule=_tensor,
         reference=_tensor_array,
     ),
-    define(
-        f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor",
-        category="memory",
-        type_rule=_scalar_tensor,
-        reference=_scalar_array,
-    ),
+    define(f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", category="memory", type_rule=_scalar_tensor, reference=_scalar_array),
     define(
         "prim::NumToTensor.Scalar(Scalar a) -> Tensor",
         "prim::NumToTensor.bool(bool a) -> Tensor",

@@ -72,19 +72,14 @@ def _same(self: TensorType, **rest: Abstract) -> TensorType:
 
 def _pick(indices: Sequence[Array | None]) -> tuple[Any, ...]:
     """Convert torch's indices to NumPy's: None takes the whole dimension, a byte mask becomes a bool mask."""
-    return tuple(
-        slice(None) if index is None else index.astype(np.bool_) if index.dtype == np.uint8 else index
-        for index in indices
-    )
+    return tuple(slice(None) if index is None else index.astype(np.bool_) if index.dtype == np.uint8 else index for index in indices)
 
 
 def _index_array(self: Array, indices: Sequence[Array | None]) -> Array:
     return np.asarray(self[_pick(indices)])
 
 
-def _index_put_(
-    self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False, **rest: Any
-) -> Array:
+def _index_put_(self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False, **rest: Any) -> Array:
     if accumulate:
         np.add.at(self, _pick(indices), values)
     else:
@@ -110,9 +105,7 @@ def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:
     return tuple(places)
 
 
-def _scatter_(
-    self: Array, dim: int, index: Array, src: Any = None, value: Any = None, reduce: str = "", **rest: Any
-) -> Array:
+def _scatter_(self: Array, dim: int, index: Array, src: Any = None, value: Any = None, reduce: str = "", **rest: Any) -> Array:
     if not index.size:
         return self
     seen, index = np.atleast_1d(self), np.atleast_1d(index)  # a view: stores into the vector of one element reach `self`
@@ -138,9 +131,7 @@ def _scatter_add_(self: Array, dim: int, index: Array, src: Array) -> Array:
 _COMBINED = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
-def _scatter_reduce_(
-    self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True, **rest: Any
-) -> Array:
+def _scatter_reduce_(self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True, **rest: Any) -> Array:
     if not index.size:
         return self
     seen, index, combine = np.atleast_1d(self), np.atleast_1d(index), _COMBINED[reduce]
@@ -189,8 +180,7 @@ _INDEX_PUT = "Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
 
 OPS = (
     define(
-        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
-        "bool sparse=False) -> Tensor",
+        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
         category="memory",
         type_rule=_embedding,
         reference=lambda weight, indices, **rest: weight[indices],
@@ -204,8 +194,7 @@ OPS = (
     ),
     define(
         f"aten::index_put_(Tensor(a!) self, {_INDEX_PUT}(a!)",
-        "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, "
-        "bool accumulate=False) -> Tensor(a!)",
+        "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
         category="memory",
         type_rule=_same,
         reference=_index_put_,
@@ -215,9 +204,7 @@ OPS = (
         "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
         category="memory",
         type_rule=_index_select,
-        reference=lambda self, dim, index: np.take(
-            self, index.reshape(-1) if self.ndim else 0, axis=dim if self.ndim else None
-        ),
+        reference=lambda self, dim, index: np.take(self, index.reshape(-1) if self.ndim else 0, axis=dim if self.ndim else None),
     ),
     define(
         "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
@@ -276,8 +263,7 @@ OPS = (
         "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
         "aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
         "aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)",
-        "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, "
-        "str reduce) -> Tensor(a!)",
+        "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)",
         category="memory",
         type_rule=_same,
         reference=_scatter_,

@@ -124,10 +124,7 @@ def _repeat(self: TensorType, repeats: Abstract) -> TensorType:
     if len(counts) < len(self.shape):
         raise mismatch(f"repeat({counts}) names fewer dimensions than {self} has", rule="repeat-dims")
     shape = (1,) * (len(counts) - len(self.shape)) + self.shape
-    return fresh(
-        self.dtype,
-        [a * b if isinstance(a, int) and isinstance(b, int) else None for a, b in zip(shape, counts, strict=True)],
-    )
+    return fresh(self.dtype, [a * b if isinstance(a, int) and isinstance(b, int) else None for a, b in zip(shape, counts, strict=True)])
 
 
 def _kept(self: TensorType, **rest: Abstract) -> TensorType:
@@ -189,9 +186,7 @@ def _meshgrid(tensors: Abstract, indexing: Abstract = "ij") -> Abstract:
         step = tensor.strides[0] if tensor.strides else 1 if tensor.shape == () else None
         strides = None if step is None else [step * (a == axis) if shape[a] != 1 else 0 for a in range(len(shape))]
         grids.append(
-            _swapped(refined(tensor.dtype, shape), indexing)
-            if 1 in shape
-            else _swapped(refined(tensor.dtype, shape, strides), indexing)
+            _swapped(refined(tensor.dtype, shape), indexing) if 1 in shape else _swapped(refined(tensor.dtype, shape, strides), indexing)
         )
     return grids
 
@@ -252,18 +247,9 @@ def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Arr
 
 
 OPS = (
-    define(
-        "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays
-    ),
-    define(
-        "aten::concat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays
-    ),
-    define(
-        "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
-        category="memory",
-        type_rule=_stack,
-        reference=_stack_arrays,
-    ),
+    define("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays),
+    define("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays),
+    define("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_stack, reference=_stack_arrays),
     define(
         "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
         category="memory",
@@ -272,17 +258,9 @@ OPS = (
             [a * b for a, b in zip((1,) * (len(repeats) - self.ndim) + self.shape, repeats, strict=True)]
         ),
     ),
+    define("aten::flip(Tensor self, int[] dims) -> Tensor", category="memory", type_rule=_kept, reference=_flip_array),
     define(
-        "aten::flip(Tensor self, int[] dims) -> Tensor",
-        category="memory",
-        type_rule=_kept,
-        reference=_flip_array,
-    ),
-    define(
-        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-        category="memory",
-        type_rule=_rolled,
-        reference=_roll_array,
+        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", category="memory", type_rule=_rolled, reference=_roll_array
     ),
     define(
         "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -308,12 +286,7 @@ OPS = (
         type_rule=_padded,
         reference=_pad_array,
     ),
-    define(
-        "aten::complex(Tensor real, Tensor imag) -> Tensor",
-        category="memory",
-        type_rule=_of_parts,
-        reference=_of_part_arrays,
-    ),
+    define("aten::complex(Tensor real, Tensor imag) -> Tensor", category="memory", type_rule=_of_parts, reference=_of_part_arrays),
     define(
         "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
         "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",

@@ -44,18 +44,14 @@ def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
     return result
 
 
-def _slice_scatter(
-    self: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Array:
+def _slice_scatter(self: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
     result = self.copy("K")
     result[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)] = src
     return result
 
 
 (_COPY,) = _store(
-    "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
-    operands="self =src",
-    expr=lambda self, src, **rest: src,
+    "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", operands="self =src", expr=lambda self, src, **rest: src
 )
 
 OPS: Final = (
@@ -74,8 +70,7 @@ OPS: Final = (
         reference=_select_scatter,
     ),
     define(
-        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
-        "-> Tensor",
+        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         category="memory",
         type_rule=_in_place_of,
         reference=_slice_scatter,

@@ -73,9 +73,7 @@ def _topk_arrays(self: Array, k: int, dim: int = -1, largest: bool = True, sorte
     return np.ascontiguousarray(values[part]), np.ascontiguousarray(indices[part])
 
 
-def _sort_arrays(
-    self: Array, dim: int = -1, descending: bool = False, stable: bool | None = None
-) -> tuple[Array, Array]:
+def _sort_arrays(self: Array, dim: int = -1, descending: bool = False, stable: bool | None = None) -> tuple[Array, Array]:
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     flipped = np.flip(self, dim) if descending else self
@@ -107,12 +105,7 @@ OPS = (
         type_rule=_nonzero,
         reference=lambda self: np.argwhere(self).astype(np.int64),
     ),
-    define(
-        "aten::where(Tensor condition) -> Tensor[]",
-        category="memory",
-        type_rule=_where_positions,
-        reference=_where_arrays,
-    ),
+    define("aten::where(Tensor condition) -> Tensor[]", category="memory", type_rule=_where_positions, reference=_where_arrays),
     define(
         "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
         category="memory",
@@ -121,23 +114,16 @@ OPS = (
             np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
         ],
     ),
+    define("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", category="memory", type_rule=_one_hot, reference=_one_hot_array),
     define(
-        "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor",
-        category="memory",
-        type_rule=_one_hot,
-        reference=_one_hot_array,
-    ),
-    define(
-        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, "
-        "bool sorted=True) -> (Tensor values, Tensor indices)",
+        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
         category="memory",
         type_rule=_topk,
         reference=_topk_arrays,
     ),
     define(
         "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, "
-        "bool descending=False) -> (Tensor values, Tensor indices)",
+        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
         category="memory",
         type_rule=_sort,
         reference=_sort_arrays,
@@ -150,10 +136,8 @@ OPS = (
         reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1],
     ),
     define(
-        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, "
-        "SymInt? output_size=None) -> Tensor",
-        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
-        "SymInt? output_size=None) -> Tensor",
+        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         category="memory",
         type_rule=_repeat_interleave,
         reference=_repeat_array,

@@ -307,9 +307,6 @@ def _broadcast_arrays(tensors: Sequence[Array]) -> list[Array]:
 OPS = (
     *(_define(name, texts) for name, texts in SCHEMAS.items()),
     define(
-        "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",
-        category="view",
-        type_rule=_broadcast_tensors,
-        reference=_broadcast_arrays,
+        "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", category="view", type_rule=_broadcast_tensors, reference=_broadcast_arrays
     ),
 )

@@ -1,10 +1,4 @@
-from .elementwise import (
-    Kind,
-    conversion,
-    require_float,
-    require_known,
-    result_type,
-)
+from .elementwise import Kind, conversion, require_float, require_known, result_type
 from .expression import (
     COMMUTATIVE,
     NO_OPERATION,
@@ -24,22 +18,8 @@ from .expression import (
     reduced_axes,
     where,
 )
-from .numpy_eval import (
-    apply,
-    digamma,
-    erf,
-    erfc,
-    erfinv,
-    evaluate,
-    lgamma,
-    reduce_array,
-    remainder,
-    round_to,
-    sigmoid,
-)
-from .reductions import (
-    affine,
-)
+from .numpy_eval import apply, digamma, erf, erfc, erfinv, evaluate, lgamma, reduce_array, remainder, round_to, sigmoid
+from .reductions import affine
 
 __all__ = [
     "COMMUTATIVE",

@@ -64,20 +64,7 @@ as a copy of the first operand. rows: row-major."""
 
 _Types = tuple[str | None, str | None, str | None]
 _HALVES = ("float16", "bfloat16")
-_SUPPORTED = frozenset(
-    {
-        "bool",
-        "uint8",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "float16",
-        "bfloat16",
-        "float32",
-        "float64",
-    }
-)
+_SUPPORTED = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"})
 """The element types that kernels compute with."""
 
 
@@ -113,9 +100,7 @@ class Elementwise:
     def reference(self, /, **args: Any) -> Array:
         """Compute the op in NumPy."""
         values = [np.asarray(value) if isinstance(value, np.generic) else value for value in self._values(args)]
-        rest = {
-            name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()
-        }
+        rest = {name: value.item() if isinstance(value, np.generic) else value for name, value in self._rest(args).items()}
         common, dtype, compute = self._types(values, args)
         assert dtype is not None, f"{self.name} of {[operand_of(v) for v in values if v is not None]}"
         rest = {name: self._number(value, common) for name, value in rest.items()}
@@ -141,9 +126,7 @@ class Elementwise:
                 raise NoExpression(f"kernels do not compute with {value.dtype}")
         common, dtype, compute = self._types(values, args, widen=True)
         if dtype is None or compute is None or not {dtype, compute} <= _SUPPORTED:
-            raise NoExpression(
-                f"the element type of the result of {self.name} is not known, or not one that kernels compute with"
-            )
+            raise NoExpression(f"the element type of the result of {self.name} is not known, or not one that kernels compute with")
         parts = [
             None if value is None else lift(value, "bool") if mark[0] == "?" else self._lifted(value, common, compute, not place)
             for place, (mark, value) in enumerate(zip(self.operands, values, strict=True))
@@ -240,9 +223,7 @@ def _converted_kind(dtype: str | None, kind: Kind | None) -> str | None:
     return "int64" if kind == "number" and dtype == "bool" else dtype
 
 
-def result_type(
-    dtype: str | None, operands: Sequence[Any], common: str | None = None, layout: Layout = "iterator"
-) -> TensorType:
+def result_type(dtype: str | None, operands: Sequence[Any], common: str | None = None, layout: Layout = "iterator") -> TensorType:
     """Return the type of a fresh elementwise result: broadcast shape, and the layout that torch's iterator chooses.
 
     `common` is the type in which torch computes: it first copies operands of another type, and a copy has no gaps.
@@ -339,10 +320,6 @@ def conversion(self: Expr, dtype: Any = None, other: Expr | None = None, device:
     if device is not None:
         raise NoExpression("the elements may move to another device")
     target = other.dtype if other is not None else dtype_name(require_known(dtype, "the element type"), self.dtype)
-    if (
-        target is None
-        or target.startswith(("complex", "float8", "q"))
-        or self.dtype.startswith(("complex", "float8", "q"))
-    ):
+    if target is None or target.startswith(("complex", "float8", "q")) or self.dtype.startswith(("complex", "float8", "q")):
         raise NoExpression(f"kernels do not convert {self.dtype} to {target}")
     return cast(self, target)

@@ -134,14 +134,7 @@ COMMUTATIVE: Final = frozenset(op for op, row in PRIMITIVES.items() if row.commu
 
 
 POSITIONS: Final = frozenset({"reduce_argmax", "reduce_argmin"})
-REDUCTIONS: Final = POSITIONS | {
-    "reduce_sum",
-    "reduce_prod",
-    "reduce_max",
-    "reduce_min",
-    "reduce_any",
-    "reduce_all",
-}
+REDUCTIONS: Final = POSITIONS | {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all"}
 """The ops that reduce the elements along some axes."""
 
 

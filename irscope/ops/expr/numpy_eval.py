@@ -124,11 +124,7 @@ def erf(x: Array) -> Array:
     result = np.where(
         size < 0.84375,
         small + small * (_polynomial(_PP, small * small) / _polynomial(_QQ, small * small)),
-        np.where(
-            size < 1.25,
-            _ERX + _polynomial(_PA, middle) / _polynomial(_QA, middle),
-            np.where(size < 6.0, 1.0 - _tail(large), 1.0),
-        ),
+        np.where(size < 1.25, _ERX + _polynomial(_PA, middle) / _polynomial(_QA, middle), np.where(size < 6.0, 1.0 - _tail(large), 1.0)),
     )
     signed = np.where(np.isnan(wide), wide, np.copysign(result, wide))
     return signed.astype(np.asarray(x).dtype)
@@ -221,6 +217,7 @@ def sigmoid(x: Array) -> Array:
 #
 # Tests compare ops and kernels with it, and kernels run on it where no compiler is installed. Code generation itself reads
 # expressions without NumPy, so that a kernel from the disk cache does not wait for NumPy's import.
+
 
 def evaluate(expr: Expr, inputs: Sequence[Any]) -> Array:
     """Return the value of an expression, given the operands by index.

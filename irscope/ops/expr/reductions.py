@@ -18,9 +18,7 @@ from irscope.ops.expr.elementwise import require_known
 from irscope.ops.expr.expression import Expr, NoExpression, call, cast, const, count, lift, reduce, where
 from irscope.ops.type_rules import dtype_name, is_integral, known_ints, opmath, wrap_dim
 
-_KERNEL_TYPES = frozenset(
-    {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"}
-)
+_KERNEL_TYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"})
 
 
 def axes_along(operand: Expr, dim: Any) -> tuple[int, ...]:
@@ -160,18 +158,14 @@ def _spread(self: Expr, dim: Any, keepdim: Any, unbiased: Any, correction: Any) 
 def spread(*, root: bool) -> Callable[..., Expr]:
     """Return the expression of `std` with `root`, otherwise of `var`."""
 
-    def expression(
-        self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None
-    ) -> Expr:
+    def expression(self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None) -> Expr:
         variance, _ = _spread(self, dim, keepdim, unbiased, correction)
         return cast(call("sqrt", variance) if root else variance, self.dtype)
 
     return expression
 
 
-def spread_and_mean(
-    self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None
-) -> tuple[Expr, Expr]:
+def spread_and_mean(self: Expr, dim: Any = None, keepdim: Any = False, unbiased: Any = True, correction: Any = None) -> tuple[Expr, Expr]:
     """Return the expression of `var_mean`."""
     variance, middle = _spread(self, dim, keepdim, unbiased, correction)
     return cast(variance, self.dtype), cast(middle, self.dtype)
@@ -250,12 +244,7 @@ def _last_axes(input: Expr, normalized_shape: Any) -> tuple[int, ...]:
 
 
 def native_layer_norm(
-    input: Expr,
-    normalized_shape: Any,
-    weight: Expr | None = None,
-    bias: Expr | None = None,
-    eps: Any = 1e-5,
-    **rest: Any,
+    input: Expr, normalized_shape: Any, weight: Expr | None = None, bias: Expr | None = None, eps: Any = 1e-5, **rest: Any
 ) -> tuple[Expr, Expr, Expr]:
     """Return the normalised element, and the mean and reciprocal deviation that it was normalised by."""
     if input.dtype not in ("float32", "float64"):
@@ -264,20 +253,13 @@ def native_layer_norm(
 
 
 def layer_norm(
-    input: Expr,
-    normalized_shape: Any,
-    weight: Expr | None = None,
-    bias: Expr | None = None,
-    eps: Any = 1e-5,
-    **rest: Any,
+    input: Expr, normalized_shape: Any, weight: Expr | None = None, bias: Expr | None = None, eps: Any = 1e-5, **rest: Any
 ) -> Expr:
     """Return the normalised element."""
     return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
-def _layer_norm(
-    input: Expr, normalized_shape: Any, weight: Expr | None, bias: Expr | None, eps: Any
-) -> tuple[Expr, Expr, Expr]:
+def _layer_norm(input: Expr, normalized_shape: Any, weight: Expr | None, bias: Expr | None, eps: Any) -> tuple[Expr, Expr, Expr]:
     axes, compute = _last_axes(input, normalized_shape), _floating(input, "layer norm")
     x = cast(input, compute)
     variance, middle = _variance(x, axes, 0)

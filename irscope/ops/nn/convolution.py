@@ -55,9 +55,7 @@ def _convolution(
         return TensorType(dtype, None)
     space = len(weight.shape) - 2
     if len(input.shape) not in (space + 1, space + 2):
-        raise mismatch(
-            f"a convolution with weight {weight} reads a tensor of rank {space + 2}, not {input}", rule="rank"
-        )
+        raise mismatch(f"a convolution with weight {weight} reads a tensor of rank {space + 2}, not {input}", rule="rank")
     if isinstance(groups, Unknown) or isinstance(transposed, Unknown):
         return TensorType(dtype, (None,) * len(input.shape))
     _check_channels(input, weight, groups, transposed)
@@ -101,15 +99,11 @@ def _extents(
 ) -> list[Dim]:
     if padding == "same":
         return list(sizes)
-    steps, margins, gaps, extra = (
-        known_ints(0 if item == "valid" else item) for item in (stride, padding, dilation, output_padding)
-    )
+    steps, margins, gaps, extra = (known_ints(0 if item == "valid" else item) for item in (stride, padding, dilation, output_padding))
     if steps is None or margins is None or gaps is None or extra is None:
         return [None] * len(sizes)
     rank = len(sizes)
-    settings = zip(
-        sizes, kernel, spread(steps, rank), spread(margins, rank), spread(gaps, rank), spread(extra, rank), strict=True
-    )
+    settings = zip(sizes, kernel, spread(steps, rank), spread(margins, rank), spread(gaps, rank), spread(extra, rank), strict=True)
     return [_extent(*setting, transposed=transposed) for setting in settings]
 
 
@@ -142,16 +136,12 @@ def _convolve(
 ) -> Array:
     space = weight.ndim - 2
     if input.ndim == space + 1:
-        return at(
-            _convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding), 0
-        )
+        return at(_convolve(input[None], weight, bias, stride, padding, dilation, groups, transposed, output_padding), 0)
     wide = np.float32 if input.dtype == np.float16 else input.dtype
     data, kernel = input.astype(wide, copy=False), weight.astype(wide, copy=False)
     steps, gaps = spread(stride, space), spread(dilation, space)
     if transposed:
-        data, kernel, margins = _untransposed(
-            data, kernel, steps, spread(padding, space), gaps, groups, spread(output_padding, space)
-        )
+        data, kernel, margins = _untransposed(data, kernel, steps, spread(padding, space), gaps, groups, spread(output_padding, space))
         steps = [1] * space
     else:
         margins = _margins(padding, weight.shape[2:], gaps)
@@ -179,9 +169,7 @@ def _empty(data: Array, kernel: Array, steps: Sequence[int], gaps: Sequence[int]
 
 def _with_margins(data: Array, margins: Sequence[tuple[int, int]]) -> Array:
     """Pad with zeros; a negative margin, which only a transposed convolution has, crops."""
-    data = at(
-        data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)]
-    )
+    data = at(data, ..., *[slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(margins, data.shape[2:], strict=True)])
     return np.pad(data, [(0, 0), (0, 0), *[(max(a, 0), max(b, 0)) for a, b in margins]])
 
 
@@ -207,13 +195,7 @@ def _convolve_image(image: Array, kernel: Array, steps: Sequence[int], gaps: Seq
 
 
 def _untransposed(
-    data: Array,
-    weight: Array,
-    steps: Sequence[int],
-    margins: Sequence[int],
-    gaps: Sequence[int],
-    groups: int,
-    extra: Sequence[int],
+    data: Array, weight: Array, steps: Sequence[int], margins: Sequence[int], gaps: Sequence[int], groups: int, extra: Sequence[int]
 ) -> tuple[Array, Array, list[tuple[int, int]]]:
     """Rewrite a transposed convolution as a plain one: inputs `step` apart, kernels flipped, channels exchanged."""
     space = weight.ndim - 2
@@ -233,10 +215,7 @@ def _transpose_convolve(input: Array, weight: Array, **arguments: Any) -> Array:
 
 def _conv(rank: int) -> Any:
     ones, zeros = [1] * rank, [0] * rank
-    start, end = (
-        "Tensor input, Tensor weight, Tensor? bias=None",
-        f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor",
-    )
+    start, end = ("Tensor input, Tensor weight, Tensor? bias=None", f"SymInt[{rank}] dilation={ones}, SymInt groups=1) -> Tensor")
     return define(
         f"aten::conv{rank}d({start}, SymInt[{rank}] stride={ones}, SymInt[{rank}] padding={zeros}, {end}",
         f'aten::conv{rank}d.padding({start}, SymInt[{rank}] stride={ones}, str padding="valid", {end}',
@@ -277,8 +256,7 @@ OPS = (
     define(
         f"aten::_convolution({_GENERAL.format(kind='SymInt')}, bool benchmark, bool deterministic, bool cudnn_enabled, "
         "bool allow_tf32) -> Tensor",
-        f"aten::_convolution.deprecated({_GENERAL.format(kind='int')}, bool benchmark, bool deterministic, "
-        "bool cudnn_enabled) -> Tensor",
+        f"aten::_convolution.deprecated({_GENERAL.format(kind='int')}, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor",
         category="convolution",
         type_rule=_convolution,
         reference=_convolve,

@@ -95,12 +95,7 @@ def _linear(input: TensorType, weight: TensorType, bias: TensorType | None = Non
         return TensorType(dtype)
     if not input.shape or len(weight.shape) not in (1, 2):
         raise mismatch(f"linear takes an input of at least one dimension and a weight of one or two, not {input} and {weight}", rule="rank")
-    same_dim(
-        input.shape[-1],
-        weight.shape[-1],
-        what=f"linear of {input} with weight {weight}: features differ",
-        rule="matmul-inner",
-    )
+    same_dim(input.shape[-1], weight.shape[-1], what=f"linear of {input} with weight {weight}: features differ", rule="matmul-inner")
     result = (*input.shape[:-1], *weight.shape[:-1])
     if isinstance(bias, TensorType) and bias.shape is not None and broadcast(bias.shape, result) is None:
         return TensorType(dtype)
@@ -148,18 +143,11 @@ def _attention(query: TensorType, key: TensorType, value: TensorType, **rest: Ab
         return TensorType(dtype)
     what = f"attention of query {query} over key {key}"
     same_dim(query.shape[-1], key.shape[-1], what=f"{what}: features differ", rule="matmul-inner")
-    same_dim(
-        key.shape[-2],
-        value.shape[-2],
-        what=f"attention over key {key}, value {value}: lengths differ",
-        rule="matmul-inner",
-    )
+    same_dim(key.shape[-2], value.shape[-2], what=f"attention over key {key}, value {value}: lengths differ", rule="matmul-inner")
     return refined(dtype, (*query.shape[:-1], value.shape[-1]))
 
 
-def _flash_attention(
-    query: TensorType, key: TensorType, value: TensorType, **rest: Abstract
-) -> tuple[TensorType, TensorType]:
+def _flash_attention(query: TensorType, key: TensorType, value: TensorType, **rest: Abstract) -> tuple[TensorType, TensorType]:
     result = _attention(query, key, value)
     return result, TensorType(None, None if query.shape is None else query.shape[:-1])
 
@@ -221,6 +209,7 @@ def _product_op(text: str, rule: Callable[..., Any], array: Callable[..., Any]) 
 
 _QKV = "Tensor query, Tensor key, Tensor value"
 
+
 def _determinant(A: TensorType) -> TensorType:
     return refined(A.dtype, None if A.shape is None else A.shape[:-2])
 
@@ -236,18 +225,17 @@ OPS = (
     _product_op("aten::bmm(Tensor self, Tensor mat2) -> Tensor", rule=_bmm, array=lambda self, mat2: _matmul_array(self, mat2)),
     _product_op(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        rule=_addmm, array=lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
+        rule=_addmm,
+        array=lambda self, mat1, mat2, beta=1, alpha=1: _addmm_array(self, mat1, mat2, beta, alpha),
     ),
     _product_op(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        rule=_baddbmm, array=lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
+        rule=_baddbmm,
+        array=lambda self, batch1, batch2, beta=1, alpha=1: _addmm_array(self, batch1, batch2, beta, alpha),
     ),
     _product_op("aten::matmul(Tensor self, Tensor other) -> Tensor", rule=_matmul, array=_matmul_array),
     _product_op("aten::mv(Tensor self, Tensor vec) -> Tensor", rule=_mv, array=lambda self, vec: _matmul_array(self, vec)),
-    _product_op(
-        "aten::dot(Tensor self, Tensor tensor) -> Tensor",
-        rule=_dot, array=lambda self, tensor: _matmul_array(self, tensor),
-    ),
+    _product_op("aten::dot(Tensor self, Tensor tensor) -> Tensor", rule=_dot, array=lambda self, tensor: _matmul_array(self, tensor)),
     _product_op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rule=_linear, array=_linear_array),
     _product_op("aten::outer(Tensor self, Tensor vec2) -> Tensor", rule=_outer, array=lambda self, vec2: np.outer(self, vec2)),
     _product_op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", rule=_einsum, array=_einsum_array),
@@ -255,11 +243,13 @@ OPS = (
         f"aten::scaled_dot_product_attention({_QKV}, Tensor? attn_mask=None, float dropout_p=0., "
         "bool is_causal=False, *, "
         "float? scale=None, bool enable_gqa=False) -> Tensor",
-        rule=_attention, array=lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
+        rule=_attention,
+        array=lambda query, key, value, **arguments: _attention_arrays(query, key, value, **arguments)[0],
     ),
     _product_op(
         f"aten::_scaled_dot_product_flash_attention_for_cpu({_QKV}, float dropout_p=0., bool is_causal=False, *, "
         "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-        rule=_flash_attention, array=_attention_arrays,
+        rule=_flash_attention,
+        array=_attention_arrays,
     ),
 )

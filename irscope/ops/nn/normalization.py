@@ -66,9 +66,7 @@ def _check_normalized(input: TensorType, normalized_shape: Abstract) -> None:
         same_dim(there, here, what=what, rule="normalized-shape")
 
 
-def _native_layer_norm(
-    input: TensorType, normalized_shape: Abstract, **rest: Abstract
-) -> tuple[TensorType, TensorType, TensorType]:
+def _native_layer_norm(input: TensorType, normalized_shape: Abstract, **rest: Abstract) -> tuple[TensorType, TensorType, TensorType]:
     _check_normalized(input, normalized_shape)
     dims = as_dims(normalized_shape)
     if input.shape is None or dims is None:
@@ -116,9 +114,7 @@ def _instance_norm(input: TensorType, **rest: Abstract) -> TensorType:
     return refined(input.dtype, input.shape)
 
 
-def _native_batch_norm(
-    input: TensorType, training: Abstract = False, **rest: Abstract
-) -> tuple[TensorType, TensorType, TensorType]:
+def _native_batch_norm(input: TensorType, training: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType, TensorType]:
     channels = input.shape[1] if input.shape is not None and len(input.shape) > 1 else None
     saved = fresh(_statistics_dtype(input.dtype), (channels,) if training is True else (0,))
     saved = saved if isinstance(training, bool) else TensorType(saved.dtype)
@@ -153,12 +149,7 @@ def _moments(data: Array, axes: Sequence[int], eps: float) -> tuple[Array, Array
 
 
 def _layer_norm_arrays(
-    input: Array,
-    normalized_shape: Sequence[int],
-    weight: Array | None = None,
-    bias: Array | None = None,
-    eps: float = 1e-5,
-    **rest: Any,
+    input: Array, normalized_shape: Sequence[int], weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5, **rest: Any
 ) -> tuple[Array, Array, Array]:
     data = np.ascontiguousarray(wide(input)).reshape(input.shape)
     mean, scale = _moments(data, range(input.ndim - len(normalized_shape), input.ndim), eps)
@@ -172,9 +163,7 @@ def _layer_norm_array(input: Array, normalized_shape: Sequence[int], **rest: Any
     return _layer_norm_arrays(input, normalized_shape, **rest)[0]
 
 
-def _rms_norm_array(
-    input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
-) -> Array:
+def _rms_norm_array(input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
     data = wide(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     tiny = np.finfo(wide(input).dtype).eps if eps is None else eps
@@ -182,9 +171,7 @@ def _rms_norm_array(
     return np.asarray(result if weight is None else result * weight).astype(input.dtype, copy=False)
 
 
-def _group_norm_arrays(
-    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
-) -> tuple[Array, Array, Array]:
+def _group_norm_arrays(input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
     along_group = prod(input.shape[1:]) // num_groups
     data = np.ascontiguousarray(wide(input)).reshape(input.shape[0], num_groups, along_group)
     mean, scale = _moments(data, (2,), eps)
@@ -224,9 +211,7 @@ def _every_channel(
     return channels
 
 
-def _native_group_norm_arrays(
-    input: Array, weight: Any, bias: Any, group: int, eps: float, **rest: Any
-) -> tuple[Array, Array, Array]:
+def _native_group_norm_arrays(input: Array, weight: Any, bias: Any, group: int, eps: float, **rest: Any) -> tuple[Array, Array, Array]:
     return _group_norm_arrays(input, group, weight, bias, eps)
 
 
@@ -255,9 +240,7 @@ def normalize_batch(
         if running_mean is not None and running_var is not None:
             count = input.size // input.shape[1]
             running_mean[...] = (1 - momentum) * running_mean + momentum * mean.ravel()
-            running_var[...] = (1 - momentum) * running_var + momentum * mean_of(np.square(data - mean), axes) * (
-                count / max(count - 1, 1)
-            )
+            running_var[...] = (1 - momentum) * running_var + momentum * mean_of(np.square(data - mean), axes) * (count / max(count - 1, 1))
     else:
         mean = running_mean.reshape(along)
         scale = 1 / np.sqrt(running_var.reshape(along) + np.asarray(eps, running_var.dtype))
@@ -277,9 +260,7 @@ def _native_batch_norm_arrays(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> tuple[Array, Array, Array]:
-    result, mean, scale = normalize_batch(
-        input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps
-    )
+    result, mean, scale = normalize_batch(input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)
     return (result, mean, scale) if training else (result, np.zeros(0, mean.dtype), np.zeros(0, mean.dtype))
 
 
@@ -295,9 +276,7 @@ def _instance_norm_array(
     cudnn_enabled: bool = True,
 ) -> Array:
     if not use_input_stats:
-        return normalize_batch(
-            input, weight, bias, running_mean, running_var, training=False, momentum=momentum, eps=eps
-        )[0]
+        return normalize_batch(input, weight, bias, running_mean, running_var, training=False, momentum=momentum, eps=eps)[0]
     if running_mean is not None and running_var is not None:
         axes = tuple(range(2, input.ndim))
         count = int(np.prod(input.shape[2:]))
@@ -347,8 +326,7 @@ _BY_OWN_STATISTICS = (
         expression=kernel.layer_norm,
     ),
     define(
-        f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, "
-        "Tensor, Tensor)",
+        f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, Tensor, Tensor)",
         category="normalization",
         type_rule=_native_layer_norm,
         reference=_layer_norm_arrays,
@@ -473,9 +451,7 @@ def _batch_norm_array(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Array:
-    return normalize_batch(
-        input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps
-    )[0]
+    return normalize_batch(input, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)[0]
 
 
 def _kept(input: Expr, p: Any, train: Any) -> Expr:
@@ -514,8 +490,7 @@ def _dropout(name: str) -> tuple[Op, Op]:
 
 _IN_EVALUATION: Final[tuple[Op, ...]] = (
     define(
-        f"aten::batch_norm(Tensor input, {_STATISTICS}, bool training, float momentum, float eps, "
-        "bool cudnn_enabled) -> Tensor",
+        f"aten::batch_norm(Tensor input, {_STATISTICS}, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         category="normalization",
         type_rule=_batch_norm,
         reference=_batch_norm_array,

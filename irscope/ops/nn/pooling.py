@@ -72,9 +72,7 @@ def _pool_type(space: int) -> Callable[..., TensorType]:
     return rule
 
 
-def _pooled_sizes(
-    sizes: Sequence[Dim], kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-) -> list[Dim]:
+def _pooled_sizes(sizes: Sequence[Dim], kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> list[Dim]:
     rank = len(sizes)
     steps = spread(kernel if not isinstance(stride, int) and not stride else stride, rank)
     settings = zip(sizes, spread(kernel, rank), steps, spread(padding, rank), spread(dilation, rank), strict=True)
@@ -117,9 +115,7 @@ def _adaptive_type(space: int) -> Callable[..., TensorType]:
     return rule
 
 
-def _windows(
-    self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any
-) -> Array:
+def _windows(self: Array, space: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, fill: Any) -> Array:
     """Return the input as one window per result element: the last `space` dimensions run inside the window."""
     sizes = _pooled_sizes(self.shape[-space:], kernel, stride, padding, dilation, ceil_mode)
     kernels, gaps, margins = spread(kernel, space), spread(dilation, space), spread(padding, space)
@@ -140,9 +136,7 @@ def like_input(result: Array, self: Array) -> Array:
 
 
 def _max_pool(space: int) -> Callable[..., Array]:
-    def reference(
-        self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-    ) -> Array:
+    def reference(self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Array:
         least = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
         windows = _windows(self, space, kernel_size, stride, padding, dilation, ceil_mode, least)
         return like_input(windows.max(axis=tuple(range(-space, 0))), self)
@@ -158,9 +152,7 @@ def _max_pool_indices(
     places = np.arange(self.shape[-1] * self.shape[-2]).reshape((1,) * (self.ndim - 2) + self.shape[-2:])
     flat = windows.reshape(*windows.shape[:-2], -1)
     chosen = flat.argmax(axis=-1)
-    where = np.broadcast_to(
-        _windows(places, *arguments, -1).reshape(*(1,) * (self.ndim - 2), *windows.shape[-4:-2], -1), flat.shape
-    )
+    where = np.broadcast_to(_windows(places, *arguments, -1).reshape(*(1,) * (self.ndim - 2), *windows.shape[-4:-2], -1), flat.shape)
     indices = np.take_along_axis(where, chosen[..., None], axis=-1)[..., 0]
     return like_input(flat.max(axis=-1), self), like_input(indices, self)
 
@@ -189,9 +181,7 @@ def _avg_pool(space: int) -> Callable[..., Array]:
     return reference
 
 
-def _fitted_counts(
-    ones: Array, space: int, kernel: Any, stride: Any, margin: Sequence[int], sizes: Sequence[int]
-) -> Array:
+def _fitted_counts(ones: Array, space: int, kernel: Any, stride: Any, margin: Sequence[int], sizes: Sequence[int]) -> Array:
     ends = [(n - 1) * s + k for n, s, k in zip(sizes, spread(stride, space), spread(kernel, space), strict=True)]
     after = [max(end - size - m, 0) for end, size, m in zip(ends, ones.shape, margin, strict=True)]
     padded = np.pad(ones, list(zip(margin, after, strict=True)))[tuple(slice(end) for end in ends)]
@@ -287,9 +277,7 @@ def _upsampled_sizes(sizes: Sequence[Dim], output_size: Abstract, scale_factors:
         return as_dims(output_size) or [None] * len(sizes)
     if isinstance(scale_factors, Unknown) or not is_known(list(scale_factors)):
         return [None] * len(sizes)
-    return [
-        int(size * factor) if isinstance(size, int) else None for size, factor in zip(sizes, scale_factors, strict=True)
-    ]
+    return [int(size * factor) if isinstance(size, int) else None for size, factor in zip(sizes, scale_factors, strict=True)]
 
 
 def _scales(arguments: dict[str, Any], space: int) -> list[float | None]:
@@ -303,11 +291,7 @@ def _upsample(space: int, along: Callable[..., Array]) -> Callable[..., Array]:
     """Return a reference that upsamples one axis after the other by `along(array, axis, size, scale, align_corners)`."""
 
     def reference(
-        self: Array | None = None,
-        input: Array | None = None,
-        output_size: Any = None,
-        align_corners: bool = False,
-        **rest: Any,
+        self: Array | None = None, input: Array | None = None, output_size: Any = None, align_corners: bool = False, **rest: Any
     ) -> Array:
         source = input if self is None else self
         assert source is not None

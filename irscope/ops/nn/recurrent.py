@@ -91,9 +91,7 @@ def _run(
         for direction in range(directions):
             row = layer * directions + direction
             weights = [*params[row * each : (row + 1) * each], *[None] * (4 - each)]
-            hidden, end = _scan(
-                step, sequence[::-1] if direction else sequence, [state[row] for state in states], weights
-            )
+            hidden, end = _scan(step, sequence[::-1] if direction else sequence, [state[row] for state in states], weights)
             passes.append(hidden[::-1] if direction else hidden)
             ends.append(end)
         sequence = np.concatenate(passes, axis=-1)
@@ -125,9 +123,7 @@ def _gru_arrays(
     return (result, *states)
 
 
-def _lstm_cell_arrays(
-    input: Array, hx: Sequence[Array], w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None
-) -> State:
+def _lstm_cell_arrays(input: Array, hx: Sequence[Array], w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> State:
     return _lstm_step(input, tuple(hx), (w_ih, w_hh, b_ih, b_hh))
 
 
@@ -135,9 +131,7 @@ def _gru_cell_array(input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Any
     return _gru_step(input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
-_LAYERS = (
-    "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first"
-)
+_LAYERS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first"
 _WEIGHTS = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 OPS = (

@@ -41,11 +41,7 @@ def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[D
         return None
     rank = len(self.shape)
     given = as_dims(dim) if dim is not None else None
-    axes = (
-        {wrap_dim(axis, rank, op="a reduction") for axis in given if isinstance(axis, int)}
-        if given
-        else set(range(rank))
-    )
+    axes = {wrap_dim(axis, rank, op="a reduction") for axis in given if isinstance(axis, int)} if given else set(range(rank))
     if keepdim:
         return tuple(1 if axis in axes else size for axis, size in enumerate(self.shape))
     return tuple(size for axis, size in enumerate(self.shape) if axis not in axes)
@@ -71,9 +67,7 @@ def _magnitude(dtype: str | None) -> str | None:
     return None if dtype is None else to_real(dtype)
 
 
-def _norm_type(
-    self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract
-) -> TensorType:
+def _norm_type(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
     """Return the type of a norm, which is real even if its operand is complex."""
     return fresh(_magnitude(dtype_name(dtype, self.dtype)), reduced_shape(self, dim, keepdim))
 
@@ -83,9 +77,7 @@ def _floating(dtype: str | None) -> str | None:
 
 
 def _rule(dtype_of: Callable[[str | None], str | None]) -> Callable[..., TensorType]:
-    def rule(
-        self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract
-    ) -> TensorType:
+    def rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
         return fresh(dtype_name(dtype, dtype_of(self.dtype)), reduced_shape(self, dim, keepdim))
 
     return rule
@@ -108,9 +100,7 @@ def _mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dty
     return fresh(dtype_name(dtype, self.dtype), reduced_shape(self, dim, keepdim))
 
 
-def _value_and_index(
-    self: TensorType, dim: Abstract, keepdim: Abstract = False, **rest: Abstract
-) -> tuple[TensorType, TensorType]:
+def _value_and_index(self: TensorType, dim: Abstract, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
     shape = reduced_shape(self, dim, keepdim)
     return fresh(self.dtype, shape), fresh("int64", shape)
 
@@ -124,9 +114,7 @@ def _both_extremes(self: TensorType, dim: Abstract = None, keepdim: Abstract = F
     return result, result
 
 
-def _spread_and_mean(
-    self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract
-) -> tuple[TensorType, TensorType]:
+def _spread_and_mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
     shape = reduced_shape(self, dim, keepdim)
     return fresh(_magnitude(self.dtype), shape), fresh(self.dtype, shape)
 
@@ -151,9 +139,7 @@ def _array(found: Any, dtype: Any) -> Array:
 
 def _sum_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
     target = numpy_dtype(dtype, np.int64 if self.dtype.kind in "biu" else self.dtype)
-    return _array(
-        wide(self).sum(axis=axes_of(self, dim), keepdims=keepdim, dtype=wide(np.empty(0, target)).dtype), target
-    )
+    return _array(wide(self).sum(axis=axes_of(self, dim), keepdims=keepdim, dtype=wide(np.empty(0, target)).dtype), target)
 
 
 def _mean_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
@@ -203,9 +189,7 @@ def _both_arrays(self: Array, dim: Any = None, keepdim: bool = False) -> tuple[A
     return _reducer(np.amin)(self, dim, keepdim), _reducer(np.amax)(self, dim, keepdim)
 
 
-def _var_array(
-    self: Array, dim: Any = None, keepdim: bool = False, unbiased: bool = True, correction: Any = 1
-) -> Array:
+def _var_array(self: Array, dim: Any = None, keepdim: bool = False, unbiased: bool = True, correction: Any = 1) -> Array:
     correction = 1 if correction is None else correction
     lost = correction if unbiased else 0
     axes = axes_of(self, dim)
@@ -240,9 +224,7 @@ def _logsumexp_array(self: Array, dim: Any, keepdim: bool = False) -> Array:
     return _array(found if keepdim else found.squeeze(axes), self.dtype if self.dtype.kind == "f" else np.float32)
 
 
-def _norm_array(
-    self: Array, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None
-) -> Array:
+def _norm_array(self: Array, p: Any = 2, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
     power = 2 if p is None and ord is None else p if ord is None else ord
     axes = axes_of(self, dim)
     read = numpy_dtype(dtype, self.dtype)
@@ -268,9 +250,7 @@ def _running_array(function: Callable[..., Any]) -> Callable[..., Array]:
     return reference
 
 
-def _differences(
-    self: TensorType, n: Abstract = 1, dim: Abstract = -1, prepend: Abstract = None, append: Abstract = None
-) -> TensorType:
+def _differences(self: TensorType, n: Abstract = 1, dim: Abstract = -1, prepend: Abstract = None, append: Abstract = None) -> TensorType:
     if self.shape is None or not is_known((n, dim)) or prepend is not None or append is not None:
         return TensorType(self.dtype if self.dtype != "bool" else None)
     axis = wrap_dim(dim, len(self.shape), op="diff")
@@ -284,12 +264,7 @@ def _differences_array(self: Array, n: int = 1, dim: int = -1, prepend: Any = No
     return np.diff(self, n, dim, **ends)
 
 
-def _reduction(
-    *texts: str,
-    rule: Callable[..., Any],
-    reference: Callable[..., Any],
-    expression: Callable[..., Any] | None = None,
-) -> Op:
+def _reduction(*texts: str, rule: Callable[..., Any], reference: Callable[..., Any], expression: Callable[..., Any] | None = None) -> Op:
     return define(*texts, category="reduction", type_rule=rule, reference=reference, expression=expression)
 
 
@@ -319,8 +294,7 @@ def _spreads(word: str, reference: Callable[..., Array]) -> Op:
     return _reduction(
         f"aten::{word}(Tensor self, bool unbiased=True) -> Tensor",
         f"aten::{word}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-        f"aten::{word}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
-        "bool keepdim=False) -> Tensor",
+        f"aten::{word}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
         rule=_rule(_magnitude),
         reference=reference,
         expression=kernel.spread(root=word == "std"),
@@ -331,8 +305,7 @@ def _spreads_and_means(word: str, spread: Callable[..., Array], expression: Any 
     return _reduction(
         f"aten::{word}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
         f"aten::{word}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
-        f"aten::{word}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
-        "-> (Tensor, Tensor)",
+        f"aten::{word}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
         rule=_spread_and_mean,
         reference=_and_mean(spread),
         expression=expression,

@@ -106,17 +106,11 @@ _FORWARD: Final = (
         lambda x, alpha=1.0: _np_elu(x, alpha, 1.0, 1.0 / alpha),
         lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha),
     ),
-    *_activation(
-        "selu(Tensor self)",
-        lambda x: _np_elu(x, _SELU_ALPHA, _SELU_SCALE),
-        lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE),
-    ),
+    *_activation("selu(Tensor self)", lambda x: _np_elu(x, _SELU_ALPHA, _SELU_SCALE), lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE)),
     *_activation("silu(Tensor self)", lambda x: x / (1 + np.exp(-x)), lambda x: x * call("sigmoid", x)),
     *_activation('gelu(Tensor self, *, str approximate="none")', _np_gelu, _gelu),
     *_activation(
-        "mish(Tensor self)",
-        lambda x: x * np.tanh(np.log1p(np.exp(x))),
-        lambda x: x * call("tanh", call("log1p", call("exp", x))),
+        "mish(Tensor self)", lambda x: x * np.tanh(np.log1p(np.exp(x))), lambda x: x * call("tanh", call("log1p", call("exp", x)))
     ),
     *_activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", _np_softplus, _softplus, in_place=False),
     *_activation(
@@ -125,9 +119,7 @@ _FORWARD: Final = (
         lambda x, min_val=-1, max_val=1: limited(x, min_val, max_val),
         layout="like-first",
     ),
-    *_activation(
-        "hardswish(Tensor self)", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0
-    ),
+    *_activation("hardswish(Tensor self)", lambda x: x * _np_hard_sigmoid(x), lambda x: x * limited(x + 3.0, 0.0, 6.0) / 6.0),
     *_activation("hardsigmoid(Tensor self)", _np_hard_sigmoid, _hard_sigmoid),
     *_activation(
         "threshold(Tensor self, Scalar threshold, Scalar value)",
@@ -135,11 +127,7 @@ _FORWARD: Final = (
         lambda x, threshold, value: where(call("le", x, threshold), value, x),
     ),
     *_activation(
-        "log_sigmoid(Tensor self)",
-        lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
-        _log_sigmoid,
-        in_place=False,
-        layout="rows",
+        "log_sigmoid(Tensor self)", lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), _log_sigmoid, in_place=False, layout="rows"
     ),
     *_activation(
         "prelu(Tensor self, Tensor weight)",

@@ -127,9 +127,7 @@ def _pow(base: Expr, exponent: Expr) -> Expr:
     if exponent.op != "const":
         require_float(base.dtype, "a power with an unknown exponent")
         if exponent.strength == NUMBER_STRENGTH:
-            raise NoExpression(
-                "the exponent is known only at run time, and torch treats 0.5 and -0.5 apart from the others"
-            )
+            raise NoExpression("the exponent is known only at run time, and torch treats 0.5 and -0.5 apart from the others")
         return call("pow", base, exponent)
     power = exponent.value
     if is_integral(base.dtype) or power in (2.0, 3.0):
@@ -316,13 +314,7 @@ _POWERS: Final = (
         written=True,
         rounds=True,
     ),
-    *elementwise(
-        "aten::square(Tensor self) -> Tensor",
-        operands="self",
-        kind="number",
-        numpy=np.square,
-        expr=lambda x: x * x,
-    ),
+    *elementwise("aten::square(Tensor self) -> Tensor", operands="self", kind="number", numpy=np.square, expr=lambda x: x * x),
 )
 
 OPS: Final = (*_SUMS, *_QUOTIENTS, *_POWERS)

@@ -32,10 +32,7 @@ def _comparison(name: str, symbol: str, numpy: Any, *, also: str) -> tuple[Op, .
 
 def _logical(name: str, symbol: str, numpy: Any) -> tuple[Op, ...]:
     return elementwise(
-        f"aten::logical_{name}(Tensor self, Tensor other) -> Tensor",
-        numpy=numpy,
-        expr=lambda a, b: call(symbol, a, b),
-        kind="logical",
+        f"aten::logical_{name}(Tensor self, Tensor other) -> Tensor", numpy=numpy, expr=lambda a, b: call(symbol, a, b), kind="logical"
     )
 
 
@@ -105,9 +102,7 @@ def _shifted(numpy: Any) -> Callable[[Array, Array], Array]:
 
 
 def _question(name: str, numpy: Any, expr: Any) -> tuple[Op, ...]:
-    return elementwise(
-        f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind="bool", operands="self", in_place=False
-    )
+    return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind="bool", operands="self", in_place=False)
 
 
 def _never(x: Expr) -> Expr:
@@ -132,13 +127,7 @@ _COMPARISONS: Final = (
     *_logical("and", "and", np.logical_and),
     *_logical("or", "or", np.logical_or),
     *_logical("xor", "xor", np.logical_xor),
-    *elementwise(
-        "aten::logical_not(Tensor self) -> Tensor",
-        numpy=np.logical_not,
-        expr=lambda x: ~x,
-        kind="logical",
-        operands="self",
-    ),
+    *elementwise("aten::logical_not(Tensor self) -> Tensor", numpy=np.logical_not, expr=lambda x: ~x, kind="logical", operands="self"),
     *_bitwise("and", np.bitwise_and),
     *_bitwise("or", np.bitwise_or),
     *_bitwise("xor", np.bitwise_xor),
@@ -197,9 +186,7 @@ def _np_limited(x: Array, low: Any = None, high: Any = None) -> Array:
     return x if high is None else np.minimum(x, high)
 
 
-def _np_nan_to_num(
-    x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
-) -> Array:
+def _np_nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Array:
     if not np.issubdtype(x.dtype, np.floating):
         return x
     limits = np.finfo(x.dtype)

@@ -77,9 +77,7 @@ def _np_round(x: Array, decimals: int = 0) -> Array:
 
 
 def _unary(name: str, numpy: Any, expr: Any, *, kind: Kind = "float", also: str = "") -> tuple[Op, ...]:
-    return elementwise(
-        f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind=kind, operands="self", also=also
-    )
+    return elementwise(f"aten::{name}(Tensor self) -> Tensor", numpy=numpy, expr=expr, kind=kind, operands="self", also=also)
 
 
 def _primitive(op: str) -> Any:
@@ -96,9 +94,7 @@ _ROOTS: Final = (
 
 _SIGNS: Final = (
     *_unary("neg", np.negative, _primitive("neg"), kind="same", also="negative"),
-    *_unary(
-        "abs", np.abs, lambda x: x if x.dtype in ("bool", "uint8") else call("abs", x), kind="magnitude", also="absolute"
-    ),
+    *_unary("abs", np.abs, lambda x: x if x.dtype in ("bool", "uint8") else call("abs", x), kind="magnitude", also="absolute"),
     *_unary("sign", _np_sign, _sign, kind="same"),
     *_unary("sgn", _np_sgn, _sign, kind="same"),
     *_unary("floor", np.floor, _rounded("floor"), kind="same"),

@@ -24,9 +24,7 @@ def tracked(function: Callable[..., Any], *positions: int) -> Callable[..., Abst
 
     def rule(*given: Abstract, **named: Abstract) -> Abstract:
         operands = (*given, *named.values())
-        if not isinstance(operands[0], list | tuple) or not all(
-            is_known(operands[p]) for p in positions if p < len(operands)
-        ):
+        if not isinstance(operands[0], list | tuple) or not all(is_known(operands[p]) for p in positions if p < len(operands)):
             return Unknown(ANY)
         try:
             return function(*operands)
@@ -152,14 +150,8 @@ _LIST_OPS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Abstract]]]] 
     "aten::sorted": (sorted, evaluated(sorted)),
     "aten::__contains__": (_contains, evaluated(_contains)),
     "aten::remove": (lambda self, element: self.remove(element), _unknown),
-    "aten::index": (
-        lambda self, element, *rest: self.index(element),
-        evaluated(lambda self, element, *rest: self.index(element)),
-    ),
-    "aten::count": (
-        lambda self, element, *rest: self.count(element),
-        evaluated(lambda self, element, *rest: self.count(element)),
-    ),
+    "aten::index": (lambda self, element, *rest: self.index(element), evaluated(lambda self, element, *rest: self.index(element))),
+    "aten::count": (lambda self, element, *rest: self.count(element), evaluated(lambda self, element, *rest: self.count(element))),
     "aten::keys": (lambda self: list(self), _unknown),
     "aten::values": (lambda self: list(self.values()), _unknown),
     "aten::items": (lambda self: list(self.items()), _unknown),

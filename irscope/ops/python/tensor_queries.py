@@ -166,11 +166,7 @@ def _fact_op(text: str, function: Callable[[TensorType], Abstract], reference: C
 
 
 def _element(name: str, kind: str, function: Callable[[Any], Any]) -> Op:
-    return _ask(
-        f"aten::{name}(Tensor a) -> {kind}",
-        rule=_unknown,
-        reference=lambda **arguments: function(_item(**arguments)),
-    )
+    return _ask(f"aten::{name}(Tensor a) -> {kind}", rule=_unknown, reference=lambda **arguments: function(_item(**arguments)))
 
 
 _QUERIES = (
@@ -198,9 +194,7 @@ _QUERIES = (
         rule=_stride,
         reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
     ),
-    _fact_op(
-        "prim::shape(Tensor a) -> int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)
-    ),
+    _fact_op("prim::shape(Tensor a) -> int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)),
     _fact_op("aten::dim(Tensor self) -> int", _rank, lambda a: a.ndim),
     _fact_op("prim::ndim(Tensor a) -> int", _rank, lambda a: a.ndim),
     _fact_op("aten::numel(Tensor self) -> int", _numel, lambda a: a.size),
@@ -230,16 +224,8 @@ _QUERIES = (
     _ask("aten::Int.Tensor(Tensor a) -> int", rule=_unknown, reference=lambda a: int(a.item())),
     _ask("aten::Float.Tensor(Tensor a) -> float", rule=_unknown, reference=lambda a: float(a.item())),
     _ask("aten::Bool.Tensor(Tensor a) -> bool", rule=_unknown, reference=lambda a: bool(a.item())),
-    _ask(
-        "aten::is_nonzero(Tensor self) -> bool",
-        rule=_unknown,
-        reference=lambda self: bool(self.item()),
-    ),
-    _ask(
-        "aten::equal(Tensor self, Tensor other) -> bool",
-        rule=_unknown,
-        reference=lambda self, other: bool(np.array_equal(self, other)),
-    ),
+    _ask("aten::is_nonzero(Tensor self) -> bool", rule=_unknown, reference=lambda self: bool(self.item())),
+    _ask("aten::equal(Tensor self, Tensor other) -> bool", rule=_unknown, reference=lambda self, other: bool(np.array_equal(self, other))),
     _ask(
         "aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
         rule=_unknown,

@@ -165,9 +165,7 @@ def are_disjoint(a: ByteSet, b: ByteSet) -> bool | None:
     return _has_no_solution(b.start - a.start, a.width, b.width, steps, [bounds[step] for step in steps])
 
 
-def _has_no_solution(
-    distance: int, width_a: int, width_b: int, steps: Sequence[int], bounds: Sequence[tuple[int, int]]
-) -> bool | None:
+def _has_no_solution(distance: int, width_a: int, width_b: int, steps: Sequence[int], bounds: Sequence[tuple[int, int]]) -> bool | None:
     """Whether no `distance + Σ c*step` lies strictly between `-width_b` and `width_a`."""
     depth = len(steps)
     low, high, common = [0] * (depth + 1), [0] * (depth + 1), [0] * (depth + 1)

@@ -102,9 +102,7 @@ Lowered = tuple[Steps, ...] | str | None
 """The steps to each result; `FRESH` if the results have memory of their own; None if that depends on something unknown."""
 
 
-def lower(
-    op: str, shape: tuple[Num, ...], dtype: str | None, device: str | None, arguments: Mapping[str, Any]
-) -> Lowered:
+def lower(op: str, shape: tuple[Num, ...], dtype: str | None, device: str | None, arguments: Mapping[str, Any]) -> Lowered:
     """Return the steps of a view op on a tensor of this shape and type; None also for an op that is not in the table.
 
     `arguments` has the op's other arguments by name, including defaults.
@@ -383,6 +381,7 @@ def _broadcast_in_dim(self: Operand) -> Steps:
 
 
 # Parts: slices, diagonals, windows, pieces.
+
 
 @view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kind="part")
 def _select(self: Operand) -> Steps:

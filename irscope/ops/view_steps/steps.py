@@ -29,9 +29,7 @@ def pieces_of(extent: int, size: int, most: int | None = MOST_PIECES) -> list[in
     if not size or not extent:
         return [extent]
     count = -(-extent // size)
-    return (
-        None if most is not None and count > most else [min(size, extent - start) for start in range(0, extent, size)]
-    )
+    return None if most is not None and count > most else [min(size, extent - start) for start in range(0, extent, size)]
 
 
 def chunks_of(extent: int, chunks: int, most: int | None = MOST_PIECES) -> list[int] | None:
@@ -156,9 +154,7 @@ class Dense(NamedTuple):
     """Whether it is enough that torch would suggest the format; gaps do not matter then."""
 
 
-Step = (
-    Permute | Insert | Drop | Pick | Cut | Expand | Regroup | Diagonal | Window | Place | Retyped | Paired | Joined | Dense
-)
+Step = Permute | Insert | Drop | Pick | Cut | Expand | Regroup | Diagonal | Window | Place | Retyped | Paired | Joined | Dense
 
 
 Steps = tuple[Step, ...]

@@ -60,9 +60,7 @@ _MOVES: Final = frozenset({
 })  # fmt: skip
 """What a loop of the text does beside computing: moving, and counting."""
 _VECTOR: Final = re.compile(r"%([xyz])mm(\d+)|\b([vqdsh])(\d+)(?:\.\w+)?\b")
-_GENERAL: Final = re.compile(
-    r"%(r\d+|[re]?[abcd]x|[abcd][lh]|[re]?(?:si|di|bp|sp)|(?:si|di|bp|sp)l)[dwb]?\b|\b[wx](\d+)\b"
-)
+_GENERAL: Final = re.compile(r"%(r\d+|[re]?[abcd]x|[abcd][lh]|[re]?(?:si|di|bp|sp)|(?:si|di|bp|sp)l)[dwb]?\b|\b[wx](\d+)\b")
 _BITS: Final = {"x": 128, "y": 256, "z": 512}
 
 
@@ -410,9 +408,7 @@ def _subroutines(cubin: bytes, headers: list[tuple[int, ...]]) -> list[tuple[int
     return found
 
 
-def pace_of(
-    spec: KernelSpec, schedule: Schedule, size: tuple[int, int] | None, launch: Launch | None = None
-) -> Pace:
+def pace_of(spec: KernelSpec, schedule: Schedule, size: tuple[int, int] | None, launch: Launch | None = None) -> Pace:
     """Return what limits a kernel, from the `code_sizes` of its widest entry; with a launch, also whether that is too small."""
     moved, operations = bytes_per_point(spec, held=schedule.held), operations_per_point(spec)
     if size is None:
@@ -429,9 +425,7 @@ def pace_of(
     if launch is not None:
         blocks = grid_of(launch, schedule, vector=schedule.width > 1)[0]
         if blocks < MULTIPROCESSORS:
-            because = (
-                f"{text}, but has only {blocks} blocks for {MULTIPROCESSORS} multiprocessors: latency sets the pace"
-            )
+            because = f"{text}, but has only {blocks} blocks for {MULTIPROCESSORS} multiprocessors: latency sets the pace"
             return Pace(moved, operations, instructions, issue, special, "latency", because)
     slots = "issue slots" if issue >= special else "slots of the special function unit"
     if share > _CLOSE and loops:
@@ -448,9 +442,7 @@ def pace_of(
     return Pace(moved, operations, instructions, issue, special, bound, f"{text}: {verdict}")
 
 
-def cuda_facts(
-    spec: KernelSpec, schedule: Schedule, target: str, pace: Pace, taken: tuple[int, int, int] | None
-) -> KernelFacts:
+def cuda_facts(spec: KernelSpec, schedule: Schedule, target: str, pace: Pace, taken: tuple[int, int, int] | None) -> KernelFacts:
     """Return the facts of a kernel for a GPU; `taken` is (registers, spilled bytes, local memory) of a thread of its widest
     entry, None where NVRTC is missing."""
     moved = traffic_of(spec, held=schedule.held)

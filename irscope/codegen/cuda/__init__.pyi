@@ -1,12 +1,5 @@
-from .emit import (
-    emit_cuda,
-    emit_module,
-    entry_names,
-    kernel_name,
-)
-from .instruction_text import (
-    cheaper_for_halves,
-)
+from .emit import emit_cuda, emit_module, entry_names, kernel_name
+from .instruction_text import cheaper_for_halves
 from .schedule import (
     MULTIPROCESSORS,
     Schedule,

@@ -77,9 +77,7 @@ class PointsText(EntryText):
         if self.width == 1:
             return self.offset(slot, range(rank))
         stride = self.tensors[slot].pattern[-1]
-        inner = {0: "0", 1: f"i{rank - 1} * {self.width} + e"}.get(
-            stride, f"(i{rank - 1} * {self.width} + e) * s{slot}_{rank - 1}"
-        )
+        inner = {0: "0", 1: f"i{rank - 1} * {self.width} + e"}.get(stride, f"(i{rank - 1} * {self.width} + e) * s{slot}_{rank - 1}")
         return f"{self.offset(slot, range(rank - 1))} + {inner}"
 
     def _elements(self) -> None:

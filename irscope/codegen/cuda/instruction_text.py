@@ -91,9 +91,7 @@ def _erf_of(steps: Sequence[Instruction], code: Instruction) -> int | None:
     return None
 
 
-def _rounded_to(
-    steps: Sequence[Instruction], users: Sequence[Sequence[int]], written: set[int], start: int
-) -> str | None:
+def _rounded_to(steps: Sequence[Instruction], users: Sequence[Sequence[int]], written: set[int], start: int) -> str | None:
     """Return the most exact half type to which the uses of a value are rounded; None if one of them is not rounded to a half."""
     todo, seen, halves = [start], {start}, set()
     while todo:
@@ -284,9 +282,7 @@ template <class T> static __device__ __forceinline__ T python_remainder(T a, T b
 """Functions that the text of a kernel uses, each after those it calls; only those in use are emitted."""
 
 
-def element_text(
-    code: Instruction, args: list[str], arg_types: list[str], helpers: set[str], *, exact: bool = False
-) -> str:
+def element_text(code: Instruction, args: list[str], arg_types: list[str], helpers: set[str], *, exact: bool = False) -> str:
     """Return the instruction as an expression over the names of its operands; the helpers it calls are added to `helpers`.
 
     In an `exact` kernel a product and a sum round separately, even if the compiler contracts them elsewhere.
@@ -308,11 +304,7 @@ def element_text(
         return f"{args[0]} != {args[0]}"
     if exact and is_float(dtype) and code.op in _UNCONTRACTED:
         return _rounded(_UNCONTRACTED[code.op].format("d" if dtype == "float64" else "f", *args), dtype, helpers)
-    text = (
-        _float_text(code.op, args, dtype, helpers)
-        if is_float(arg_types[0])
-        else _integer_text(code.op, args, dtype, helpers)
-    )
+    text = _float_text(code.op, args, dtype, helpers) if is_float(arg_types[0]) else _integer_text(code.op, args, dtype, helpers)
     if text is None:
         raise CodegenError(f"no CUDA text for {code.op} on {dtype}", rule="codegen-op")
     return _rounded(text, dtype, helpers)
@@ -418,6 +410,4 @@ def literal(value: float, dtype: str) -> str:
         bits = int(np.float64(value).view(np.uint64))
         return f"({float(value)!r})" if np.isfinite(value) else f"__longlong_as_double(0x{bits:x}ull)"
     single = np.float32(value)
-    return (
-        f"({float(str(single))!r}f)" if np.isfinite(single) else f"__uint_as_float(0x{int(single.view(np.uint32)):x}u)"
-    )
+    return f"({float(str(single))!r}f)" if np.isfinite(single) else f"__uint_as_float(0x{int(single.view(np.uint32)):x}u)"

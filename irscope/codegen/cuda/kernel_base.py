@@ -97,10 +97,7 @@ class EntryText:
         """Decompose a number into the steps of these loops, the last of which has extent `inner`."""
         extents = [f"n{loop}" for loop in loops[:-1]] + [inner]
         for loop, extent in reversed(list(zip(loops[1:], extents[1:], strict=True))):
-            self.add(
-                f"const {self.step} q{loop} = {self.quotient(rest, extent)},"
-                f" i{loop} = {rest} - q{loop} * ({self.step}){extent};"
-            )
+            self.add(f"const {self.step} q{loop} = {self.quotient(rest, extent)}, i{loop} = {rest} - q{loop} * ({self.step}){extent};")
             rest = f"q{loop}"
         if loops:
             self.add(f"const {self.step} i{loops[0]} = {rest};")

@@ -168,9 +168,7 @@ class TeamText(EntryText):
 
     def _take(self, index: int, lane: str, more: Any) -> None:
         names = [f"a{index}_{part}" for part in range(len(kinds(self.spec, index)))]
-        text = joined(
-            self.spec, index, [f"{name}[{lane}]" for name in names], [more(name) for name in names], self.helpers
-        )
+        text = joined(self.spec, index, [f"{name}[{lane}]" for name in names], [more(name) for name in names], self.helpers)
         self.add(text, node=self.spec.instructions[index].node)
 
     def _across_lanes(self, index: int, lanes: int) -> None:
@@ -293,9 +291,7 @@ class RowsText(TeamText):
             self.add(f"const {self.step} begin = 0, end = live ? {steps} : 0;")
             return
         self.add("const i64 wanted = (i64)(blockIdx.y + 1) * part_steps;")
-        self.add(
-            f"const {self.step} begin = wanted - part_steps, end = !live ? 0 : wanted < {steps} ? wanted : {steps};"
-        )
+        self.add(f"const {self.step} begin = wanted - part_steps, end = !live ? 0 : wanted < {steps} ? wanted : {steps};")
 
     def _steps(self) -> None:
         """Emit the steps of the reduced loops at vector number `j`."""

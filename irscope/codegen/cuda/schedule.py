@@ -128,9 +128,7 @@ def vector_lanes(spec: KernelSpec) -> int:
     if spec.by_columns and any(result.pattern[-1] != UNIT for result in spec.outputs):
         return 0
     if spec.by_columns:  # results are few
-        tensors = [
-            tensor for tensor in tensors if isinstance(tensor, Operand) or not spec.is_reduced(tensor)
-        ] or tensors
+        tensors = [tensor for tensor in tensors if isinstance(tensor, Operand) or not spec.is_reduced(tensor)] or tensors
     sizes = [ITEM_SIZE[tensor.dtype] for tensor in tensors if tensor.pattern[-1] == UNIT]
     return _VECTOR_BYTES // max(sizes) if sizes else 0
 

@@ -1,12 +1,5 @@
-from .comparing import (
-    spec_attributes,
-    spec_graph,
-)
-from .launches import (
-    SplitReduction,
-    canonical_launch,
-    with_tiled_reads,
-)
+from .comparing import spec_attributes, spec_graph
+from .launches import SplitReduction, canonical_launch, with_tiled_reads
 from .loops import (
     EXPONENTIALS,
     GATHERING,
@@ -19,12 +12,7 @@ from .loops import (
     traffic_of,
     use_online_softmax,
 )
-from .source_text import (
-    NO_LINE,
-    NO_NODE,
-    Lines,
-    SourceText,
-)
+from .source_text import NO_LINE, NO_NODE, Lines, SourceText
 from .spec import (
     BROADCAST,
     ITEM_SIZE,

@@ -65,9 +65,7 @@ def canonical_launch(launch: Launch) -> Launch:
     steps = spec.instructions
     operands = list(dict.fromkeys(value for at in order if steps[at].op == "input" and (value := steps[at].value) is not None))
     operands += [place for place in range(len(spec.inputs)) if place not in operands]  # unused operands
-    if order == list(range(len(steps))) and operands == sorted(operands) and all(
-        args[at] == steps[at].args for at in order
-    ):
+    if order == list(range(len(steps))) and operands == sorted(operands) and all(args[at] == steps[at].args for at in order):
         return launch
     number = {at: place for place, at in enumerate(order)}
     place_of = {operand: place for place, operand in enumerate(operands)}
@@ -353,9 +351,7 @@ class _Splitter:
             roots.append(copy.add(Instruction(code.op, args, code.dtype, None, code.node)))
         strides = self._row_major(self.spec.rank)
         loops = list(range(self.spec.rank))
-        return copy.launch(
-            roots, [strides] * len(roots), [self.outputs + place for place in places], loops, self.spec.reduced
-        )
+        return copy.launch(roots, [strides] * len(roots), [self.outputs + place for place in places], loops, self.spec.reduced)
 
     def _row_major(self, rank: int) -> tuple[int, ...]:
         """Return the strides of a temporary along the loops: results in row-major order, stride 0 along the reduced loops."""
@@ -481,10 +477,7 @@ class _Copy:
                 for source, own in zip(self.sources, read, strict=True)
             ),
             tuple(self.code),
-            tuple(
-                Result(self.code[root].dtype, stride_classes(own), root)
-                for root, own in zip(roots, written, strict=True)
-            ),
+            tuple(Result(self.code[root].dtype, stride_classes(own), root) for root, own in zip(roots, written, strict=True)),
             len(sizes),
             row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
             reduced=reduced,

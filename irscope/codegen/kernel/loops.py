@@ -49,19 +49,14 @@ def loop_nest(spec: KernelSpec) -> LoopNest:
         else:
             depths.append(max((depths[arg] for arg in code.args), default=0))
     stages = tuple(
-        tuple(i for i, code in enumerate(spec.instructions) if depths[i] == depth and code.op != "const")
-        for depth in range(spec.rank + 1)
+        tuple(i for i, code in enumerate(spec.instructions) if depths[i] == depth and code.op != "const") for depth in range(spec.rank + 1)
     )
-    inner = {arg for i in stages[spec.rank] for arg in spec.instructions[i].args} | {
-        result.instruction for result in spec.outputs
-    }
+    inner = {arg for i in stages[spec.rank] for arg in spec.instructions[i].args} | {result.instruction for result in spec.outputs}
     carried = tuple(sorted(i for i in inner if depths[i] < spec.rank and spec.instructions[i].op != "const"))
     return LoopNest(spec, tuple(depths), stages, carried)
 
 
-def collapse_loops(
-    shape: Sequence[int], strides: Sequence[Sequence[int]]
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+def collapse_loops(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """Return the fewest loops that visit every point: extents, and the strides of each tensor along them, outermost first.
 
     The loops follow the memory order of the first tensor. Extents of one are dropped; adjacent loops that every tensor
@@ -117,9 +112,7 @@ def arrange_loops(
     return tuple(size for size, _ in loops), tuple(zip(*(steps for _, steps in loops), strict=True)), reduced
 
 
-def _adjacency(
-    axis: int, strides: Sequence[Sequence[int]], weights: Sequence[int], guide: int
-) -> tuple[int, int, int]:
+def _adjacency(axis: int, strides: Sequence[Sequence[int]], weights: Sequence[int], guide: int) -> tuple[int, int, int]:
     """Rank an axis by how many elements are adjacent in memory along it; ties go to the smaller stride, then to the last axis."""
     side_by_side = sum(weight for own, weight in zip(strides, weights, strict=True) if own[axis] == 1)
     return side_by_side, -strides[guide][axis] if strides[guide][axis] else -(1 << 62), axis
@@ -129,9 +122,7 @@ def _in_order(axes: Sequence[int], guide: Sequence[int], inner: int | None) -> l
     return sorted(axes, key=lambda axis: (axis == inner, -guide[axis], axis))
 
 
-def _merged(
-    axes: Sequence[int], extents: Sequence[int], strides: Sequence[Sequence[int]]
-) -> list[tuple[int, tuple[int, ...]]]:
+def _merged(axes: Sequence[int], extents: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:
     """Return these axes as loops, each an extent and a stride per tensor; adjacent axes that every tensor traverses as one are merged."""
     loops: list[tuple[int, tuple[int, ...]]] = []
     for axis in axes:
@@ -202,9 +193,7 @@ def joined_parts(code: list[Instruction], largest: int, part: int, dtype: str, n
 
     of_all = add("reduce_max", largest)
     smaller = add("exp", add("sub", largest, of_all))
-    scale = add(
-        "where", add("eq", largest, of_all, kind="bool"), add("const", value=constant_bits(1.0, dtype)), smaller
-    )
+    scale = add("where", add("eq", largest, of_all, kind="bool"), add("const", value=constant_bits(1.0, dtype)), smaller)
     return add("reduce_sum", add("mul", part, scale))
 
 
@@ -320,9 +309,7 @@ def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None
     once = [i for i in sorted(needed) if not varies[i] and spec.instructions[i].op not in GATHERING | {"const"}]
     passes = []
     for number in range(count):
-        reductions = tuple(
-            i for i in sorted(needed) if spec.instructions[i].op in GATHERING and levels[i] == number + 1
-        )
+        reductions = tuple(i for i in sorted(needed) if spec.instructions[i].op in GATHERING and levels[i] == number + 1)
         writes = tuple(slot for slot in written if levels[spec.outputs[slot].instruction] == number)
         stored: tuple[int, ...] = ()
         if kept_in_memory is not None and kept_in_memory[1] < number <= kept_in_memory[2]:
@@ -401,8 +388,7 @@ def operations_per_point(spec: KernelSpec) -> int:
         else:
             moves.append(not code.op.startswith("reduce_") and any(moves[arg] for arg in code.args))
     counted = [
-        code.op not in NO_OPERATION
-        and (moves[i] or (code.op.startswith("reduce_") and any(moves[arg] for arg in code.args)))
+        code.op not in NO_OPERATION and (moves[i] or (code.op.startswith("reduce_") and any(moves[arg] for arg in code.args)))
         for i, code in enumerate(spec.instructions)
     ]
     return sum(counted)

@@ -284,9 +284,7 @@ class ColumnKernel:
             loop, limit = self.spec.reduced[-1], stop
             if self.short:
                 limit = self.body.least(stop, self.k.rows_before_the_last(self.k.sizes[loop]))
-                limit = self.body.value(
-                    f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}"
-                )
+                limit = self.body.value(f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}")
                 self.k.whole = self.k.followed(loop)
             count = self.body.value(f"and i64 {self.body.value(f'sub i64 {limit}, {start}')}, {-together}")
             even = self.body.value(f"add i64 {start}, {count}")

@@ -63,10 +63,7 @@ class PointwiseKernel:
         """Emit the last two loops where a row is shorter than a vector: rows that can be read as whole vectors, then the last ones
         under the mask. With much work per point, all are read under the mask, so that the arithmetic is emitted once."""
         length, rank = self.k.sizes[-1], self.spec.rank
-        with (
-            self.body.only_if(self.body.value(f"icmp sgt i64 {length}, 0")),
-            outer_loops(self.k, self.nest.stages[: rank - 1]),
-        ):
+        with self.body.only_if(self.body.value(f"icmp sgt i64 {length}, 0")), outer_loops(self.k, self.nest.stages[: rank - 1]):
             self.k.some = (length, self.k.lanes_below(length))
             size, pointers, values = self.k.sizes[rank - 2], self.k.pointers, self.k.values
             safe = self.k.rows_before_the_last(size) if self._is_light() else "0"
@@ -166,9 +163,7 @@ class PointwiseKernel:
         body.label("vector")
         index, following = "%i", "%i.next"
         body.add(f"{index} = phi i64 [0, %{before}], [{following}, %latch]")
-        self.k.places = {
-            slot: self.k.at(slot, base, index, self.k.lane_steps.get(slot)) for slot, base in bases.items()
-        }
+        self.k.places = {slot: self.k.at(slot, base, index, self.k.lane_steps.get(slot)) for slot, base in bases.items()}
         self._body()
         body.add("br label %latch")
         body.label("latch")
@@ -251,10 +246,7 @@ class TurnedKernel:
                 instruction(self.k, index, self.k.scalar)
             for index in self.nest.carried:
                 splat(self.k, index)
-            self.k.places = {
-                slot: self.k.at(slot, self.k.pointers[slot], column, self.k.lane_steps.get(slot))
-                for slot in self.k.moving
-            }
+            self.k.places = {slot: self.k.at(slot, self.k.pointers[slot], column, self.k.lane_steps.get(slot)) for slot in self.k.moving}
             for index in self.nest.stages[-1]:
                 instruction(self.k, index, self.vector)
             self._write()
@@ -290,9 +282,7 @@ class TurnedKernel:
                 for part in range(0, rows, columns):
                     place = self._in_tile(slot, self.body.value(f"add i64 {line}, {number + part}"), column.index)
                     own = self._picked(wide, turned, "poison", range(part, part + columns))
-                    self.body.add(
-                        f"store <{columns} x {kind}> {own}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"
-                    )
+                    self.body.add(f"store <{columns} x {kind}> {own}, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}")
 
     def _transposed(self, wide: str, lines: list[str], lanes: int) -> list[str]:
         """Transpose columns into rows, one square at a time: blocks off the diagonal are swapped, in ever smaller

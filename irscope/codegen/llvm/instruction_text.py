@@ -25,8 +25,16 @@ from irscope.ops.expr import POSITIONS, PRIMITIVES
 
 
 REGISTER: Final = {
-    "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "i32",
-    "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i1",
+    "float32": "float",
+    "float64": "double",
+    "float16": "float",
+    "bfloat16": "float",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint8": "i8",
+    "bool": "i1",
 }
 """The LLVM type that each element type is computed in."""
 
@@ -87,10 +95,10 @@ def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str
         case "sign", [a]:
             positive, negative = maths.less(maths.number(0.0), a), maths.less(a, maths.number(0.0))
             return maths.pick(positive, maths.number(1.0), maths.pick(negative, maths.number(-1.0), maths.number(0.0)))
-        case ("minimum" | "maximum"), [a, b]:
+        case (("minimum" | "maximum"), [a, b]):
             first = maths.less(a, b) if op == "minimum" else maths.less(b, a)
             return maths.pick(lanes.compare("uno", scalar, a, a), a, maths.pick(first, a, b))
-        case ("sin" | "cos" | "tan"), [a]:
+        case (("sin" | "cos" | "tan"), [a]):
             return angle_function(op, lanes, form, a)
         case "pow", [a, b]:
             return power(lanes, form, a, b)
@@ -102,9 +110,9 @@ def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> s
     sign = "u" if dtype in ("uint8", "bool") else "s"
     zero = lanes.constant(scalar, 0)
     match op, args:
-        case ("add" | "sub" | "mul" | "and" | "or" | "xor"), [a, b]:
+        case (("add" | "sub" | "mul" | "and" | "or" | "xor"), [a, b]):
             return lanes.op(op, scalar, a, b)
-        case ("shl" | "shr"), [a, b]:
+        case (("shl" | "shr"), [a, b]):
             return _shift(lanes, op, a, b, dtype)
         case "not", [a]:
             return lanes.op("xor", scalar, a, lanes.constant(scalar, 1 if dtype == "bool" else -1))
@@ -114,14 +122,14 @@ def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> s
             if sign == "u":
                 return a
             return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.op("sub", scalar, zero, a), a)
-        case ("minimum" | "maximum"), [a, b]:
+        case (("minimum" | "maximum"), [a, b]):
             relation = "lt" if op == "minimum" else "gt"
             return lanes.select(scalar, lanes.compare(sign + relation, scalar, a, b), a, b)
         case "sign", [a]:
             return _integer_sign(lanes, a, scalar, sign)
-        case ("div" | "floordiv" | "fmod" | "remainder"), [a, b]:
+        case (("div" | "floordiv" | "fmod" | "remainder"), [a, b]):
             return _integer_division(lanes, op, a, b, scalar, sign)
-        case ("floor" | "ceil" | "trunc" | "round"), [a]:
+        case (("floor" | "ceil" | "trunc" | "round"), [a]):
             return a
     return None
 
@@ -253,9 +261,7 @@ def _half_to_single(lanes: VectorBuilder, a: str) -> str:
 
     word = lanes.convert("zext", "i16", "i32", a)
     magnitude = lanes.op("shl", "i32", lanes.op("and", "i32", word, number(0x7FFF)), number(13))
-    moved = lanes.op(
-        "fmul", "float", lanes.convert("bitcast", "i32", "float", magnitude), lanes.constant("float", 2.0**112)
-    )
+    moved = lanes.op("fmul", "float", lanes.convert("bitcast", "i32", "float", magnitude), lanes.constant("float", 2.0**112))
     bits = lanes.convert("bitcast", "float", "i32", moved)
     special = lanes.compare("uge", "i32", magnitude, number(0x0F800000))
     bits = lanes.select("i32", special, lanes.op("or", "i32", magnitude, number(0x7F800000)), bits)
@@ -342,10 +348,7 @@ def _better(lanes: VectorBuilder, word: str, dtype: str, held: Sequence[str], mo
     before = lanes.compare("slt", "i64", more[1], held[1])
     if not is_float(dtype):
         sign = "u" if dtype in ("uint8", "bool") else "s"
-        beats, ties = (
-            lanes.compare(sign + relation, scalar, more[0], held[0]),
-            lanes.compare("eq", scalar, more[0], held[0]),
-        )
+        beats, ties = (lanes.compare(sign + relation, scalar, more[0], held[0]), lanes.compare("eq", scalar, more[0], held[0]))
         return lanes.op("or", "i1", beats, lanes.op("and", "i1", ties, before))
     new, old = lanes.compare("uno", scalar, more[0], more[0]), lanes.compare("uno", scalar, held[0], held[0])
     beats = lanes.compare("o" + relation, scalar, more[0], held[0])

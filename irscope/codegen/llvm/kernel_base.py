@@ -336,9 +336,7 @@ def _masked(k: KernelBuilder, word: str, slot: int, result: str, args: Sequence[
     return f"call {result} @{symbol}({', '.join(f'{type} {value}' for type, value in args)})"
 
 
-def _copy(
-    k: KernelBuilder, slot: int, source: tuple[str, str | None], target: tuple[str, str | None], count: str
-) -> None:
+def _copy(k: KernelBuilder, slot: int, source: tuple[str, str | None], target: tuple[str, str | None], count: str) -> None:
     kind, align = MEMORY[k.dtypes[slot]], ITEM_SIZE[k.dtypes[slot]]
     with k.body.loop(count) as loop:
         found = k.body.value(f"load {kind}, ptr {k.at(slot, source[0], loop.index, source[1])}, align {align}")

@@ -172,9 +172,7 @@ class Maths:
     def exponential_of_two(self, exponent: str) -> str:
         """2^n for an integer n within the range of normal numbers."""
         form = self.form
-        return self.from_bits(
-            self.integer("shl", self.integer("add", exponent, self.whole(form.bias)), self.whole(form.mantissa))
-        )
+        return self.from_bits(self.integer("shl", self.integer("add", exponent, self.whole(form.bias)), self.whole(form.mantissa)))
 
     # -- exponentials -------------------------------------------------------------------------------------------------
 
@@ -209,9 +207,7 @@ class Maths:
         p, n = self.reduced(self.at_most(self.at_least(x, floor), form.exp_range[1]))
         scale = self.exponential_of_two(self.integer("sub", n, self.whole(1)))
         halved = self.fma(p, scale, self.sub(scale, self.number(0.5)))
-        tiny = self.less(
-            self.abs(x), self.number(2.0 ** -(form.mantissa + 2))
-        )  # halving would lose the last bit of a denormal
+        tiny = self.less(self.abs(x), self.number(2.0 ** -(form.mantissa + 2)))  # halving would lose the last bit of a denormal
         return self.pick(tiny, x, self.add(halved, halved))
 
     def sigmoid(self, x: str) -> str:
@@ -300,11 +296,7 @@ class Maths:
         f, e = self.split(x)
         rest = self.log_rest(f)
         head = self.head(f)
-        high, low = (
-            (1.4423828125, 0.00031222838896340733)
-            if self.form.bits == 32
-            else (1.4426950216293335, 1.9259629911266175e-08)
-        )
+        high, low = (1.4423828125, 0.00031222838896340733) if self.form.bits == 32 else (1.4426950216293335, 1.9259629911266175e-08)
         small = self.fma(f, self.number(low), self.mul(rest, self.number(1.4426950408889634)))
         small = self.fma(self.sub(f, head), self.number(high), small)
         return self.log_ends(x, self.add(e, self.fma(head, self.number(high), small)))
@@ -313,9 +305,7 @@ class Maths:
         """log(u) + (x - (u-1))/u with u = 1+x rounded."""
         one = self.number(1.0)
         u = self.add(x, one)
-        lost = self.pick(
-            self.less(self.number(1.0), self.abs(x)), self.sub(one, self.sub(u, x)), self.sub(x, self.sub(u, one))
-        )
+        lost = self.pick(self.less(self.number(1.0), self.abs(x)), self.sub(one, self.sub(u, x)), self.sub(x, self.sub(u, one)))
         f, e = self.split(u)
         rest = self.add(self.log_rest(f), self.div(lost, u))
         result = self.log_ends(u, self.log_joined(f, e, rest))
@@ -446,9 +436,7 @@ def angle_function(kind: str, lanes: VectorBuilder, form: Format, x: str) -> str
     cosine = maths.add(maths.fma(z, maths.number(-0.5), maths.number(1.0)), tail)
     if kind == "tan":
         odd = _bit(lanes, quarter, 1)
-        usual = maths.div(
-            maths.pick(odd, lanes.op("fneg", form.real, cosine), sine), maths.pick(odd, sine, cosine)
-        )
+        usual = maths.div(maths.pick(odd, lanes.op("fneg", form.real, cosine), sine), maths.pick(odd, sine, cosine))
     else:
         turned = quarter if kind == "sin" else lanes.op("add", "i64", quarter, lanes.constant("i64", 1))
         value = maths.pick(_bit(lanes, turned, 1), cosine, sine)

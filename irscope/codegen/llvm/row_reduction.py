@@ -102,9 +102,7 @@ class RowPoints:
             return
         kind = REGISTER[self.spec.instructions[code].dtype]
         place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
-        self.body.add(
-            f"store {self.vector.type(kind)} {self.k.wide[code]}, ptr {place}, align {self._room_alignment()}"
-        )
+        self.body.add(f"store {self.vector.type(kind)} {self.k.wide[code]}, ptr {place}, align {self._room_alignment()}")
 
     def _load_kept(self, code: int, slot: int, index: str) -> None:
         self.body.node = self.spec.instructions[code].node
@@ -113,9 +111,7 @@ class RowPoints:
         else:
             kind = REGISTER[self.spec.instructions[code].dtype]
             place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
-            self.k.wide[code] = self.body.value(
-                f"load {self.vector.type(kind)}, ptr {place}, align {self._room_alignment()}"
-            )
+            self.k.wide[code] = self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {self._room_alignment()}")
         self.body.node = NO_NODE
 
     def _room_alignment(self) -> int:
@@ -138,9 +134,7 @@ class RowPoints:
         parts = []
         for offset in self.apart:
             place = self.k.at(slot, self.k.places[slot], offset, None)
-            parts.append(
-                self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}")
-            )
+            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"))
         while len(parts) > 1:
             lanes *= 2
             order = ", ".join(f"i32 {lane}" for lane in range(lanes))
@@ -389,9 +383,7 @@ class RowKernel:
 
     # -- one vector ---------------------------------------------------------------------------------------------------
 
-    def _accumulated(
-        self, number: int, each: Pass, index: str, some: tuple[str, str] | None, held: list[str]
-    ) -> list[str]:
+    def _accumulated(self, number: int, each: Pass, index: str, some: tuple[str, str] | None, held: list[str]) -> list[str]:
         """Return the accumulators after a vector of each row was accumulated; with `some`, (count, mask), only those lanes."""
         names, found = iter(held), list[str]()
         for _ in self._each_row():

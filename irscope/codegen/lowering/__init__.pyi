@@ -1,7 +1,3 @@
-from .lower import (
-    spec_of_group,
-)
+from .lower import spec_of_group
 
-__all__ = [
-    "spec_of_group",
-]
+__all__ = ["spec_of_group"]

@@ -58,9 +58,7 @@ class Compute:
                 if (id(arg), key[1]) not in seen:
                     seen.add((id(arg), key[1]))
                     stack.append(key)
-        return tuple(
-            (*operand, inside) for operand in self.operands for inside in (False, True) if (operand[0], inside) in found
-        )
+        return tuple((*operand, inside) for operand in self.operands for inside in (False, True) if (operand[0], inside) in found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +260,8 @@ def _patched(values: KnownValues, position: int, node: Node, op: Op, arguments: 
     if not isinstance(type, TensorType) or type.strides is None or type.dtype != values.dtype(part):
         raise CodegenError(
             f"no kernel for {node.op}: its result's layout is not known, or its element type differs from that of `src`",
-            where=repr(node), rule="codegen-patch"
+            where=repr(node),
+            rule="codegen-patch",
         )
     axis = wrap_dim(dim, len(shape), op=node.op)
     one = node.op == "aten::select_scatter"
@@ -272,12 +271,7 @@ def _patched(values: KnownValues, position: int, node: Node, op: Op, arguments: 
     else:
         start, stop, _ = slice(start, stop).indices(shape[axis])
     own = (*shape[:axis], *(() if one else (max(stop - start, 0),)), *shape[axis + 1 :])
-    if (
-        step not in (None, 1)
-        or (one and not 0 <= start < shape[axis])
-        or own != values.shape(part)
-        or part in values.known
-    ):
+    if step not in (None, 1) or (one and not 0 <= start < shape[axis]) or own != values.shape(part) or part in values.known:
         raise CodegenError(f"{node.op} does not replace one contiguous range", where=repr(node), rule="codegen-patch")
     return Patched(position, whole, part, axis, start, stop, one), type.with_(shape=shape)
 
@@ -316,9 +310,7 @@ class _Values(Protocol):
 Operands = list[tuple[int, Value, int | None]]
 
 
-def normalized_in_parts(
-    values: _Values, position: int, node: Node, op: Op, arguments: Mapping[str, Any]
-) -> tuple[Expr, Operands]:
+def normalized_in_parts(values: _Values, position: int, node: Node, op: Op, arguments: Mapping[str, Any]) -> tuple[Expr, Operands]:
     """Return the expression of the node's result and its operands; the steps before it are added to `values.steps`."""
     assert op.channel_parts is not None
     assert op.expression is not None

@@ -22,19 +22,7 @@ from irscope.codegen.lowering.element_ops import (
     reductions_of,
 )
 from irscope.errors import CodegenError, IrscopeError
-from irscope.ir import (
-    BOOL,
-    FLOAT,
-    INT,
-    NUMBER,
-    Block,
-    Node,
-    TensorData,
-    TensorType,
-    Type,
-    Value,
-    constant_value,
-)
+from irscope.ir import BOOL, FLOAT, INT, NUMBER, Block, Node, TensorData, TensorType, Type, Value, constant_value
 from irscope.ops.accuracy import why_inexact
 from irscope.ops.expr import POSITIONS, Expr, const, input_element, number, reduced_axes
 from irscope.ops.numpy_layout import laid_out_like
@@ -203,12 +191,7 @@ class GroupValues:
         return number(index, self.dtype(value))
 
     def _results(
-        self,
-        op: Op,
-        node: Node,
-        arguments: Mapping[str, Any],
-        exprs: Sequence[Expr],
-        leaves: Sequence[tuple[int, Value, int | None]],
+        self, op: Op, node: Node, arguments: Mapping[str, Any], exprs: Sequence[Expr], leaves: Sequence[tuple[int, Value, int | None]]
     ) -> list[Type]:
         """Return the types of a node's results by the op's rule, or by that of elementwise ops where it leaves something unknown."""
         if not any(isinstance(self.types.get(v), TensorType) for v in arguments.values() if isinstance(v, Value)):
@@ -301,9 +284,7 @@ def _payload(node: Node) -> Any:
     if not isinstance(payload, TensorData):
         return payload
     if payload.shape != () or payload.array is None or payload.dtype not in ITEM_SIZE:
-        raise CodegenError(
-            f"{node.output!r} is a constant tensor inside a fusion group", hint="make it an input of the group"
-        )
+        raise CodegenError(f"{node.output!r} is a constant tensor inside a fusion group", hint="make it an input of the group")
     value = payload.array
     if payload.dtype == "bfloat16":
         value = (value.astype(np.uint32) << 16).view(np.float32)

@@ -238,9 +238,7 @@ def _cut(terms: Sequence[tuple[int, int]], size: int, extents: Sequence[int]) ->
         inner, rest = divmod(size, step)
         if not rest and 1 < inner < extents[axis] and extents[axis] % inner == 0:
             raise AxisMustSplit(axis, inner)
-    raise CodegenError(
-        "a view inside the group mixes dimensions in a way that no strides describe", rule="codegen-view"
-    )
+    raise CodegenError("a view inside the group mixes dimensions in a way that no strides describe", rule="codegen-view")
 
 
 # Linearizes the expressions of many nodes into one list of instructions, with common subexpressions shared, constants folded and
@@ -279,13 +277,7 @@ class InstructionList:
         return self._step("input", (), dtype, operand, node)
 
     def splice(
-        self,
-        root: Expr,
-        leaves: Mapping[int, int],
-        *,
-        node: int,
-        gathered: Mapping[int, int] | None = None,
-        index: int | None = None,
+        self, root: Expr, leaves: Mapping[int, int], *, node: int, gathered: Mapping[int, int] | None = None, index: int | None = None
     ) -> int:
         """Append the steps of an expression and return the last one; `leaves` maps each operand to its step.
 
@@ -540,10 +532,7 @@ class Walk:
             self.first = (step.shape, step.axes, tuple(forms))
             self.space.gather(extents)
         if prod(self.gathered) != prod(extents):
-            raise CodegenError(
-                f"one reduction reduces {prod(self.gathered)} elements, another {prod(extents)}",
-                rule="codegen-reduction",
-            )
+            raise CodegenError(f"one reduction reduces {prod(self.gathered)} elements, another {prod(extents)}", rule="codegen-reduction")
         walked = {axis for form in kept for axis in form.axes}
         if any(axis >= self.space.first_reduced for axis in walked):
             raise CodegenError("a reduction of a reduction along other axes", rule="codegen-reduction")
@@ -591,9 +580,7 @@ def _aligned(forms: Forms, shape: tuple[int, ...], axis: int | None) -> Forms:
     return tuple(ZERO if size == 1 else form for size, form in zip(shape, own, strict=True))
 
 
-def lowered(
-    values: GroupValues, space: Space, roots: Callable[[], Sequence[tuple[Value, Forms]]]
-) -> tuple[Walk, list[int]]:
+def lowered(values: GroupValues, space: Space, roots: Callable[[], Sequence[tuple[Value, Forms]]]) -> tuple[Walk, list[int]]:
     """Return instructions for these elements; `roots` is called again whenever a view makes it necessary to cut the space."""
     for _ in range(_MOST_SPLITS):
         walk = Walk(values, space)

@@ -75,8 +75,7 @@ def spec_of_group(group: Node, types: Sequence[Type], *, exact: bool = False) ->
             raise CodegenError("a reduction over an empty axis reads nothing", rule="codegen-empty")
         if not domain.gathers:
             domain, axes = next(
-                ((other, other.whole[1]) for _, other, _ in placed if other.whole and other.whole[0] == target.shape),
-                (domain, axes),
+                ((other, other.whole[1]) for _, other, _ in placed if other.whole and other.whole[0] == target.shape), (domain, axes)
             )
         launches.setdefault(domain, []).append((target, axes))
     made = tuple(_launch(values, domain, each) for domain, each in launches.items() if 0 not in domain.kept)
@@ -206,9 +205,7 @@ def _walked_pieces(space: Space, dim: int, walked: set[int]) -> list[tuple[int, 
 def _numbered(pieces: Sequence[Sequence[tuple[int, bool]]]) -> Axes:
     """Number the kept pieces as axes, in order."""
     numbers = count()
-    return tuple(
-        tuple((size, next(numbers) if is_kept else REDUCED) for size, is_kept in own) or ((1, None),) for own in pieces
-    )
+    return tuple(tuple((size, next(numbers) if is_kept else REDUCED) for size, is_kept in own) or ((1, None),) for own in pieces)
 
 
 # -- launches ---------------------------------------------------------------------------------------------------------
@@ -220,18 +217,12 @@ def _launch(values: GroupValues, domain: _Domain, targets: Sequence[tuple[_Targe
     def places() -> list[Forms]:
         return [_place(space, axes) for _, axes in targets]
 
-    walk, found = lowered(
-        values, space, lambda: [_root(target, place) for (target, _), place in zip(targets, places(), strict=True)]
-    )
+    walk, found = lowered(values, space, lambda: [_root(target, place) for (target, _), place in zip(targets, places(), strict=True)])
     results = [
-        walk.code.cast(
-            step, target.dtype, node=values.steps[target.value].position if target.value in values.steps else -1
-        )
+        walk.code.cast(step, target.dtype, node=values.steps[target.value].position if target.value in values.steps else -1)
         for step, (target, _) in zip(found, targets, strict=True)
     ]
-    written = [
-        linearize(place, target.strides, target.offset) for place, (target, _) in zip(places(), targets, strict=True)
-    ]
+    written = [linearize(place, target.strides, target.offset) for place, (target, _) in zip(places(), targets, strict=True)]
     return _assembled(values, domain, walk, results, written, [target.output for target, _ in targets])
 
 
@@ -239,22 +230,12 @@ def _place(space: Space, axes: Axes) -> Forms:
     """Return the index of an output at each point of the space."""
     free = [size for pieces in axes for size, axis in pieces if axis == REDUCED]
     inner = iter(delinearize(space.reduced_form(), free, space.extents))
-    forms = [
-        [next(inner) if axis == REDUCED else ZERO if axis is None else space.kept_form(axis) for _, axis in pieces]
-        for pieces in axes
-    ]
-    return tuple(
-        linearize(own, contiguous_strides([size for size, _ in pieces])) for own, pieces in zip(forms, axes, strict=True)
-    )
+    forms = [[next(inner) if axis == REDUCED else ZERO if axis is None else space.kept_form(axis) for _, axis in pieces] for pieces in axes]
+    return tuple(linearize(own, contiguous_strides([size for size, _ in pieces])) for own, pieces in zip(forms, axes, strict=True))
 
 
 def _assembled(
-    values: GroupValues,
-    domain: _Domain,
-    walk: Walk,
-    results: Sequence[int],
-    written: Sequence[AffineIndex],
-    outputs: Sequence[int],
+    values: GroupValues, domain: _Domain, walk: Walk, results: Sequence[int], written: Sequence[AffineIndex], outputs: Sequence[int]
 ) -> Launch:
     steps, results_at = walk.code.trimmed(results)
     params, extents = values.block.params, walk.space.extents
@@ -266,9 +247,7 @@ def _assembled(
     forms = [*written, *(read.place for read in reads)]
     tensors = [form for form in forms if form is not None]
     strides = [[dict(form.terms).get(axis, 0) for axis in range(len(extents))] for form in tensors]
-    sizes, loops, reduced = arrange_loops(
-        extents, walk.space.first_reduced if domain.gathers else None, strides, len(written)
-    )
+    sizes, loops, reduced = arrange_loops(extents, walk.space.first_reduced if domain.gathers else None, strides, len(written))
     rows = iter(loops)
     own = [next(rows) if form is not None else () for form in forms]
     dtypes = ["int64" if read.input < 0 else values.dtype(params[read.input]) for read in reads]
@@ -287,7 +266,5 @@ def _assembled(
         exact=values.exact,
     )
     offsets = tuple(0 if form is None else form.offset for form in forms)
-    launch = Launch(
-        spec, sizes, tuple(read.input for read in reads), tuple(outputs), tuple(own), offsets if any(offsets) else ()
-    )
+    launch = Launch(spec, sizes, tuple(read.input for read in reads), tuple(outputs), tuple(own), offsets if any(offsets) else ())
     return canonical_launch(launch)

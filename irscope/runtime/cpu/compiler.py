@@ -150,11 +150,7 @@ def this_host() -> Host:
     triple = binding.get_process_triple()
     llvm = ".".join(map(str, binding.llvm_version_info))
     return Host(
-        binding.get_host_cpu_name(),
-        features.flatten(),
-        _target(features, triple),
-        triple,
-        f"llvmlite {llvmlite.__version__}, LLVM {llvm}",
+        binding.get_host_cpu_name(), features.flatten(), _target(features, triple), triple, f"llvmlite {llvmlite.__version__}, LLVM {llvm}"
     )
 
 

@@ -207,9 +207,7 @@ class CpuDevice:
         if not launch.spec.reduced or not launch.elements or self._parts(seconds) == 1:
             return False
         width = vector_width(launch.spec, self.host.target)
-        return (
-            len(split_kept(launch, self.threads, width)) < self.threads and len(gather_cuts(launch, self.threads)) > 2
-        )
+        return len(split_kept(launch, self.threads, width)) < self.threads and len(gather_cuts(launch, self.threads)) > 2
 
     def _split_call(self, launch: Launch, plan: LaunchPlan) -> SplitCall:
         parts = len(gather_cuts(launch, self.threads)) - 1
@@ -266,9 +264,7 @@ class CpuDevice:
 class CpuPlan(HostPlan):
     """A launch plan ready to run on the processor; safe to call from many threads at once."""
 
-    def __init__(
-        self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[LaunchCall | SplitCall, ...]
-    ) -> None:
+    def __init__(self, plan: LaunchPlan, kernels: tuple[CpuKernel, ...], calls: tuple[LaunchCall | SplitCall, ...]) -> None:
         self.plan = plan
         self.kernels = kernels
         self._calls = calls

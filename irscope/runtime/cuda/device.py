@@ -158,9 +158,7 @@ class CudaDevice:
 
     name = "cuda"
 
-    def __init__(
-        self, *, store: ObjectStore | None = None, gpu: Gpu | None = None, compiler: Compiler | None = None
-    ) -> None:
+    def __init__(self, *, store: ObjectStore | None = None, gpu: Gpu | None = None, compiler: Compiler | None = None) -> None:
         """`store`: compiled code on disk, by default in the user's cache directory. `gpu` and `compiler` replace the
         current GPU and NVRTC."""
         self.store = store or user_store("cuda")
@@ -191,9 +189,7 @@ class CudaDevice:
             count = cupy.cuda.runtime.getDeviceCount()
             properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice()) if count else {}
         except Exception as error:
-            return Availability(
-                False, f"CuPy finds no GPU: {error}", "install the NVIDIA driver; nvidia-smi must list a GPU"
-            )
+            return Availability(False, f"CuPy finds no GPU: {error}", "install the NVIDIA driver; nvidia-smi must list a GPU")
         if not count:
             return Availability(False, "CuPy finds no GPU", "nvidia-smi must list a GPU")
         try:

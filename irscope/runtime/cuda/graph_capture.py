@@ -36,14 +36,7 @@ class Recorder(Protocol):
 class Captured:
     """A recorded program; see `Executable.captured`."""
 
-    def __init__(
-        self,
-        arguments: Sequence[Any],
-        results: Any,
-        replay: Callable[[], None],
-        recorder: Recorder,
-        kept: Sequence[Any],
-    ) -> None:
+    def __init__(self, arguments: Sequence[Any], results: Any, replay: Callable[[], None], recorder: Recorder, kept: Sequence[Any]) -> None:
         self.results = results
         """The tensors that every replay writes."""
         self._arguments = tuple(arguments)

@@ -263,9 +263,7 @@ def laid_out(kernel: Any, launch: Launch, schedule: Schedule, part: tuple[int, i
     grid = grid_of(launch, schedule, vector=False, parts=part[0])
     vector_grid = grid_of(launch, schedule, vector=True, parts=part[0])
     if max(grid[0], vector_grid[0]) > _MOST_BLOCKS:
-        raise CodegenError(
-            f"a launch over {launch.elements:,} points needs more blocks than a GPU has", rule="codegen-size"
-        )
+        raise CodegenError(f"a launch over {launch.elements:,} points needs more blocks than a GPU has", rule="codegen-size")
     numbers: list[Any] = [np.int64(size) for size in launch.sizes]
     numbers += [np.int64(launch.strides[slot][loop]) for slot, loop in stride_arguments(spec)]
     items = [ITEM_SIZE[result.dtype] for result in spec.outputs]
@@ -381,10 +379,7 @@ class CudaPlan:
         tensors = {i for launch in self.plan.launches for i, operand in zip(launch.reads, launch.spec.inputs, strict=True)
                    if operand.kind == "tensor"}  # fmt: skip
         here = gpu.key[0]
-        for what, address in [
-            *(("a result", at) for at in outputs),
-            *((f"input {i}", inputs[i]) for i in sorted(tensors)),
-        ]:
+        for what, address in [*(("a result", at) for at in outputs), *((f"input {i}", inputs[i]) for i in sorted(tensors))]:
             owner = gpu.owner(int(address)) if address else here
             if owner != here:
                 where = f"GPU {owner}" if owner >= 0 else "no GPU's memory"

@@ -117,8 +117,7 @@ class Nvrtc:
         except nvrtc.NVRTCError as error:
             if "INVALID_OPTION" in str(error):
                 raise DeviceUnavailable(
-                    f"this NVRTC cannot compile for compute capability {architecture}",
-                    hint="pip install --upgrade nvidia-cuda-nvrtc",
+                    f"this NVRTC cannot compile for compute capability {architecture}", hint="pip install --upgrade nvidia-cuda-nvrtc"
                 ) from None
             raise
 

@@ -47,9 +47,7 @@ def test_parts_on_threads_make_the_whole(store: ObjectStore, threads: int, shape
     operands = [laid_out(rng.normal(size=shape).astype(np.float32), kind, shape) for kind in (layout, "dense")]
     exprs = [call("tanh", X * Y), X - Y]
     plan = plan_of(exprs, operands, ["float32"] * 2, shape)
-    for got, want in zip(
-        run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float32"] * 2, shape), strict=True
-    ):
+    for got, want in zip(run(device.prepare(plan), plan, operands), expected(exprs, operands, ["float32"] * 2, shape), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 
 
@@ -135,11 +133,7 @@ def test_threads_and_processes_share_one_directory(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[3])
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", PROCESS, str(tmp_path / "cpu")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=root,
+            [sys.executable, "-c", PROCESS, str(tmp_path / "cpu")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root
         )
         for _ in range(2)
     ]
@@ -185,9 +179,7 @@ def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monke
     assert (run(device.prepare(plan), plan, [values])[0] == 3).all()
 
 
-def test_the_compiler_is_only_called_where_no_interrupt_comes(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_compiler_is_only_called_where_no_interrupt_comes(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt within llvmlite leaves its lock taken, and whoever compiles next waits forever."""
     import llvmlite.binding as binding
 

@@ -75,9 +75,7 @@ def split_run(monkeypatch: pytest.MonkeyPatch, *args: object) -> irs.Executable:
 
 
 @pytest.mark.parametrize("shape", [(1000,), (33, 70), (5, 3, 7), (129,)])
-def test_results_do_not_depend_on_who_runs_the_parts(
-    openmp: OpenMP, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_do_not_depend_on_who_runs_the_parts(openmp: OpenMP, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = torch.randn(shape), torch.randn(shape)
     alone = compile_graph(irs.fuse(irs.load(TEXT, x, y)))(x, y)
     run = split_run(monkeypatch, x, y)

@@ -71,9 +71,7 @@ class FakeArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 0
 
-    def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
-    ) -> Any:
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
         if stream is not None and (not isinstance(stream, int) or stream < -1 or stream == 0):
             raise ValueError(f"On CUDA, the valid stream is -1, 1, 2, or any larger value, but {stream} was provided")
         return self.host.__dlpack__()
@@ -262,9 +260,7 @@ class FakeCupy(SimpleNamespace):
     def _using(self, allocator: Any = None) -> Iterator[None]:
         yield
 
-    def asarray(
-        self, a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False
-    ) -> FakeArray:
+    def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> FakeArray:
         """A copy on the GPU."""
         return a if isinstance(a, FakeArray) else self.array(a)
 
@@ -291,9 +287,7 @@ class FakeCupy(SimpleNamespace):
         """The array itself if it is row-major."""
         return a if a.host.flags.c_contiguous else self.array(a, order="C")
 
-    def asnumpy(
-        self, a: FakeArray, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
-    ) -> Any:
+    def asnumpy(self, a: FakeArray, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Any:
         """A copy that is not on the GPU."""
         self.may_wait()
         return np.array(a.host, order="C")

@@ -90,10 +90,7 @@ def long_sum(folder: Path) -> tuple[Array, LaunchPlan, CudaPlan]:
 
 def plan_for(body: Any, *shapes: tuple[int, ...]) -> LaunchPlan:
     """The plan of a group over row-major float32 inputs."""
-    types = [
-        TensorType("float32", shape, tuple(np.zeros(shape, "f4").strides[i] // 4 for i in range(len(shape))))
-        for shape in shapes
-    ]
+    types = [TensorType("float32", shape, tuple(np.zeros(shape, "f4").strides[i] // 4 for i in range(len(shape)))) for shape in shapes]
     return spec_of_group(group(body, [TENSOR] * len(shapes)), types)
 
 
@@ -144,9 +141,7 @@ def test_arguments_are_numbers_of_the_sizes_that_the_text_declares(cupy: FakeCup
 
 
 @emulated
-def test_kernels_run_on_the_stream_that_the_caller_uses(
-    cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_run_on_the_stream_that_the_caller_uses(cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones((4, 4), np.float32)
     plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
     prepared = device_of(tmp_path).prepare(plan)
@@ -306,9 +301,7 @@ def several() -> list[LaunchPlan]:
 
 
 @emulated
-def test_kernels_that_are_prepared_together_share_modules(
-    cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_that_are_prepared_together_share_modules(cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     compiler = CountingCompiler()
     device = device_of(tmp_path, compiler)
@@ -347,9 +340,7 @@ def test_many_threads_compile_each_kernel_once(cupy: FakeCupy, tmp_path: Path) -
     compiler = CountingCompiler()
     device = device_of(tmp_path, compiler)
     with ThreadPoolExecutor(8) as pool:
-        jobs = [
-            pool.submit(device.prepare_together, several()[start : start + 5]) for start in (0, 3, 5, 0, 2, 5, 1, 4)
-        ]
+        jobs = [pool.submit(device.prepare_together, several()[start : start + 5]) for start in (0, 3, 5, 0, 2, 5, 1, 4)]
         prepared = [pool.submit(device.prepare, plan) for plan in several()]
         assert all(job.result() is None for job in jobs)
         kernels = [kernel for job in prepared for kernel in job.result().kernels]
@@ -386,9 +377,7 @@ def test_without_cupy_a_program_shows_its_text_and_says_what_is_missing(monkeypa
 
 
 @emulated
-def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_with_a_compiler_and_no_gpu_there_are_registers_and_ptx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     installed(FakeCupy(devices=0), monkeypatch)
     plan = plan_for(total, (100_000,))
     prepared = device_of(tmp_path).prepare(plan)
@@ -535,9 +524,7 @@ BFLOATS = """graph(%x : BFloat16(4, 40, strides=[40, 1]), %w : BFloat16(40, stri
 
 
 @emulated
-def test_bfloat16_of_a_package_that_jax_and_cupy_use(
-    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_bfloat16_of_a_package_that_jax_and_cupy_use(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kind = pytest.importorskip("ml_dtypes").bfloat16
     made = on_the_fake(cupy, monkeypatch, tmp_path, fuse(parse(BFLOATS)))
     x, w = np.linspace(-2, 2, 160).reshape(4, 40).astype(kind), np.linspace(0, 1, 40).astype(kind)
@@ -552,9 +539,7 @@ def test_bfloat16_of_a_package_that_jax_and_cupy_use(
 
 
 @emulated
-def test_real_jaxs_arrays_on_the_processor(
-    cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_real_jaxs_arrays_on_the_processor(cupy: FakeCupy, compiled: Executable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed; its arrays are the arguments of this test")
     import jax
 
@@ -629,9 +614,7 @@ WRITES = """graph(%x : Tensor, %w : Tensor):
 
 @emulated
 @pytest.mark.parametrize("text", [TEXT, WRITES], ids=["reads", "writes its argument"])
-def test_a_comparison_of_programs_on_arrays_of_cupy(
-    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
-) -> None:
+def test_a_comparison_of_programs_on_arrays_of_cupy(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("irscope.runtime.cuda.device.Nvrtc", CountingCompiler)
     x, w = numbers()
@@ -665,9 +648,7 @@ def test_a_graph_is_replayed_on_new_arguments(cupy: FakeCupy, compiled: Executab
 
 
 @emulated
-def test_memory_between_the_launches_of_a_graph_is_the_graphs_own(
-    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_memory_between_the_launches_of_a_graph_is_the_graphs_own(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     x = (np.arange(50_000) % 7).astype(np.float32)
     text = "graph(%x : Tensor):\n  %n : NoneType = prim::Constant()\n  %a : Tensor = aten::abs(%x)\n"
     text += "  %s : Tensor = aten::sum(%a, %n)\n  return (%s)\n"

@@ -1,4 +1,9 @@
-"""The text of a kernel for CUDA: C++ without any header, which NVRTC compiles with no include directory."""
+"""The text of a kernel for CUDA: C++ without any header, which NVRTC compiles with no include directory.
+
+A kernel has one or two entries. `<name>` takes any strides and alignment. `<name>_vector` moves 16 bytes of the widest
+tensor at a time, and exists when the schedule has vectors; the launcher may use it when pointers are aligned to whole
+vectors (`alignments`). The kernel's name is that of the spec, followed by a code for its schedule.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from contextlib import AbstractContextManager
 
 from irscope.codegen.cuda.instruction_text import HALF_HELPERS, HELPERS, REGISTER
 from irscope.codegen.cuda.kernel_base import EntryText
-from irscope.codegen.cuda.reduction import JOIN_HELPERS, RowsText
+from irscope.codegen.cuda.reduction import JOIN_HELPERS, ReductionText
 from irscope.codegen.cuda.schedule import BLOCK, Schedule, likely_schedule
 from irscope.codegen.kernel import KernelSpec, Lines, SourceText
 
@@ -63,9 +68,8 @@ class PointsText(EntryText):
         for index, code in enumerate(self.spec.instructions):
             if code.op != "input":
                 continue
-            assert code.value is not None
-            slot = self.first_input + code.value
-            if code.value in moving:
+            slot = self.first_input + code.operand
+            if code.operand in moving:
                 self.names[index] = self.in_register(slot, f"v{code.value}{at}")
             elif self.tensors[slot].pattern:
                 self.names[index] = f"(x{code.value} + {self._index(slot)})"
@@ -113,17 +117,10 @@ class PointsText(EntryText):
             for index, code in enumerate(self.spec.instructions):
                 if code.op == "input" and code.value in moving:
                     self.names[index] = self.in_register(self.first_input + code.value, f"b{code.value}")
-                elif code.op == "input" and code.value is not None and self.spec.inputs[code.value].pattern:
-                    self.names[index] = f"(x{code.value} + {self._index(self.first_input + code.value)})"
+                elif code.op == "input" and self.spec.inputs[code.operand].pattern:
+                    self.names[index] = f"(x{code.value} + {self._index(self.first_input + code.operand)})"
             self._elements()
         self.width = width
-
-
-# The text of a kernel for CUDA: C++ without any header, which NVRTC compiles with no include directory.
-#
-# A kernel has one or two entries. `<name>` takes any strides and alignment. `<name>_vector` moves 16 bytes of the widest
-# tensor at a time, and exists when the schedule has vectors; the launcher may use it when pointers are aligned to whole
-# vectors (`alignments`). The kernel's name is that of the spec, followed by a code for its schedule.
 
 
 def kernel_name(spec: KernelSpec, schedule: Schedule) -> str:
@@ -172,7 +169,7 @@ def _head(helpers: set[str]) -> Lines:
 def _entries(spec: KernelSpec, schedule: Schedule, helpers: set[str]) -> Lines:
     """Emit the entries. In the one for single elements, each thread has as many elements as its vectors hold if the row is held,
     else as many as it has vectors."""
-    kind = RowsText if spec.reduced else PointsText
+    kind = ReductionText if spec.reduced else PointsText
     name = kernel_name(spec, schedule)
     single = kind(spec, schedule, 1, schedule.repeat * (schedule.width if schedule.held else 1), helpers)
     single.write(name)

@@ -1,4 +1,9 @@
-"""Each instruction of a kernel spec as a CUDA C++ expression, cheaper where the value is rounded to half precision."""
+"""Each instruction of a kernel spec as a CUDA C++ expression, cheaper where the value is rounded to half precision.
+
+Without headers there is no `__half`: halves are stored as 16-bit words, and are converted by one instruction on
+the device. The text outside `__CUDA_ARCH__` is plain C++ with the same meaning, so that a C++ compiler can check the
+text.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, constant_value, is_float
+from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, is_float
 from irscope.errors import CodegenError
 
 # Cheaper instructions on a GPU for values that are rounded to half precision.
@@ -86,7 +91,7 @@ def _erf_of(steps: Sequence[Instruction], code: Instruction) -> int | None:
         return None
     for one, other in (code.args, code.args[::-1]):
         first = steps[one]
-        if first.op == "const" and first.value is not None and constant_value(first.value, first.dtype) == 1:
+        if first.op == "const" and first.number == 1:
             return other if steps[other].op == "erf" else None
     return None
 
@@ -123,14 +128,6 @@ def _without_the_unused(spec: KernelSpec) -> KernelSpec:
         spec, instructions=tuple(replace(code, args=tuple(place[arg] for arg in code.args)) for code in steps),
         outputs=tuple(replace(result, instruction=place[result.instruction]) for result in spec.outputs),
     )  # fmt: skip
-
-
-# Each instruction of a kernel spec as a CUDA C++ expression, and the representation of each element type in memory and in
-# registers.
-#
-# Without headers there is no `__half`: halves are stored as 16-bit words, and are converted by one instruction on
-# the device. The text outside `__CUDA_ARCH__` is plain C++ with the same meaning, so that a C++ compiler can check the
-# text.
 
 
 REGISTER: Final = {
@@ -294,8 +291,7 @@ def element_text(code: Instruction, args: list[str], arg_types: list[str], helpe
     if code.op == "input":
         return f"a{code.value}"
     if code.op == "const":
-        assert code.value is not None
-        return literal(constant_value(code.value, dtype), dtype)
+        return literal(code.number, dtype)
     if code.op == "cast":
         return _cast(args[0], arg_types[0], dtype, helpers)
     if code.op == "where":

@@ -20,7 +20,7 @@ from irscope.codegen.cuda.instruction_text import (
     store_text,
 )
 from irscope.codegen.cuda.schedule import Schedule, stride_arguments
-from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, constant_value, is_float
+from irscope.codegen.kernel import BROADCAST, NO_NODE, UNIT, KernelSpec, Lines, is_float
 
 
 class EntryText:
@@ -41,8 +41,7 @@ class EntryText:
         self._indent = 1
         for index, code in enumerate(spec.instructions):
             if code.op == "const":
-                assert code.value is not None
-                self.names[index] = literal(constant_value(code.value, code.dtype), code.dtype)
+                self.names[index] = literal(code.number, code.dtype)
 
     # -- lines --------------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,18 @@
-"""The CUDA entries of a kernel with reductions."""
+"""The CUDA entries of a kernel with reductions.
+
+A team of threads computes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
+loops, `team` vectors at a time, and combine their accumulators after each pass (`reduction_passes`). In a row, the lanes of
+a vector are steps of the innermost reduced loop. In columns they are different columns, and what is computed once per
+step of the kept loops is computed once per lane.
+
+A held row is read once, in its first pass: the values that later passes need stay in arrays `k…` that the compiler keeps
+in registers, because every loop over them is unrolled. No thread exits early, because all must take part when a team combines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -116,8 +125,11 @@ def joined(spec: KernelSpec, index: int, held: Sequence[str], more: Sequence[str
 _WARP: Final = 32
 
 
-class TeamText(EntryText):
-    """An entry in which teams of threads reduce."""
+class ReductionText(EntryText):
+    """An entry in which teams of threads reduce rows or columns, depending on the spec."""
+
+    _declared = ""
+    """The operands that were loaded once for a cell."""
 
     def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
         super().__init__(spec, schedule, width, repeat, helpers)
@@ -125,6 +137,7 @@ class TeamText(EntryText):
         self.columns = spec.by_columns
         self.lanes = width if self.columns else 1
         """How many results of each reduction a thread has."""
+        self.kept = [loop for loop in range(spec.rank) if loop not in spec.reduced]
 
     def shared_memory(self) -> None:
         """Declare the shared memory through which warps, or rows of threads, combine."""
@@ -207,25 +220,6 @@ class TeamText(EntryText):
                     self.add(f"a{index}_{part}[e] = m{index}_{part}[own][0][e][lane];")
                 with self.braces(f"for (int o = 1; o < {self.schedule.team}; o++)"):
                     self._take(index, "e", lambda name: f"m{name[1:]}[own][o][e][lane]")
-
-
-# The CUDA entries of a kernel with reductions.
-#
-# A team of threads computes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
-# loops, `team` vectors at a time, and combine their accumulators after each pass (`reduction_passes`). In a row, the lanes of
-# a vector are steps of the innermost reduced loop. In columns they are different columns, and what is computed once per
-# step of the kept loops is computed once per lane.
-#
-# A held row is read once, in its first pass: the values that later passes need stay in arrays `k…` that the compiler keeps
-# in registers, because every loop over them is unrolled. No thread exits early, because all must take part when a team combines.
-
-
-class RowsText(TeamText):
-    """An entry for rows or columns, depending on the spec."""
-
-    def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
-        super().__init__(spec, schedule, width, repeat, helpers)
-        self.kept = [loop for loop in range(spec.rank) if loop not in spec.reduced]
 
     def write(self, name: str) -> None:
         """Emit the whole entry."""
@@ -344,8 +338,7 @@ class RowsText(TeamText):
 
     def _once_input(self, index: int) -> None:
         code = self.spec.instructions[index]
-        assert code.value is not None
-        slot, operand = self.first_input + code.value, self.spec.inputs[code.value]
+        slot, operand = self.first_input + code.operand, self.spec.inputs[code.operand]
         if operand.kind == "scalar":
             self.names[index] = self.scalar_value(slot)
         elif operand.kind == "index":
@@ -359,8 +352,6 @@ class RowsText(TeamText):
                 self.add(f"const {kind} {word} = {text};", node=code.node)
                 self._declared += f" {word} "
             self._declare_once(index, self.in_register(slot, word) if wide else self._single(slot, word))
-
-    _declared = ""
 
     def _word(self, slot: int) -> str:
         width, self.width = self.width, 1
@@ -399,7 +390,7 @@ class RowsText(TeamText):
             for part, (kind, first) in enumerate(zip(kinds(spec, index), first_values(spec, index), strict=True)):
                 values = ", ".join([first] * self.width)
                 self.add(f"{kind} a{index}_{part}[{self.width}] = {{{values}}};", node=spec.instructions[index].node)
-        operands = list(dict.fromkeys(self.spec.instructions[i].value or 0 for i in fresh if self._is_load(i)))
+        operands = list(dict.fromkeys(self.spec.instructions[i].operand for i in fresh if self._is_load(i)))
         if schedule.held:
             with self.braces(""):
                 self.add("const int first = t;")
@@ -428,24 +419,26 @@ class RowsText(TeamText):
             self.add(f"{self.memory_type(self.first_input + i)} v{i}[{repeat}];")
         if operands and number == 0:
             with self._each_vector(repeat, end):
-                self._steps()
                 for i in operands:
                     self._load(i)
         with self._each_vector(repeat, end):
-            self._steps()
             for i in operands if number else ():
                 self._load(i)
             self._point(fresh, read, each)
 
-    def _each_vector(self, repeat: int, end: str) -> Any:
+    @contextmanager
+    def _each_vector(self, repeat: int, end: str) -> Iterator[None]:
+        """Emit a loop over some vectors of a thread, with the steps of the reduced loops of each."""
         team = self.schedule.team
         guard = f" if (first + u * {team} < {end})" if end else ""
-        outer = self.braces(f"for (int u = 0; u < {repeat}; u++){guard}", unrolled=True)
-        return _BlockWithHead(outer, lambda: self.add(f"const {self.step} j = first + u * {team};"))
+        with self.braces(f"for (int u = 0; u < {repeat}; u++){guard}", unrolled=True):
+            self.add(f"const {self.step} j = first + u * {team};")
+            self._steps()
+            yield
 
     def _is_load(self, index: int) -> bool:
         code = self.spec.instructions[index]
-        return code.op == "input" and code.value is not None and self.spec.inputs[code.value].kind == "tensor"
+        return code.op == "input" and self.spec.inputs[code.operand].kind == "tensor"
 
     def _load(self, i: int) -> None:
         slot = self.first_input + i
@@ -476,9 +469,8 @@ class RowsText(TeamText):
     def _instruction(self, index: int) -> None:
         code, spec = self.spec.instructions[index], self.spec
         if code.op == "input":
-            assert code.value is not None
-            slot = self.first_input + code.value
-            if spec.inputs[code.value].kind == "index":
+            slot = self.first_input + code.operand
+            if spec.inputs[code.operand].kind == "index":
                 text = f"x{code.value} + {self.offset(slot, range(spec.rank), index=True)}"
             else:
                 text = self.in_register(slot, f"v{code.value}[u]")
@@ -488,18 +480,3 @@ class RowsText(TeamText):
         self.names[index] = f"t{index}"
         if index in self.carried:
             self.add(f"k{index}[u][{'e' if self.width > 1 else '0'}] = t{index};", node=code.node)
-
-
-class _BlockWithHead:
-    """A block that starts with a fixed first line."""
-
-    def __init__(self, block: Any, first: Any) -> None:
-        self.block = block
-        self.first = first
-
-    def __enter__(self) -> None:
-        self.block.__enter__()
-        self.first()
-
-    def __exit__(self, *raised: object) -> None:
-        self.block.__exit__(*raised)

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict
-from irscope.codegen.kernel.spec import KernelSpec, constant_value
+from irscope.codegen.kernel.spec import KernelSpec
 from irscope.ir import Graph, TensorType, Value
 from irscope.ir.builder import GraphBuilder
 
@@ -39,12 +39,12 @@ def spec_graph(spec: KernelSpec) -> Graph:
     made: list[Value] = []
     for place, step in enumerate(spec.instructions):
         name, type = f"t{place}", TensorType(step.dtype)
-        if step.op == "const" and step.value is not None:
-            made.append(build.constant(constant_value(step.value, step.dtype), type, name))
-        elif step.op == "input" and step.value is not None:
-            operand = spec.inputs[step.value]
+        if step.op == "const":
+            made.append(build.constant(step.number, type, name))
+        elif step.op == "input":
+            operand = spec.inputs[step.operand]
             attrs: FrozenDict[str, Any] = FrozenDict(kind=operand.kind, stride_classes=operand.pattern)
-            made.append(build.op(f"{_SPACE}read", params[step.value], type=type, name=name, attrs=attrs))
+            made.append(build.op(f"{_SPACE}read", params[step.operand], type=type, name=name, attrs=attrs))
         else:
             operands = [made[arg] for arg in step.args]
             made.append(build.op(f"{_SPACE}{step.op}", *operands, type=type, name=name))

@@ -63,7 +63,7 @@ def canonical_launch(launch: Launch) -> Launch:
     spec = launch.spec
     order, args = _order(spec)
     steps = spec.instructions
-    operands = list(dict.fromkeys(value for at in order if steps[at].op == "input" and (value := steps[at].value) is not None))
+    operands = list(dict.fromkeys(steps[at].operand for at in order if steps[at].op == "input"))
     operands += [place for place in range(len(spec.inputs)) if place not in operands]  # unused operands
     if order == list(range(len(steps))) and operands == sorted(operands) and all(args[at] == steps[at].args for at in order):
         return launch
@@ -72,7 +72,7 @@ def canonical_launch(launch: Launch) -> Launch:
     made = tuple(
         replace(
             steps[at], args=tuple([number[arg] for arg in args[at]]),
-            value=place_of[value] if steps[at].op == "input" and (value := steps[at].value) is not None else steps[at].value,
+            value=place_of[steps[at].operand] if steps[at].op == "input" else steps[at].value,
         )
         for at in order
     )  # fmt: skip
@@ -139,8 +139,8 @@ def _colors(spec: KernelSpec, *, whole: bool) -> list[bytes]:
         above = _above(spec, colors)
         reads: list[list[bytes]] = [[] for _ in own]
         for step, users in zip(steps, above, strict=True):
-            if step.op == "input" and step.value is not None:
-                reads[step.value].append(users)
+            if step.op == "input":
+                reads[step.operand].append(users)
         refined = [_digest(color, *sorted(read)) for color, read in zip(own, reads, strict=True)]
         if len(set(refined)) == len(set(own)):
             break
@@ -165,8 +165,8 @@ def _above(spec: KernelSpec, colors: Sequence[bytes]) -> list[bytes]:
 def _filled(steps: Sequence[Instruction], own: Sequence[bytes], whole: bool) -> list[bytes]:
     colors: list[bytes] = []
     for step in steps:
-        if step.op == "input" and step.value is not None:
-            colors.append(_digest(b"input", own[step.value]))
+        if step.op == "input":
+            colors.append(_digest(b"input", own[step.operand]))
             continue
         read = [colors[arg] for arg in step.args]
         read = sorted(read) if step.op in COMMUTATIVE else read
@@ -435,10 +435,9 @@ class _Copy:
         if index in splitter.known:
             return self.read(splitter.known[index], code.node)
         if code.op == "input":
-            assert code.value is not None
-            launch, slot = splitter.launch, len(splitter.spec.outputs) + code.value
+            launch, slot = splitter.launch, len(splitter.spec.outputs) + code.operand
             offset = launch.offsets[slot] if launch.offsets else 0
-            operand, read = splitter.spec.inputs[code.value], launch.reads[code.value]
+            operand, read = splitter.spec.inputs[code.operand], launch.reads[code.operand]
             return self.read(_Source(operand, read, launch.strides[slot], offset), code.node)
         if code.op == "count":
             steps = prod(splitter.launch.sizes[loop] for loop in splitter.spec.reduced)

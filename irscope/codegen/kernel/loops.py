@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, NamedTuple
 
-from irscope.codegen.kernel.spec import BROADCAST, Instruction, KernelSpec, constant_bits, constant_value
+from irscope.codegen.kernel.spec import BROADCAST, Instruction, KernelSpec, constant_bits
 from irscope.ir import ITEM_SIZE
 from irscope.ops.expr import NO_OPERATION, REDUCTIONS
 
@@ -44,8 +44,7 @@ def loop_nest(spec: KernelSpec) -> LoopNest:
     depths: list[int] = []
     for code in spec.instructions:
         if code.op == "input":
-            assert code.value is not None
-            depths.append(spec.inputs[code.value].depth)
+            depths.append(spec.inputs[code.operand].depth)
         else:
             depths.append(max((depths[arg] for arg in code.args), default=0))
     stages = tuple(
@@ -225,7 +224,7 @@ def _finite_or_zero(steps: Sequence[Instruction], index: int) -> int | None:
 
 
 def _constant(code: Instruction) -> float | None:
-    return float(constant_value(code.value, code.dtype)) if code.op == "const" and code.value is not None else None
+    return float(code.number) if code.op == "const" else None
 
 
 def _pruned(spec: KernelSpec, code: Sequence[Instruction], at: Sequence[int]) -> KernelSpec:
@@ -294,8 +293,7 @@ def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None
     for code in spec.instructions:
         level = max((levels[arg] for arg in code.args), default=0)
         if code.op == "input":
-            assert code.value is not None
-            pattern = spec.inputs[code.value].pattern
+            pattern = spec.inputs[code.operand].pattern
             varies.append(any(pattern[loop] != BROADCAST for loop in spec.reduced if pattern))
         else:
             varies.append(code.op not in GATHERING and any(varies[arg] for arg in code.args))
@@ -382,9 +380,8 @@ def operations_per_point(spec: KernelSpec) -> int:
     moves: list[bool] = []
     for code in spec.instructions:
         if code.op == "input":
-            assert code.value is not None
-            operand = spec.inputs[code.value]
-            moves.append(any(kind != BROADCAST for kind in operand.pattern[-1:]) or not spec.reduced)
+            pattern = spec.inputs[code.operand].pattern
+            moves.append(any(kind != BROADCAST for kind in pattern[-1:]) or not spec.reduced)
         else:
             moves.append(not code.op.startswith("reduce_") and any(moves[arg] for arg in code.args))
     counted = [

@@ -1,4 +1,20 @@
-"""A kernel spec: what one kernel computes, without anything that can be passed at run time."""
+"""A kernel spec: what one kernel computes, without anything that can be passed at run time.
+
+A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides,
+pointers and scalars are arguments of the compiled kernel. Of a stride the spec holds only its class: whether the operand
+stays in place along this loop, steps by one, or steps by a run-time stride. Two fusion groups with equal specs share one
+compiled kernel.
+
+Some loops may be **reduced**: `reduce_…` instructions reduce their argument over all steps of these loops, and `count`
+is how many steps they have together. The other loops are kept: each step of the kept loops has one result of
+each reduction. The reduced loops are adjacent. Either they are the innermost ones (the kernel works row by row), or
+exactly one kept loop is inside them (it works on columns side by side). A result that does not move along the reduced
+loops is written once per step of the kept ones, every other result at every point. `reduction_nest` says how often
+a kernel must pass over the reduced loops and what it does in each pass.
+
+A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
+group needs, one for each distinct iteration space among its outputs.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +30,6 @@ from irscope._base.words import plural
 from irscope.errors import CodegenError
 from irscope.ir import ITEM_SIZE as ITEM_SIZE
 from irscope.ir import TensorType
-
-# A kernel spec: what one kernel computes, without anything that can be passed at run time.
-#
-# A `KernelSpec` is a list of instructions over the elements at one point of an iteration space. Extents, strides,
-# pointers and scalars are arguments of the compiled kernel. Of a stride the spec holds only its class: whether the operand
-# stays in place along this loop, steps by one, or steps by a run-time stride. Two fusion groups with equal specs share one
-# compiled kernel.
-#
-# Some loops may be **reduced**: `reduce_…` instructions reduce their argument over all steps of these loops, and `count`
-# is how many steps they have together. The other loops are kept: each step of the kept loops has one result of
-# each reduction. The reduced loops are adjacent. Either they are the innermost ones (the kernel works row by row), or
-# exactly one kept loop is inside them (it works on columns side by side). A result that does not move along the reduced
-# loops is written once per step of the kept ones, every other result at every point. `reduction_nest` says how often
-# a kernel must pass over the reduced loops and what it does in each pass.
-#
-# A `Launch` is a spec with the extents and strides of one call; a `LaunchPlan` holds the launches that a whole fusion
-# group needs, one for each distinct iteration space among its outputs.
-
 
 BROADCAST: Final = 0
 """Stride class: the operand does not move along the loop."""
@@ -91,6 +89,20 @@ class Instruction:
     """`input`: the operand's position. `const`: the number's bits (see `constant_bits`)."""
     node: int = field(default=-1, compare=False, repr=False)
     """The position in the group's block of the node that it came from; not part of the compiled kernel."""
+
+    @property
+    def operand(self) -> int:
+        """The position of the operand that an `input` reads."""
+        assert self.op == "input"
+        assert self.value is not None
+        return self.value
+
+    @property
+    def number(self) -> float | bool:
+        """The number of a `const`."""
+        assert self.op == "const"
+        assert self.value is not None
+        return constant_value(self.value, self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +209,12 @@ class KernelSpec:
         return "\n".join(lines)
 
     def _formatted(self, step: Instruction) -> str:
-        if step.op == "input" and step.value is not None:
-            operand = self.inputs[step.value]
+        if step.op == "input":
+            operand = self.inputs[step.operand]
             name = "index" if operand.kind == "index" else f"x{step.value}"
             return name + _pattern_text(operand.pattern)
-        if step.op == "const" and step.value is not None:
-            return str(constant_value(step.value, step.dtype))
+        if step.op == "const":
+            return str(step.number)
         return f"{step.op}({', '.join(f't{arg}' for arg in step.args)})"
 
     @property

@@ -1,4 +1,13 @@
-"""The text of a kernel whose innermost loop is kept: columns side by side, reduced over the rows."""
+"""The text of a kernel whose innermost loop is kept: columns side by side, reduced over the rows.
+
+Columns are processed in tiles whose accumulators fit the first-level cache, and a row runs along a whole tile before the next
+row: memory is read in order, as a few streams. Where the work at a point is small, up to `_TOGETHER` rows are
+combined in registers before they reach the tile's accumulators. After every `_SPAN` such steps the accumulators are added
+to others, so that the rounding errors of a long sum grow with the number of spans and the length of one.
+
+Short rows are one vector, whose accumulators stay in registers for a span; a row that is not known to be short is longer
+than `MOST_LANES`.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +69,7 @@ class ColumnTile:
         found: list[bool] = []
         for code in self.spec.instructions:
             if code.op == "input":
-                assert code.value is not None
-                pattern = self.spec.inputs[code.value].pattern
+                pattern = self.spec.inputs[code.operand].pattern
                 found.append(bool(pattern) and pattern[-1] != BROADCAST)
             else:
                 found.append(code.op in REDUCTIONS or any(found[arg] for arg in code.args))
@@ -164,17 +172,6 @@ class ColumnTile:
                 kind = REGISTER[code.dtype]
                 kept = code.op not in REDUCTIONS
                 self.k.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]
-
-
-# The text of a kernel whose innermost loop is kept: columns side by side, reduced over the rows.
-#
-# Columns are processed in tiles whose accumulators fit the first-level cache, and a row runs along a whole tile before the next
-# row: memory is read in order, as a few streams. Where the work at a point is small, up to `_TOGETHER` rows are
-# combined in registers before they reach the tile's accumulators. After every `_SPAN` such steps the accumulators are added
-# to others, so that the rounding errors of a long sum grow with the number of spans and the length of one.
-#
-# Short rows are one vector, whose accumulators stay in registers for a span; a row that is not known to be short is longer
-# than `MOST_LANES`.
 
 
 MOST_LANES: Final = 32

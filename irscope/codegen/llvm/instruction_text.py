@@ -1,4 +1,7 @@
-"""Each instruction and accumulator of a kernel spec as LLVM text over lanes."""
+"""Each instruction and accumulator of a kernel spec as LLVM text over lanes.
+
+Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from irscope.codegen.kernel import (
     Instruction,
     KernelSpec,
     accumulated_dtype,
-    constant_value,
     is_float,
     neutral_value,
 )
@@ -19,23 +21,10 @@ from irscope.codegen.llvm.math_functions import DOUBLE, SINGLE, Maths, angle_fun
 from irscope.errors import CodegenError
 from irscope.ops.expr import POSITIONS, PRIMITIVES
 
-# Each instruction of a kernel spec as LLVM text over lanes, and the representation of each element type in memory and registers.
-#
-# Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloat16 a 16-bit word.
-
-
 REGISTER: Final = {
-    "float32": "float",
-    "float64": "double",
-    "float16": "float",
-    "bfloat16": "float",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "uint8": "i8",
-    "bool": "i1",
-}
+    "float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i1",
+}  # fmt: skip
 """The LLVM type that each element type is computed in."""
 
 MEMORY: Final = {**REGISTER, "float16": "i16", "bfloat16": "i16", "bool": "i8"}
@@ -56,8 +45,7 @@ def element(
     """
     dtype = code.dtype
     if code.op == "const":
-        assert code.value is not None
-        return lanes.constant(REGISTER[dtype], constant_value(code.value, dtype))
+        return lanes.constant(REGISTER[dtype], code.number)
     if code.op == "cast":
         return _cast(lanes, args[0], arg_types[0], dtype, native_half)
     if code.op == "where":
@@ -95,7 +83,7 @@ def _float_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> str
         case "sign", [a]:
             positive, negative = maths.less(maths.number(0.0), a), maths.less(a, maths.number(0.0))
             return maths.pick(positive, maths.number(1.0), maths.pick(negative, maths.number(-1.0), maths.number(0.0)))
-        case (("minimum" | "maximum"), [a, b]):
+        case ("minimum" | "maximum"), [a, b]:
             first = maths.less(a, b) if op == "minimum" else maths.less(b, a)
             return maths.pick(lanes.compare("uno", scalar, a, a), a, maths.pick(first, a, b))
         case (("sin" | "cos" | "tan"), [a]):
@@ -122,7 +110,7 @@ def _integer_op(lanes: VectorBuilder, op: str, args: list[str], dtype: str) -> s
             if sign == "u":
                 return a
             return lanes.select(scalar, lanes.compare("slt", scalar, a, zero), lanes.op("sub", scalar, zero, a), a)
-        case (("minimum" | "maximum"), [a, b]):
+        case ("minimum" | "maximum"), [a, b]:
             relation = "lt" if op == "minimum" else "gt"
             return lanes.select(scalar, lanes.compare(sign + relation, scalar, a, b), a, b)
         case "sign", [a]:

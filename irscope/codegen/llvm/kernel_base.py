@@ -21,6 +21,7 @@ from irscope.codegen.kernel import (
     is_float,
     reduction_nest,
 )
+from irscope.codegen.kernel.loops import loop_nest
 from irscope.codegen.llvm.builder import FunctionBuilder, VectorBuilder
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, element, from_memory, to_memory
 from irscope.ops.expr import PRIMITIVES, REDUCTIONS
@@ -208,13 +209,7 @@ class KernelBuilder:
 
     def staged(self, codes: Sequence[int], loops: int) -> list[list[int]]:
         """Group instructions by how many of the outermost loops must have started before they can be computed."""
-        depths: list[int] = []
-        for code in self.spec.instructions:
-            if code.op == "input":
-                assert code.value is not None
-                depths.append(self.spec.inputs[code.value].depth)
-            else:
-                depths.append(max((depths[arg] for arg in code.args), default=0))
+        depths = loop_nest(self.spec).depths
         return [[index for index in codes if depths[index] == depth] for depth in range(loops + 1)]
 
     # -- parts of a vector ---------------------------------------------------------------------------------------------
@@ -364,8 +359,7 @@ def instruction(k: KernelBuilder, index: int, lanes: VectorBuilder) -> None:
     code = k.spec.instructions[index]
     k.body.node = code.node
     if code.op == "input":
-        assert code.value is not None
-        value = _load(k, code.value, lanes)
+        value = _load(k, code.operand, lanes)
     elif code.op == "count":
         value = _count(k, code.dtype)
     else:

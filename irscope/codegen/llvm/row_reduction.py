@@ -1,4 +1,13 @@
-"""The text of a kernel whose innermost loop is reduced: row by row, each row in as many passes as it needs."""
+"""The text of a kernel whose innermost loop is reduced: row by row, each row in as many passes as it needs.
+
+A pass traverses a row in whole vectors, with an accumulator in every lane, and ends with one masked vector. In a row that
+may be long the accumulators are added to others every `_CHUNK` vectors, so that the rounding errors of a long sum grow
+with the number of chunks and the length of a chunk, not with their product.
+
+Memory is read a tenth to a fifth faster in several places at once, because the processor can follow as many streams. Where
+the work at a point is small, two rows are reduced together, half of all rows apart; in a kernel that reduces a single
+long row each register of a vector covers its own part of the row. The result of a row does not depend on the others.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +68,7 @@ class RowPoints:
     def registers(self, each: Pass) -> int:
         """Return how many parts of a row a vector may cover in a pass: one per register, if nothing depends on positions."""
         codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
-        read = [self.spec.inputs[code.value] for code in codes if code.op == "input" and code.value is not None]
+        read = [self.spec.inputs[code.operand] for code in codes if code.op == "input"]
         along = [operand for operand in read if operand.pattern and operand.pattern[-1] != BROADCAST]
         item = max([ITEM_SIZE[code.dtype] for code in codes] + [4])
         is_free = (
@@ -148,17 +157,6 @@ class RowPoints:
     def _store(self, slot: int, value: str) -> None:
         again = self.kept is not None and self.kept[3] == slot
         store(self.k, slot, value, streaming=self.spec.nontemporal and not again)
-
-
-# The text of a kernel whose innermost loop is reduced: row by row, each row in as many passes as it needs.
-#
-# A pass traverses a row in whole vectors, with an accumulator in every lane, and ends with one masked vector. In a row that
-# may be long the accumulators are added to others every `_CHUNK` vectors, so that the rounding errors of a long sum grow
-# with the number of chunks and the length of a chunk, not with their product.
-#
-# Memory is read a tenth to a fifth faster in several places at once, because the processor can follow as many streams. Where
-# the work at a point is small, two rows are reduced together, half of all rows apart; in a kernel that reduces a single
-# long row each register of a vector covers its own part of the row. The result of a row does not depend on the others.
 
 
 _CHUNK: Final = 128

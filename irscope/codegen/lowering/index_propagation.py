@@ -1,4 +1,8 @@
-"""Lowers an element of an output to instructions over elements of the inputs, by affine indices."""
+"""Lowers an element of an output to instructions over elements of the inputs, by affine indices.
+
+A walk visits the values of a group together with their index at each point of the space. Inside a reduction, operands are
+indexed by the reduced axes instead of those of the result, and the walk records which axes the result depends on.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,8 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from irscope.codegen.kernel import Instruction, constant_bits, constant_value
-from irscope.codegen.lowering.element_ops import Compute, Joined, Patched, Pooled, Seen, Window
-from irscope.codegen.lowering.element_values import GroupValues
+from irscope.codegen.kernel import Instruction, constant_bits
+from irscope.codegen.lowering.element_values import Compute, GroupValues, Joined, Patched, Pooled, Seen, Window
 from irscope.errors import CodegenError
 from irscope.ir import TensorType, Value
 from irscope.ops.expr import COMMUTATIVE, POSITIONS, REDUCTIONS, Expr, call, const, evaluate, input_element
@@ -354,7 +357,7 @@ class InstructionList:
         return self._step("cast", (arg,), dtype, None, node)
 
     def _folded(self, op: str, args: tuple[int, ...], dtype: str, node: int) -> int:
-        operands = tuple(_constant(self.steps[arg]) for arg in args)
+        operands = tuple(const(self.steps[arg].number, self.steps[arg].dtype) for arg in args)
         value = evaluate(Expr(op, operands, dtype), [])
         return self._step("const", (), dtype, constant_bits(value.item(), dtype), node)
 
@@ -372,21 +375,10 @@ def to_expressions(steps: Sequence[Instruction]) -> list[Expr]:
     made: list[Expr] = []
     for step in steps:
         if step.op == "const":
-            made.append(_constant(step))
+            made.append(const(step.number, step.dtype))
         else:
             made.append(Expr(step.op, tuple(made[arg] for arg in step.args), step.dtype, step.value))
     return made
-
-
-def _constant(step: Instruction) -> Expr:
-    assert step.value is not None
-    return const(constant_value(step.value, step.dtype), step.dtype)
-
-
-# Lowers an element of an output to instructions over elements of the inputs.
-#
-# A walk visits the values of a group together with their index at each point of the space. Inside a reduction, operands are
-# indexed by the reduced axes instead of those of the result, and the walk records which axes the result depends on.
 
 
 REDUCED: Final = -1

@@ -32,8 +32,7 @@ from irscope.codegen.kernel import (
     row_limit,
     stride_classes,
 )
-from irscope.codegen.lowering.element_ops import Joined
-from irscope.codegen.lowering.element_values import GroupValues
+from irscope.codegen.lowering.element_values import GroupValues, Joined
 from irscope.codegen.lowering.index_propagation import (
     REDUCED,
     ZERO,
@@ -240,9 +239,9 @@ def _assembled(
     steps, results_at = walk.code.trimmed(results)
     params, extents = values.block.params, walk.space.extents
     every = list(walk.operands)
-    used = sorted({code.value for code in steps if code.op == "input" and code.value is not None})
-    number: dict[int | None, int] = {old: new for new, old in enumerate(used)}
-    steps = tuple(replace(code, value=number[code.value]) if code.op == "input" else code for code in steps)
+    used = sorted({code.operand for code in steps if code.op == "input"})
+    number = {old: new for new, old in enumerate(used)}
+    steps = tuple(replace(code, value=number[code.operand]) if code.op == "input" else code for code in steps)
     reads = [every[position] for position in used]
     forms = [*written, *(read.place for read in reads)]
     tensors = [form for form in forms if form is not None]

@@ -19,8 +19,6 @@ from irscope.errors import CodegenError, MissingExtra
 from irscope.runtime.cpu.emit_object import emitted_object, own_context, undefined_symbols
 from irscope.runtime.device import ObjectStore
 
-__all__ = ["CpuCompiler", "Host", "MachineCode", "loaded", "object_file", "this_host", "with_llvm"]
-
 T = TypeVar("T")
 
 _COMPILER_BYTES: Final = 24 << 20

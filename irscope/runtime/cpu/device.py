@@ -41,8 +41,6 @@ from irscope.runtime.device.kernel_cache import user_store
 if TYPE_CHECKING:
     from irscope.codegen.facts import KernelFacts
 
-__all__ = ["CpuDevice", "CpuKernel", "CpuPlan"]
-
 _THREADS_PAY: Final = 200e-6
 """Seconds of estimated time above which a launch is split over Python threads."""
 _TEAM_PAYS: Final = 40e-6

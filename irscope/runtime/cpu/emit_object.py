@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-__all__ = ["emitted_object", "own_context", "undefined_symbols"]
-
 
 def own_context(binding: Any) -> Any:
     """Returns a context for one text; no object of another thread may be created in it."""

@@ -27,20 +27,6 @@ from irscope.ops.expr import PRIMITIVES
 from irscope.runtime.cpu.openmp import OpenMP, StallBackoff
 from irscope.runtime.device import NO_MEMORY
 
-__all__ = [
-    "Function",
-    "LaunchCall",
-    "PoolCall",
-    "Range",
-    "SplitCall",
-    "TeamCall",
-    "estimated_seconds",
-    "gather_cuts",
-    "gather_ranges",
-    "split_kept",
-    "stores_should_stream",
-]
-
 _CYCLES: Final = {"input": 1.0, "const": 0.0}
 """Cycles per vector register of float32, for ops that are not primitives; others of that kind take half a cycle."""
 

@@ -25,8 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["HEADER_WORDS", "LOOP", "OpenMP", "StallBackoff", "loaded_openmp"]
-
 _STALL: Final = 1e-3
 """Seconds beyond eight times the best that count as a stall: only a processor busy with other work causes such a wait."""
 _SHORTEST_PENALTY: Final = 2

@@ -1,4 +1,9 @@
-"""Kernels on an NVIDIA GPU through CuPy: NVRTC compiles the text, CuPy loads and launches it."""
+"""Kernels on an NVIDIA GPU through CuPy: NVRTC compiles the text, CuPy loads and launches it.
+
+The compiler needs no GPU, so source, PTX, machine code, registers and spills are available on any machine with CuPy and
+NVRTC, and the source on any machine. Kernels that are prepared together are compiled as one module, which takes a third
+of the time; on disk a module is kept once, and each of its kernels refers to it.
+"""
 
 from __future__ import annotations
 
@@ -132,13 +137,6 @@ class CudaKernel:
     def spill_bytes(self) -> int | None:
         """The maximum per thread over the entries; None where NVRTC is missing."""
         return max((each.spill_bytes for each in self.resources.values()), default=None)
-
-
-# Kernels on an NVIDIA GPU through CuPy: NVRTC compiles the text, CuPy loads and launches it.
-#
-# The compiler needs no GPU, so source, PTX, machine code, registers and spills are available on any machine with CuPy and
-# NVRTC, and the source on any machine. Kernels that are prepared together are compiled as one module, which takes a third
-# of the time; on disk a module is kept once, and each of its kernels refers to it.
 
 
 _ASSUMED: Final = "90"

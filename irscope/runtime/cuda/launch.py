@@ -1,4 +1,8 @@
-"""A launch plan on a GPU: the driver's functions, the entry, the number of blocks, and the arguments as the driver takes them."""
+"""A launch plan on a GPU: the driver's functions, the entry, the number of blocks, and the arguments as the driver takes them.
+
+All but the pointers is laid out when a plan is prepared. A call checks the pointers' alignment, which decides between the
+entry for vectors and the one for any alignment, and passes each launch to the driver.
+"""
 
 from __future__ import annotations
 
@@ -179,12 +183,6 @@ def out_of_memory(nbytes: int) -> RunError:
         hint="free tensors, or call cupy.get_default_memory_pool().free_all_blocks() and torch.cuda.empty_cache()",
         rule="out-of-memory",
     )
-
-
-# A launch plan on a GPU: the entry, the number of blocks, and the arguments as the driver takes them.
-#
-# All but the pointers is laid out when a plan is prepared. A call checks the pointers' alignment, which decides between the
-# entry for vectors and the one for any alignment, and passes each launch to the driver.
 
 
 _ALIGNMENT: Final = 256

@@ -1,4 +1,7 @@
-"""NVRTC: CUDA text to machine code, with the assembler's report of registers and spills, and the code disassembled. Needs no GPU."""
+"""NVRTC: CUDA text to machine code, with the assembler's report of registers and spills, and the code disassembled. Needs no GPU.
+
+Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,6 @@ from typing import Any, Final, Protocol
 
 from irscope.errors import DeviceUnavailable
 from irscope.runtime.arrays import imported_cupy
-
-# NVRTC: CUDA text to machine code, with the assembler's report of registers and spills. Needs no GPU.
-#
-# Kernels are compiled by `cupy.cuda.nvrtc` rather than `RawModule`, which always flushes denormals to zero.
-
 
 INSTALL: Final = "pip install 'irscope[cuda13]'   (or cuda12, by the driver)"
 OPTIONS: Final = ("--std=c++17", "--fmad=true", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")

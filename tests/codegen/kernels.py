@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from irscope.codegen.kernel.loops import collapse_loops
-from irscope.codegen.kernel.spec import KernelSpec, Launch, LaunchPlan, Operand, Result, row_limit, stride_classes
+from irscope.codegen.kernel.spec import (
+    KernelSpec,
+    Launch,
+    LaunchPlan,
+    Operand,
+    Result,
+    row_limit,
+    stride_classes,
+    trimmed,
+)
 from irscope.codegen.lowering.index_propagation import InstructionList
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Node, Value
@@ -98,11 +107,11 @@ def plan_of(exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Seq
     code = InstructionList()
     leaves = {index: code.input(index, dtype) for index, dtype in enumerate(dtypes)}
     results = [code.splice(expr, leaves, node=number) for number, expr in enumerate(exprs)]
-    trimmed, at = code.trimmed(results)
+    instructions, at = trimmed(code.steps, results)
     spec = KernelSpec(
         tuple(Operand(dtype, "tensor", stride_classes(own)) for dtype, own in zip(dtypes, strides[len(exprs) :], strict=True)),
-        trimmed,
-        tuple(Result(expr.dtype, stride_classes(strides[i]), at[i]) for i, expr in enumerate(exprs)),
+        instructions,
+        tuple(Result(expr.dtype, stride_classes(strides[i]), at[results[i]]) for i, expr in enumerate(exprs)),
         len(sizes),
         row_limit=row_limit(sizes),
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, is_float
+from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, is_float, trimmed
 from irscope.errors import CodegenError
 
 # Cheaper instructions on a GPU for values that are rounded to half precision.
@@ -82,7 +82,9 @@ def cheaper_for_halves(spec: KernelSpec) -> KernelSpec:
             found[index] = replace(code, op=ONE_PLUS_ERF[target], args=steps[erf].args)
     if found == list(steps):
         return spec
-    return _without_the_unused(replace(spec, instructions=tuple(found)))
+    inputs = (index for index, code in enumerate(steps) if code.op == "input")  # a launch passes all of them
+    kept, place = trimmed(found, (*written, *inputs))
+    return replace(spec, instructions=kept, outputs=tuple(replace(each, instruction=place[each.instruction]) for each in spec.outputs))
 
 
 def _erf_of(steps: Sequence[Instruction], code: Instruction) -> int | None:
@@ -113,21 +115,6 @@ def _rounded_to(steps: Sequence[Instruction], users: Sequence[Sequence[int]], wr
                 seen.add(user)
                 todo.append(user)
     return "float16" if "float16" in halves else "bfloat16"
-
-
-def _without_the_unused(spec: KernelSpec) -> KernelSpec:
-    """Drop the instructions that no result needs; inputs stay, because a launch passes them."""
-    needed = {result.instruction for result in spec.outputs}
-    for index in range(len(spec.instructions) - 1, -1, -1):
-        if index in needed:
-            needed.update(spec.instructions[index].args)
-    kept = [i for i, code in enumerate(spec.instructions) if i in needed or code.op == "input"]
-    place = {index: number for number, index in enumerate(kept)}
-    steps = [spec.instructions[index] for index in kept]
-    return replace(
-        spec, instructions=tuple(replace(code, args=tuple(place[arg] for arg in code.args)) for code in steps),
-        outputs=tuple(replace(result, instruction=place[result.instruction]) for result in spec.outputs),
-    )  # fmt: skip
 
 
 REGISTER: Final = {

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, literal
+from irscope.codegen.cuda.instruction_text import MEMORY, REGISTER, literal, load_text
 from irscope.codegen.cuda.kernel_base import EntryText
 from irscope.codegen.cuda.schedule import Schedule, new_in_pass
 from irscope.codegen.kernel import (
@@ -128,9 +128,6 @@ _WARP: Final = 32
 class ReductionText(EntryText):
     """An entry in which teams of threads reduce rows or columns, depending on the spec."""
 
-    _declared = ""
-    """The operands that were loaded once for a cell."""
-
     def __init__(self, spec: KernelSpec, schedule: Schedule, width: int, repeat: int, helpers: set[str]) -> None:
         super().__init__(spec, schedule, width, repeat, helpers)
         self.nest = reduction_nest(spec)
@@ -138,6 +135,8 @@ class ReductionText(EntryText):
         self.lanes = width if self.columns else 1
         """How many results of each reduction a thread has."""
         self.kept = [loop for loop in range(spec.rank) if loop not in spec.reduced]
+        self._declared: set[int] = set()
+        """The operands that were loaded once for a cell."""
 
     def shared_memory(self) -> None:
         """Declare the shared memory through which warps, or rows of threads, combine."""
@@ -161,7 +160,7 @@ class ReductionText(EntryText):
         if not self.columns and self.width > 1:
             for index in each.reductions:
                 with self.each_lane(1):
-                    self._take(index, "0", lambda name: f"{name}[e]")
+                    self._take(index, "0", self._parts(index, "a{0}_{1}[e]"))
         if self.columns:
             if team > 1:
                 self._join_columns(each)
@@ -173,37 +172,38 @@ class ReductionText(EntryText):
         for index in each.reductions:
             node = spec.instructions[index].node
             lane = "0" if self.lanes == 1 else "e"
-            value = gathered(spec, index, [f"a{index}_{part}[{lane}]" for part in range(len(kinds(spec, index)))])
+            value = gathered(spec, index, self._parts(index, f"a{{0}}_{{1}}[{lane}]"))
             if self.lanes == 1:
                 self.add(f"const {kinds(spec, index)[-1]} t{index} = {value};", node=node)
                 value = f"t{index}"
             self.names[index] = value
 
-    def _take(self, index: int, lane: str, more: Any) -> None:
-        names = [f"a{index}_{part}" for part in range(len(kinds(self.spec, index)))]
-        text = joined(self.spec, index, [f"{name}[{lane}]" for name in names], [more(name) for name in names], self.helpers)
+    def _parts(self, index: int, name: str) -> list[str]:
+        """Return the names of a reduction's accumulators, in which {0} is its number and {1} that of the accumulator."""
+        return [name.format(index, part) for part in range(len(kinds(self.spec, index)))]
+
+    def _take(self, index: int, lane: str, more: Sequence[str]) -> None:
+        text = joined(self.spec, index, self._parts(index, f"a{{0}}_{{1}}[{lane}]"), more, self.helpers)
         self.add(text, node=self.spec.instructions[index].node)
 
     def _across_lanes(self, index: int, lanes: int) -> None:
         self.helpers.add("other")
         with self.braces(f"for (int d = {lanes // 2}; d; d >>= 1)", unrolled=True):
-            parts = range(len(kinds(self.spec, index)))
             for part, kind in enumerate(kinds(self.spec, index)):
                 self.add(f"const {kind} o{part} = other(a{index}_{part}[0], d);")
-            found = {f"a{index}_{part}": f"o{part}" for part in parts}
-            self._take(index, "0", lambda name: found[name])
+            self._take(index, "0", self._parts(index, "o{1}"))
 
     def _across_warps(self, each: Pass) -> None:
         """Combine through shared memory, of which every reduction has its own, so that one barrier is enough."""
         warps = self.schedule.team // _WARP
         with self.braces(f"if (threadIdx.x % {_WARP} == 0)"):
             for index in each.reductions:
-                for part in range(len(kinds(self.spec, index))):
-                    self.add(f"m{index}_{part}[threadIdx.x / {_WARP}] = a{index}_{part}[0];")
+                for part in self._parts(index, "{0}_{1}"):
+                    self.add(f"m{part}[threadIdx.x / {_WARP}] = a{part}[0];")
         self.add("__syncthreads();")
         for index in each.reductions:
-            for part in range(len(kinds(self.spec, index))):
-                self.add(f"a{index}_{part}[0] = m{index}_{part}[threadIdx.x % {warps}];")
+            for part in self._parts(index, "{0}_{1}"):
+                self.add(f"a{part}[0] = m{part}[threadIdx.x % {warps}];")
             self._across_lanes(index, warps)
 
     def _join_columns(self, each: Pass) -> None:
@@ -211,15 +211,15 @@ class ReductionText(EntryText):
             return
         with self.each_lane():
             for index in each.reductions:
-                for part in range(len(kinds(self.spec, index))):
-                    self.add(f"m{index}_{part}[own][t][e][lane] = a{index}_{part}[e];")
+                for part in self._parts(index, "{0}_{1}"):
+                    self.add(f"m{part}[own][t][e][lane] = a{part}[e];")
         self.add("__syncthreads();")
         with self.each_lane():
             for index in each.reductions:
-                for part in range(len(kinds(self.spec, index))):
-                    self.add(f"a{index}_{part}[e] = m{index}_{part}[own][0][e][lane];")
+                for part in self._parts(index, "{0}_{1}"):
+                    self.add(f"a{part}[e] = m{part}[own][0][e][lane];")
                 with self.braces(f"for (int o = 1; o < {self.schedule.team}; o++)"):
-                    self._take(index, "e", lambda name: f"m{name[1:]}[own][o][e][lane]")
+                    self._take(index, "e", self._parts(index, "m{0}_{1}[own][o][e][lane]"))
 
     def write(self, name: str) -> None:
         """Emit the whole entry."""
@@ -263,16 +263,13 @@ class ReductionText(EntryText):
                 self.split_steps(self.kept, "cell", f"n{self.kept[-1]}")
         self._extent()
         for slot, tensor in enumerate(self.tensors):
+            kind = f"{MEMORY[tensor.dtype]}* __restrict__ const"
             if slot < self.first_input:
                 part = " + (i64)blockIdx.y * part_results" if schedule.partial else ""
-                self.add(f"{self._pointer_type(slot)} r{slot} = y{slot} + {self.offset(slot, self.kept)}{part};")
+                self.add(f"{kind} r{slot} = y{slot} + {self.offset(slot, self.kept)}{part};")
             elif tensor.has_memory:
                 i = slot - self.first_input
-                self.add(f"{self._pointer_type(slot)} p{i} = x{i} + {self.offset(slot, self.kept)};")
-
-    def _pointer_type(self, slot: int) -> str:
-        kind = MEMORY[self.tensors[slot].dtype]
-        return f"{kind}* __restrict__ const" if slot < self.first_input else f"const {kind}* __restrict__ const"
+                self.add(f"const {kind} p{i} = x{i} + {self.offset(slot, self.kept)};")
 
     def _extent(self) -> None:
         """Emit the range of vectors of the reduced loops that this block has."""
@@ -286,16 +283,6 @@ class ReductionText(EntryText):
             return
         self.add("const i64 wanted = (i64)(blockIdx.y + 1) * part_steps;")
         self.add(f"const {self.step} begin = wanted - part_steps, end = !live ? 0 : wanted < {steps} ? wanted : {steps};")
-
-    def _steps(self) -> None:
-        """Emit the steps of the reduced loops at vector number `j`."""
-        loops, wide = list(self.spec.reduced), self.width > 1 and not self.columns
-        point = f"j * {self.width}" if wide else "j"
-        if len(loops) > 1:
-            self.add(f"const {self.step} point = {point};")
-            self.split_steps(loops, "point", f"n{loops[-1]}")
-        else:
-            self.add(f"const {self.step} i{loops[0]} = {point};")
 
     # -- once per cell ------------------------------------------------------------------------------------------------
 
@@ -312,9 +299,6 @@ class ReductionText(EntryText):
         for index in sorted(self.carried):
             kind = REGISTER[self.spec.instructions[index].dtype]
             self.add(f"{kind} k{index}[{self.repeat}][{self.width}];")
-
-    def _lane(self, name: str) -> str:
-        return f"{name}[e]" if self.lanes > 1 else name
 
     def _once(self, indices: Sequence[int]) -> None:
         """Emit instructions with one value per step of the kept loops."""
@@ -334,7 +318,7 @@ class ReductionText(EntryText):
             self.add(f"{kind} t{index}[{self.lanes}];", node=code.node)
             with self.each_lane():
                 self.add(f"t{index}[e] = {text};", node=code.node)
-        self.names[index] = self._lane(f"t{index}")
+        self.names[index] = f"t{index}" if self.lanes == 1 else f"t{index}[e]"
 
     def _once_input(self, index: int) -> None:
         code = self.spec.instructions[index]
@@ -347,23 +331,11 @@ class ReductionText(EntryText):
             wide = self.columns and self.is_vector(slot)
             word = f"b{code.value}"
             text = f"*(const {self.memory_type(slot)}*)p{code.value}" if wide else f"*p{code.value}"
-            if f" {word} " not in self._declared:
-                kind = self.memory_type(slot) if wide else self._word(slot)
+            if slot not in self._declared:
+                kind = self.memory_type(slot) if wide else MEMORY[operand.dtype]
                 self.add(f"const {kind} {word} = {text};", node=code.node)
-                self._declared += f" {word} "
-            self._declare_once(index, self.in_register(slot, word) if wide else self._single(slot, word))
-
-    def _word(self, slot: int) -> str:
-        width, self.width = self.width, 1
-        kind = self.memory_type(slot)
-        self.width = width
-        return kind
-
-    def _single(self, slot: int, word: str) -> str:
-        width, self.width = self.width, 1
-        text = self.in_register(slot, word)
-        self.width = width
-        return text
+                self._declared.add(slot)
+            self._declare_once(index, self.in_register(slot, word) if wide else f"({load_text(word, operand.dtype, self.helpers)})")
 
     def _write_once(self) -> None:
         slots = [slot for slot, result in enumerate(self.spec.outputs) if self.spec.is_reduced(result)]
@@ -433,7 +405,13 @@ class ReductionText(EntryText):
         guard = f" if (first + u * {team} < {end})" if end else ""
         with self.braces(f"for (int u = 0; u < {repeat}; u++){guard}", unrolled=True):
             self.add(f"const {self.step} j = first + u * {team};")
-            self._steps()
+            loops = self.spec.reduced
+            point = f"j * {self.width}" if self.width > 1 and not self.columns else "j"
+            if len(loops) > 1:
+                self.add(f"const {self.step} point = {point};")
+                self.split_steps(loops, "point", f"n{loops[-1]}")
+            else:
+                self.add(f"const {self.step} i{loops[0]} = {point};")
             yield
 
     def _is_load(self, index: int) -> bool:
@@ -455,11 +433,7 @@ class ReductionText(EntryText):
             for index in fresh:
                 self._instruction(index)
             for index in each.reductions:
-                code = spec.instructions[index]
-                lane = "e" if self.width > 1 else "0"
-                held = [f"a{index}_{part}[{lane}]" for part in range(len(kinds(spec, index)))]
-                more = [self.names[arg] for arg in code.args]
-                self.add(joined(spec, index, held, more, self.helpers), node=code.node)
+                self._take(index, "e" if self.width > 1 else "0", [self.names[arg] for arg in spec.instructions[index].args])
             for slot in each.writes:
                 self.set_word(slot)
         with self.braces("if (live)") if self.schedule.whole and each.writes else nullcontext():

@@ -34,6 +34,7 @@ from .spec import (
     overwriting,
     row_limit,
     stride_classes,
+    trimmed,
 )
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "spec_attributes",
     "spec_graph",
     "stride_classes",
+    "trimmed",
     "use_online_softmax",
     "traffic_of",
     "with_tiled_reads",

@@ -18,6 +18,7 @@ from irscope.codegen.kernel.spec import (
     Launch,
     Operand,
     Result,
+    needed_by,
     row_limit,
     stride_classes,
 )
@@ -418,11 +419,7 @@ class _Copy:
     def extend(self, roots: Iterable[int]) -> None:
         """Copy these instructions and their operands, except those already copied."""
         spec, ready = self.splitter.spec, self.at.keys() | self.splitter.known.keys()
-        needed = set(roots)
-        for index in range(max(needed, default=-1), -1, -1):
-            if index in needed and index not in ready:
-                needed.update(spec.instructions[index].args)
-        for index in sorted(needed - self.at.keys()):
+        for index in sorted(needed_by(spec.instructions, roots, ready) - self.at.keys()):
             self.at[index] = self._copied(index, spec.instructions[index])
 
     def add(self, code: Instruction) -> int:

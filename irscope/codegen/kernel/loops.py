@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, NamedTuple
 
-from irscope.codegen.kernel.spec import BROADCAST, Instruction, KernelSpec, constant_bits
+from irscope.codegen.kernel.spec import BROADCAST, Instruction, KernelSpec, constant_bits, needed_by, trimmed
 from irscope.ir import ITEM_SIZE
 from irscope.ops.expr import NO_OPERATION, REDUCTIONS
 
@@ -180,7 +180,9 @@ def use_online_softmax(spec: KernelSpec) -> KernelSpec:
         at.append(len(found) - 1)
     if not any(code.op == EXPONENTIALS for code in found):
         return spec
-    return _pruned(spec, found, at)
+    kept, place = trimmed(found, (at[result.instruction] for result in spec.outputs))
+    outputs = tuple(replace(result, instruction=place[at[result.instruction]]) for result in spec.outputs)
+    return replace(spec, instructions=kept, outputs=outputs)
 
 
 def joined_parts(code: list[Instruction], largest: int, part: int, dtype: str, node: int) -> int:
@@ -225,18 +227,6 @@ def _finite_or_zero(steps: Sequence[Instruction], index: int) -> int | None:
 
 def _constant(code: Instruction) -> float | None:
     return float(code.number) if code.op == "const" else None
-
-
-def _pruned(spec: KernelSpec, code: Sequence[Instruction], at: Sequence[int]) -> KernelSpec:
-    """Return the spec with these instructions, without those that no result needs."""
-    needed = {at[result.instruction] for result in spec.outputs}
-    for index in range(len(code) - 1, -1, -1):
-        if index in needed:
-            needed.update(code[index].args)
-    place = {index: number for number, index in enumerate(sorted(needed))}
-    kept = tuple(replace(code[i], args=tuple(place[arg] for arg in code[i].args)) for i in sorted(needed))
-    outputs = tuple(replace(result, instruction=place[at[result.instruction]]) for result in spec.outputs)
-    return replace(spec, instructions=kept, outputs=outputs)
 
 
 # The passes that a kernel makes over its reduced loops.
@@ -299,7 +289,7 @@ def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None
             varies.append(code.op not in GATHERING and any(varies[arg] for arg in code.args))
         levels.append(level + 1 if code.op in GATHERING else level)
     written = [slot for slot, result in enumerate(spec.outputs) if not spec.is_reduced(result)]
-    needed = _needed(spec, (result.instruction for result in spec.outputs), ())
+    needed = needed_by(spec.instructions, (result.instruction for result in spec.outputs))
     count = max(
         [levels[i] for i in needed if spec.instructions[i].op in GATHERING]
         + [levels[spec.outputs[slot].instruction] + 1 for slot in written]
@@ -314,21 +304,12 @@ def reduction_nest(spec: KernelSpec, kept_in_memory: tuple[int, int, int] | None
             stored = (kept_in_memory[0],)
         roots = {arg for i in reductions for arg in spec.instructions[i].args}
         roots |= {spec.outputs[slot].instruction for slot in writes}
-        inside = _needed(spec, roots, (*stored, *(i for i, moves in enumerate(varies) if not moves)))
+        inside = needed_by(spec.instructions, roots, {*stored, *(i for i, moves in enumerate(varies) if not moves)})
         body = tuple(i for i in sorted(inside) if varies[i])
         reads = roots | {arg for i in body if i not in stored for arg in spec.instructions[i].args}
         carried = tuple(i for i in sorted(reads) if not varies[i] and spec.instructions[i].op != "const")
         passes.append(Pass(tuple(i for i in once if levels[i] == number), body, reductions, writes, carried))
     return ReductionNest(spec, tuple(varies), tuple(passes), tuple(i for i in once if levels[i] >= count))
-
-
-def _needed(spec: KernelSpec, roots: Iterable[int], ends: Iterable[int]) -> set[int]:
-    """Return the instructions that the roots need, without those that only the `ends` need."""
-    found, closed = set(roots), set(ends)
-    for index in range(len(spec.instructions) - 1, -1, -1):
-        if index in found and index not in closed:
-            found.update(spec.instructions[index].args)
-    return found
 
 
 # Memory traffic and operations of a kernel per point of its iteration space, derived from its spec alone: the same for every device.

@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Final, Literal
@@ -277,6 +277,22 @@ class LaunchPlan:
     def specs(self) -> tuple[KernelSpec, ...]:
         """The kernel of each launch."""
         return tuple(launch.spec for launch in self.launches)
+
+
+def trimmed(steps: Sequence[Instruction], results: Iterable[int]) -> tuple[tuple[Instruction, ...], dict[int, int]]:
+    """Return only the instructions that these need, renumbered, and the new number of each."""
+    number = {old: new for new, old in enumerate(sorted(needed_by(steps, results)))}
+    kept = (steps[old] for old in number)
+    return tuple([Instruction(i.op, tuple([number[arg] for arg in i.args]), i.dtype, i.value, i.node) for i in kept]), number
+
+
+def needed_by(steps: Sequence[Instruction], results: Iterable[int], ends: Collection[int] = ()) -> set[int]:
+    """Return the instructions that these need, without those that only the `ends` need."""
+    found = set(results)
+    for index in range(max(found, default=-1), -1, -1):
+        if index in found and index not in ends:
+            found.update(steps[index].args)
+    return found
 
 
 def row_limit(sizes: Sequence[int], *, rows: bool = False) -> int:

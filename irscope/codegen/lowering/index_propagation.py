@@ -311,20 +311,6 @@ class InstructionList:
         """Return a step converted to another type, or the step itself if it has that type."""
         return self._cast(step, dtype, node)
 
-    def trimmed(self, results: Sequence[int]) -> tuple[tuple[Instruction, ...], tuple[int, ...]]:
-        """Return only the steps that these results need, renumbered, and the results' new numbers."""
-        needed = set(results)
-        for index in range(len(self.steps) - 1, -1, -1):
-            if index in needed:
-                needed.update(self.steps[index].args)
-        number = {old: new for new, old in enumerate(sorted(needed))}
-        steps = tuple(
-            Instruction(step.op, tuple(number[arg] for arg in step.args), step.dtype, step.value, step.node)
-            for index, step in enumerate(self.steps)
-            if index in needed
-        )
-        return steps, tuple(number[result] for result in results)
-
     def _expr(self, expr: Expr, args: tuple[int, ...], leaves: Mapping[int, int], node: int) -> int:
         if expr.op in ("input", "scalar"):
             assert isinstance(expr.value, int)

@@ -31,6 +31,7 @@ from irscope.codegen.kernel import (
     canonical_launch,
     row_limit,
     stride_classes,
+    trimmed,
 )
 from irscope.codegen.lowering.element_values import GroupValues, Joined
 from irscope.codegen.lowering.index_propagation import (
@@ -236,7 +237,7 @@ def _place(space: Space, axes: Axes) -> Forms:
 def _assembled(
     values: GroupValues, domain: _Domain, walk: Walk, results: Sequence[int], written: Sequence[AffineIndex], outputs: Sequence[int]
 ) -> Launch:
-    steps, results_at = walk.code.trimmed(results)
+    steps, at = trimmed(walk.code.steps, results)
     params, extents = values.block.params, walk.space.extents
     every = list(walk.operands)
     used = sorted({code.operand for code in steps if code.op == "input"})
@@ -258,7 +259,7 @@ def _assembled(
             for read, dtype, mine in zip(reads, dtypes, own[len(written) :], strict=True)
         ),
         steps,
-        tuple(Result(steps[at].dtype, stride_classes(own[slot]), at) for slot, at in enumerate(results_at)),
+        tuple(Result(steps[step].dtype, stride_classes(own[slot]), step) for slot, step in enumerate(at[result] for result in results)),
         len(sizes),
         row_limit=row_limit(sizes, rows=len(sizes) - 1 in reduced),
         reduced=reduced,

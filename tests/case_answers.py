@@ -33,8 +33,6 @@ from irscope.transforms.base import check_types
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.pipeline import Pipelined
 
-__all__ = ["ANSWERS", "Sections", "ask", "questions"]
-
 Sections = Mapping[str, str]
 
 # -- aliasing ----------------------------------------------------------------------------------------------------------

@@ -11,13 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-__all__ = ["PROCESSORS"]
-
 _PLAIN: Final = frozenset("64bit cmov cx8 fxsr mmx sse sse2".split())
 _NEHALEM: Final = _PLAIN | frozenset("cx16 crc32 popcnt sahf sse3 sse4.1 sse4.2 ssse3".split())
-_HASWELL: Final = _NEHALEM | frozenset(
-    "aes avx avx2 bmi bmi2 f16c fma fsgsbase invpcid lzcnt movbe pclmul rdrnd xsave xsaveopt".split()
-)
+_HASWELL: Final = _NEHALEM | frozenset("aes avx avx2 bmi bmi2 f16c fma fsgsbase invpcid lzcnt movbe pclmul rdrnd xsave xsaveopt".split())
 PROCESSORS: Final = {"x86-64": _PLAIN, "nehalem": _NEHALEM, "haswell": _HASWELL}
 """The features that LLVM gives each processor. Before Haswell there is no fused multiply-add and no float16; plain x86-64 rounds
 to integers in the C library."""

@@ -6,7 +6,6 @@ import inspect
 
 import pytest
 
-import irscope as irs
 from irscope import errors
 
 
@@ -32,26 +31,6 @@ def test_a_notebook_shows_one_message() -> None:
     assert "^" in text
     assert "parser.py" not in text
     assert "Traceback" not in text
-
-
-def test_an_unknown_value_lists_near_misses() -> None:
-    graph = irs.parse("graph(%input : Tensor):\n  %output : Tensor = aten::relu(%input)\n  return (%output)")
-    with pytest.raises(errors.UnknownName, match="did you mean %output"):
-        graph.value("outputs")
-
-
-def test_an_unknown_node_counts_those_that_there_are() -> None:
-    graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
-    assert graph.node("aten::relu#0") is graph.node("y")
-    with pytest.raises(errors.UnknownName, match="there are 1"):
-        graph.node("aten::relu#1")
-
-
-def test_a_value_of_another_graph_is_refused() -> None:
-    one = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
-    two = irs.parse("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
-    with pytest.raises(errors.UnknownName, match="not a value of graph"):
-        two.value(one.value("y"))
 
 
 @pytest.mark.parametrize(("raised", "said"), [

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["calls_made"]
-
 
 def calls_made(function: Callable[[], object]) -> int:
     """The number of calls that one run makes."""

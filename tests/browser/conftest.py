@@ -112,6 +112,26 @@ class Lab:
         """Run the cells of the notebook in front."""
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
+    def add_cell(self, source: str, *, wait: bool = True) -> None:
+        """Run a further cell at the end; it is done when this returns, unless it is not to be waited for."""
+        self.page.evaluate(
+            """async ([source, wait]) => { const panel = window.jupyterapp.shell.currentWidget;
+            panel.content.model.sharedModel.addCell({cell_type: 'code', source});
+            panel.content.activeCellIndex = panel.content.widgets.length - 1;
+            const run = window.jupyterapp.commands.execute('notebook:run-cell'); if (wait) await run; }""",
+            [source, wait],
+        )
+
+    @contextlib.contextmanager
+    def shown(self, name: str, *cells: str, until: str, seconds: int = 60) -> Iterator[Lab]:
+        """A notebook of these cells, run until this is in sight; in the end it is closed, and nothing may have gone wrong."""
+        self.open(name, *cells)
+        self.run_all()
+        self.page.locator(f"{ACTIVE} {until}").first.wait_for(timeout=seconds * 1000)
+        yield self
+        self.close()
+        assert self.errors == [] and self.outside == []
+
     def run_to_the_end(self, seconds: int) -> None:
         """Run the cells and wait until the last one is done; none may fail or write to stderr."""
         self.run_all()
@@ -264,15 +284,24 @@ _LABS_OWN = "Canceled future for"
 
 
 @contextlib.contextmanager
-def opened(browser: Any, report: str, ready: str) -> Iterator[Any]:
-    """A page from disk in a window of its own, once it shows this; no error of the page may have come when it closes."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
+def window(browser: Any, height: int = 900) -> Iterator[Any]:
+    """An empty window; no error of what is opened in it may have come when it closes."""
+    context = browser.new_context(viewport={"width": 1400, "height": height})
     page = context.new_page()
     page.set_default_timeout(10_000)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(report)
-    page.locator(ready).first.wait_for()
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
     yield page
     context.close()
     assert errors == []
+
+
+@contextlib.contextmanager
+def opened(browser: Any, report: str, ready: str) -> Iterator[Any]:
+    """A page from disk in a window of its own, once it shows this; no error of the page may have come when it closes."""
+    with window(browser) as page:
+        page.goto(report)
+        page.locator(ready).first.wait_for()
+        yield page

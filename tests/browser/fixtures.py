@@ -35,8 +35,6 @@ from irscope.report.view_models import (
     VerdictView,
 )
 
-__all__ = ["Network", "network"]
-
 _BLOCKS_PER_STAGE = 6
 KERNEL = """\
 extern "C" __global__ void fused_norm_leaky_add(const float* x, const float* scale, float* out, long n) {

@@ -15,8 +15,6 @@ from irscope.display.html import plain_page
 from irscope.display.survey_page import SurveyedClass, SurveyView, survey_html
 from irscope.ir import Graph, GraphBuilder, Location, TensorType
 
-__all__ = ["EXPLORERS", "pages", "program", "states"]
-
 EXPLORERS = ("report", "classes", "profiled", "story", "history")
 """The pages that are explorers; the others have no script."""
 

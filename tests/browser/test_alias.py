@@ -31,11 +31,8 @@ LIVE = f"{ACTIVE} .irs"
 
 @pytest.fixture(scope="module")
 def explorer(lab: Lab) -> Iterator[Lab]:
-    lab.open("alias.ipynb", PROGRAM)
-    lab.run_all()
-    lab.page.locator(f"{LIVE} .irs-box").first.wait_for(timeout=60_000)
-    yield lab
-    lab.close()
+    with lab.shown("alias.ipynb", PROGRAM, until=".irs .irs-box"):
+        yield lab
 
 
 def name(lab: Lab, line: str) -> object:

@@ -37,11 +37,8 @@ ROWS = f"{LIVE} .irs-branch"
 @pytest.fixture(scope="module")
 def views(lab: Lab) -> Iterator[Lab]:
     """An explorer, alone in its notebook."""
-    lab.open("branches.ipynb", PROGRAM)
-    lab.run_all()
-    lab.page.locator(f"{LIVE} .irs-branches").wait_for(timeout=90_000)
-    yield lab
-    lab.close()
+    with lab.shown("branches.ipynb", PROGRAM, until=".irs .irs-branches", seconds=90):
+        yield lab
 
 
 def line(name: str) -> str:
@@ -179,16 +176,11 @@ def test_all_panes_follow_what_is_written_and_an_error_is_marked_in_its_place(vi
 
 
 def test_a_cell_of_text_can_be_written_on_and_its_variable_follows(lab: Lab) -> None:
-    lab.open("cell.ipynb", "%load_ext irscope", CELL)
-    lab.run_all()
-    page = lab.page
-    area = page.locator(f"{LIVE} .irs-editor-area")
-    area.wait_for(timeout=60_000)
-    area.evaluate("area => { const at = area.value.indexOf('tanh'); area.focus(); area.setSelectionRange(at, at + 4); }")
-    page.keyboard.type("exp")
-    prints(lab, "h.node('b').op", "aten::exp")
-    lab.close()
-    assert lab.errors == [] and lab.outside == []
+    with lab.shown("cell.ipynb", "%load_ext irscope", CELL, until=".irs .irs-editor-area"):
+        area = lab.page.locator(f"{LIVE} .irs-editor-area")
+        area.evaluate("area => { const at = area.value.indexOf('tanh'); area.focus(); area.setSelectionRange(at, at + 4); }")
+        lab.page.keyboard.type("exp")
+        prints(lab, "h.node('b').op", "aten::exp")
 
 
 def test_a_page_from_disk_is_read_only_and_says_so(browser: Any, tmp_path: Path) -> None:

@@ -16,17 +16,7 @@ from tests.oracles.hostile import BRIEF, HOSTILE, SHORT, X, program, told
 
 PROGRAM = r"""
 import irscope as irs
-from irscope.ir.builder import GraphBuilder
-from irscope.ir.core import Location
-from irscope.ir.types import TensorType
-X = TensorType("float32", (4, 8), (8, 1))
-def program(text):
-    build, there = GraphBuilder(text), dict(location=Location(text, 3), scope=text)
-    x = build.input(text, X)
-    y, = build.node("aten::relu", (x,), (X,), names=(text,), **there)
-    z, = build.node("aten::tanh", (y,), (X,), names=("z",), **there)
-    w, = build.node("foreign::op", (z, build.constant(text)), (X,), attrs={"code": text}, **there)
-    return build.finish([w])
+from tests.oracles.hostile import program
 TEXTS = ["</script><img src=x onerror=window.pwned=1>", "<!--<script>", "a\udc80b", "nul\0 \x1b[31m", "\u202e\u2028"]
 """
 CELLS = (
@@ -71,23 +61,14 @@ def test_every_view_of_a_notebook_is_alive(lab: Any) -> None:
 
 @pytest.mark.parametrize("texts", [BRIEF, pytest.param(HOSTILE, marks=pytest.mark.long)], ids=["some", "all"])
 def test_chromium_shows_it_as_text(browser: Any, texts: list[str], tmp_path: Path) -> None:
-    """One browser, a page for each: a page is alive if a click in the text selects in the graph."""
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    page = context.new_page()
-    page.set_default_timeout(15_000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
+    """A page is alive if a click in the text selects in the graph."""
     for text in texts:
         path = irs.write_report(program(text), output=tmp_path / "r.html")
-        page.goto(path.as_uri())
-        page.locator(".irs-line", has_text="aten::add_").first.click()
-        page.locator(".irs-line.selected", has_text="aten::add_").first.wait_for()
-        assert page.evaluate("window.pwned") is None
-        title = page.locator(".irs-head h2").text_content()
-        assert title.startswith(printable(text)[:100]), told(text)
-        assert errors == [], told(text)
-    context.close()
+        with opened(browser, path.as_uri(), ".irs-line") as page:
+            page.locator(".irs-line", has_text="aten::add_").first.click()
+            page.locator(".irs-line.selected", has_text="aten::add_").first.wait_for()
+            assert page.evaluate("window.pwned") is None
+            assert page.locator(".irs-head h2").text_content().startswith(printable(text)[:100]), told(text)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +95,6 @@ def test_chromium_with_constants_of_megabytes(browser: Any, tmp_path: Path, lett
     (w,) = build.node("foreign::op", (z, build.constant(letter * 5_000_000)), (X,), attrs={"code": letter * 5_000_000})
     path = irs.write_report(build.finish([w]), output=tmp_path / "r.html")
     assert path.stat().st_size < 2_000_000
-    page = browser.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(path.as_uri())
-    page.locator(".irs-line", has_text="more letters").first.click()
-    page.locator(".irs-line.selected").first.wait_for()
-    assert errors == []
-    page.close()
+    with opened(browser, path.as_uri(), ".irs-line") as page:
+        page.locator(".irs-line", has_text="more letters").first.click()
+        page.locator(".irs-line.selected").first.wait_for()

@@ -12,18 +12,14 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, opened
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'irscope[cpu]'")
 
 PROGRAM = """
 import numpy as np
 import irscope as irs
-
-def model(x, w):
-    e = np.exp(x * w)
-    return np.sqrt(e + 1) / np.tanh(x)
-
+from tests.browser.test_kernel import model
 f = irs.fuse(irs.load(model, *[np.ones((64, 256), np.float32)] * 2))
 e = irs.explore(f)
 e
@@ -33,7 +29,6 @@ CODE = ".irs-kernel-code .irs-line"
 
 
 def model(x: Any, w: Any) -> Any:
-    """The same program, for a page."""
     e = np.exp(x * w)
     return np.sqrt(e + 1) / np.tanh(x)
 
@@ -43,17 +38,10 @@ def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
     """A page of the program, with its group's kernel shown."""
     fusion = irs.fuse(irs.load(model, *[np.ones((64, 256), np.float32)] * 2))
     path = irs.write_report(fusion, output=tmp_path_factory.mktemp("page") / "report.html")
-    context = browser.new_context(viewport={"width": 1500, "height": 950})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(path.as_uri())
-    page.locator(".irs-text .irs-line", has_text="prim::FusionGroup").locator("[data-record]").first.click()
-    page.get_by_role("tab", name="Kernel").click()
-    yield page
-    context.close()
-    assert errors == []
+    with opened(browser, path.as_uri(), ".irs-text .irs-line") as page:
+        page.locator(".irs-text .irs-line", has_text="prim::FusionGroup").locator("[data-record]").first.click()
+        page.get_by_role("tab", name="Kernel").click()
+        yield page
 
 
 def test_a_page_tells_facts_and_pace(page: Any) -> None:
@@ -121,13 +109,8 @@ def test_what_a_page_does_not_hold_is_said(page: Any) -> None:
 @pytest.fixture(scope="module")
 def notebook(lab: Lab) -> Iterator[Lab]:
     """A notebook that explores the program."""
-    lab.open("kernel.ipynb", PROGRAM)
-    lab.run_all()
-    lab.page.locator(f"{LIVE} .irs-box").first.wait_for(timeout=60_000)
-    yield lab
-    lab.close()
-    assert lab.errors == []
-    assert lab.outside == []
+    with lab.shown("kernel.ipynb", PROGRAM, until=".irs .irs-box"):
+        yield lab
 
 
 def test_machine_code_comes_from_python_and_its_lines_select_there(notebook: Lab, tmp_path: Path) -> None:

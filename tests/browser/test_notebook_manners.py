@@ -40,13 +40,8 @@ ALONE = {
 
 @pytest.fixture(scope="module")
 def manners(lab: Lab) -> Iterator[Lab]:
-    lab.open("manners.ipynb", *CELLS)
-    lab.run_all()
-    lab.page.locator(f"{LIVE}.irs-only-classes .irs-rung").first.wait_for(timeout=120_000)
-    yield lab
-    lab.close()
-    assert lab.errors == []
-    assert lab.outside == []
+    with lab.shown("manners.ipynb", *CELLS, until=".irs.irs-only-classes .irs-rung", seconds=120):
+        yield lab
 
 
 def test_a_slider_linked_with_the_step_moves_and_is_moved(manners: Lab) -> None:
@@ -94,16 +89,8 @@ def test_each_pane_stands_alone(manners: Lab, tmp_path: Path) -> None:
 
 def test_a_slow_cell_shows_how_far_it_is_and_may_be_interrupted(manners: Lab) -> None:
     page = manners.page
-    page.evaluate(
-        """() => { const panel = window.jupyterapp.shell.currentWidget;
-        const source = `from irscope._base.running import counted
-import time
-for _ in counted(range(600), "counting"):
-    time.sleep(0.1)`;
-        panel.content.model.sharedModel.addCell({cell_type: 'code', source});
-        panel.content.activeCellIndex = panel.content.widgets.length - 1;
-        void window.jupyterapp.commands.execute('notebook:run-cell'); }"""
-    )
+    slow = 'for _ in counted(range(600), "counting"):\n    time.sleep(0.1)'
+    manners.add_cell(f"import time\nfrom irscope._base.running import counted\n{slow}", wait=False)
     page.locator(f"{ACTIVE} .widget-hbox", has_text="counting").wait_for(timeout=30_000)
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()")
     page.locator(f"{ACTIVE} .jp-RenderedText", has_text="KeyboardInterrupt").first.wait_for(timeout=30_000)
@@ -112,12 +99,7 @@ for _ in counted(range(600), "counting"):
 
 def test_a_saved_notebook_is_converted_with_its_picture(manners: Lab, browser: Any, tmp_path: Path) -> None:
     nbconvert = pytest.importorskip("nbconvert")
-    manners.page.evaluate(
-        """() => { const panel = window.jupyterapp.shell.currentWidget;
-        panel.content.model.sharedModel.addCell({cell_type: 'code', source: 'e'});
-        panel.content.activeCellIndex = panel.content.widgets.length - 1;
-        return window.jupyterapp.commands.execute('notebook:run-cell'); }"""
-    )
+    manners.add_cell("e")
     manners.page.locator(f"{LIVE}:not(.irs-only)").nth(1).wait_for()
     manners.save()
     with warnings.catch_warnings():

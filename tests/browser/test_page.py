@@ -14,6 +14,7 @@ import pytest
 import irscope as irs
 from irscope.display.diff_page import diff_html
 from irscope.display.html import front_end
+from tests.browser.conftest import window
 from tests.browser.fixtures import network
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -30,17 +31,10 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>test</titl
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page that counts its requests and fails on errors."""
-    context = browser.new_context(viewport={"width": 1400, "height": 860})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
     asked: list[str] = []
-    errors: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    yield page
-    context.close()
-    assert errors == []
+    with window(browser, 860) as page:
+        page.on("request", lambda request: asked.append(request.url))
+        yield page
     assert [url for url in asked if not url.startswith("file:")] == []
     assert len(asked) == 1, asked
 

@@ -27,12 +27,9 @@ LIVE = f"{ACTIVE} .irs"
 @pytest.fixture(scope="module")
 def panes(lab: Lab) -> Iterator[Lab]:
     """Three panes in a row, and below them the explorer."""
-    lab.open("panes.ipynb", PROGRAM, "e")
-    lab.run_all()
-    lab.page.locator(f"{LIVE} .irs-counts").wait_for(timeout=60_000)
-    lab.page.locator(f"{LIVE}.irs-only .irs-box").first.wait_for()
-    yield lab
-    lab.close()
+    with lab.shown("panes.ipynb", PROGRAM, "e", until=".irs .irs-counts"):
+        lab.page.locator(f"{LIVE}.irs-only .irs-box").first.wait_for()
+        yield lab
 
 
 def size(lab: Lab, selector: str) -> tuple[float, float]:

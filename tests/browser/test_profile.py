@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab, opened
+from tests.browser.conftest import ACTIVE, Lab, opened, prints
 
 
 def program(x: Any) -> Any:
@@ -122,18 +122,10 @@ def test_a_group_before_and_after_and_what_would_help(page: Any) -> None:
 
 
 def test_a_profile_that_is_set_later_appears_in_a_notebook(lab: Lab) -> None:
-    lab.open("profile.ipynb", "from tests.browser.test_profile import program\nimport numpy as np, irscope as irs\n"
-             "x = np.ones((32, 32), np.float32)\nf = irs.fuse(irs.load(program, x))\ne = irs.explore(f)\ne")  # fmt: skip
-    lab.run_all()
-    live = lab.page.locator(f"{ACTIVE} .irs")
-    live.locator(".irs-box").first.wait_for(timeout=60_000)
-    assert live.get_by_role("tab", name="Time", exact=True).count() == 0
-    assert lab.python("p = irs.profile(f, x, seconds=0.05); e.profile = p") == ""
-    live.locator(".irs-slow.irs-item", has_text="sort").click()
-    for _ in range(40):
-        if lab.python("print([n.op for n in e.selected])") == "['aten::sort']":
-            break
-        lab.page.wait_for_timeout(50)
-    assert lab.python("print([n.op for n in e.selected])") == "['aten::sort']"
-    lab.close()
-    assert lab.errors == []
+    given = "from tests.browser.test_profile import program\nimport numpy as np, irscope as irs\nx = np.ones((32, 32), np.float32)"
+    with lab.shown("profile.ipynb", given, "f = irs.fuse(irs.load(program, x))\ne = irs.explore(f)\ne", until=".irs .irs-box"):
+        live = lab.page.locator(f"{ACTIVE} .irs")
+        assert live.get_by_role("tab", name="Time", exact=True).count() == 0
+        assert lab.python("p = irs.profile(f, x, seconds=0.05); e.profile = p") == ""
+        live.locator(".irs-slow.irs-item", has_text="sort").click()
+        prints(lab, "[n.op for n in e.selected]", "['aten::sort']")

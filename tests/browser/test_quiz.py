@@ -27,22 +27,16 @@ irs.quiz.alias(g, subject="v500")
 
 
 def test_of_a_long_program_the_views_show_what_is_asked_about(lab: Lab, tmp_path: Path) -> None:
-    lab.open("long.ipynb", LONG)
-    lab.run_all()
-    lab.page.locator(f"{ASKED} .irs-line.lit", has_text="%v500 = ").wait_for(timeout=60_000)
-    lab.page.locator(f"{ASKED} .irs-box.lit, {ASKED} .irs-box.holding").first.wait_for()
-    lab.page.screenshot(path=tmp_path / "long.png")
-    lab.close()
+    with lab.shown("long.ipynb", LONG, until=".irs-asking .irs-line.lit:has-text('%v500 = ')"):
+        lab.page.locator(f"{ASKED} .irs-box.lit, {ASKED} .irs-box.holding").first.wait_for()
+        lab.page.screenshot(path=tmp_path / "long.png")
 
 
 @pytest.fixture(scope="module")
 def quiz(lab: Lab) -> Iterator[Lab]:
     """A quiz with a question of each kind."""
-    lab.open("quiz.ipynb", CELL)
-    lab.run_all()
-    lab.page.locator(f"{ASKED} .irs-option").first.wait_for(timeout=60_000)
-    yield lab
-    lab.close()
+    with lab.shown("quiz.ipynb", CELL, until=".irs-asking .irs-option"):
+        yield lab
 
 
 def _tab_to(lab: Lab, what: str) -> None:

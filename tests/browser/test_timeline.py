@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from tests.browser.conftest import ACTIVE, Lab
+from tests.browser.conftest import ACTIVE, Lab, prints, window
 
 STEPS = 20
 """Of a long history, as many as two of its groups have."""
@@ -40,16 +41,8 @@ def chain(groups: int, size: int) -> str:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A page that fails on errors."""
-    context = browser.new_context(viewport={"width": 1400, "height": 860})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    yield page
-    context.close()
-    assert errors == []
+    with window(browser, 860) as page:
+        yield page
 
 
 def opened(page: Any, tmp_path: Path, source: Any) -> Any:
@@ -234,11 +227,8 @@ t
 
 @pytest.fixture(scope="module")
 def notebook(lab: Lab) -> Iterator[Lab]:
-    lab.open("timeline.ipynb", TIMELINE.format(program=PROGRAM))
-    lab.run_all()
-    lab.page.locator(f"{ACTIVE} .irs-history .irs-box").first.wait_for(timeout=60_000)
-    yield lab
-    lab.close()
+    with lab.shown("timeline.ipynb", TIMELINE.format(program=PROGRAM), until=".irs-history .irs-box"):
+        yield lab
 
 
 def test_the_step_is_python_s_both_ways(notebook: Lab) -> None:
@@ -248,11 +238,7 @@ def test_the_step_is_python_s_both_ways(notebook: Lab) -> None:
     page.locator(f"{live} .irs-track[aria-valuenow='2']").wait_for()
     assert page.locator(f"{live} .irs-box.t-now").count() == 2
     page.locator(f"{live} .irs-track").press("ArrowRight")
-    for _ in range(40):
-        if notebook.python("print(t.step)") == "3":
-            break
-        page.wait_for_timeout(50)
-    assert notebook.python("print(t.step)") == "3"
+    prints(notebook, "t.step", "3")
     assert "there is no step 99" in notebook.python("t.step = 99")
     assert notebook.python("t.step = -1\nprint(t.step == len(f.history.steps))") == "True"
 
@@ -267,16 +253,9 @@ def test_with_a_kernel_aliases_are_those_of_the_state_s_own_graph(notebook: Lab)
 
 def test_a_history_shows_itself_and_a_saved_notebook_shows_its_steps(notebook: Lab) -> None:
     page = notebook.page
-    page.evaluate(
-        """() => { const panel = window.jupyterapp.shell.currentWidget;
-        panel.content.model.sharedModel.addCell({cell_type: 'code', source: 'f.history'});
-        panel.content.activeCellIndex = 1; }"""
-    )
-    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell')")
+    notebook.add_cell("f.history")
     page.locator(f"{ACTIVE} .irs-history").nth(1).locator(".irs-box").first.wait_for()
     notebook.save()
-    import json
-
     (first, second) = json.loads((notebook.root / "timeline.ipynb").read_text())["cells"]
     for cell in (first, second):
         html = "".join("".join(output.get("data", {}).get("text/html", "")) for output in cell["outputs"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -76,12 +77,18 @@ def test_the_overview_says_how_big_it_is(exploration: Exploration) -> None:
     assert f"{len(exploration.fusion.original.position)} nodes" in overview(explorer_view(exploration))
 
 
-def test_rich_display_never_raises_into_a_cell() -> None:
+@pytest.fixture
+def shell() -> Any:
+    """IPython with our displays."""
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     from irscope.display.ipython import register
 
-    shell = interactive.InteractiveShell()
-    register(shell)
+    made = interactive.InteractiveShell()
+    register(made)
+    return made
+
+
+def test_rich_display_never_raises_into_a_cell(shell: Any) -> None:
     graph = irs.parse(CHAIN)
     fusion = irs.fuse(graph)
     for thing in (graph, fusion, irs.AliasDb(graph), irs.dedup(fusion)):
@@ -90,14 +97,10 @@ def test_rich_display_never_raises_into_a_cell() -> None:
         assert data["text/plain"]
 
 
-def test_every_class_that_shows_itself_is_where_its_picture_looks_for_it() -> None:
-    interactive = pytest.importorskip("IPython.core.interactiveshell")
-    from irscope.display.ipython import register
-    from irscope.widgets.cells import register as register_widgets
+def test_every_class_that_shows_itself_is_where_its_picture_looks_for_it(shell: Any) -> None:
+    from irscope.widgets.cells import register
 
-    shell = interactive.InteractiveShell()
     register(shell)
-    register_widgets(shell)
     formatters = [*shell.display_formatter.formatters.values(), shell.display_formatter.ipython_display_formatter]
     homes = {key for formatter in formatters for key in formatter.deferred_printers if key[0].startswith("irscope")}
     assert len(homes) >= 7
@@ -105,13 +108,8 @@ def test_every_class_that_shows_itself_is_where_its_picture_looks_for_it() -> No
         assert getattr(import_module(home), name).__module__ == home
 
 
-def test_what_was_measured_and_its_charts_show_themselves() -> None:
-    interactive = pytest.importorskip("IPython.core.interactiveshell")
+def test_what_was_measured_and_its_charts_show_themselves(shell: Any) -> None:
     pytest.importorskip("matplotlib")
-    from irscope.display.ipython import register
-
-    shell = interactive.InteractiveShell()
-    register(shell)
     x = np.ones(100, np.float32)
     comparison = irs.compare(irs.trace(lambda x: np.tanh(np.exp(x)), x), x, repeats=1)
     data, _ = shell.display_formatter.format(comparison)
@@ -121,19 +119,12 @@ def test_what_was_measured_and_its_charts_show_themselves() -> None:
     assert data["image/png"]
 
 
-def test_what_a_pipeline_did_shows_as_a_table() -> None:
-    interactive = pytest.importorskip("IPython.core.interactiveshell")
-    from irscope.display.ipython import register
-
-    shell = interactive.InteractiveShell()
-    register(shell)
+def test_what_a_pipeline_did_shows_as_a_table(shell: Any) -> None:
     data, _ = shell.display_formatter.format(irs.Pipeline("cse,fuse")(irs.parse(CHAIN)))
     assert "<table" in data["text/html"]
 
 
-def test_magics_bind_the_parsed_graph() -> None:
-    interactive = pytest.importorskip("IPython.core.interactiveshell")
-    shell = interactive.InteractiveShell()
+def test_magics_bind_the_parsed_graph(shell: Any) -> None:
     irs.load_ipython_extension(shell)
     shell.run_cell_magic("ir", "g", CHAIN)
     assert isinstance(shell.user_ns["g"], irs.Graph)

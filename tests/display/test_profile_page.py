@@ -139,6 +139,7 @@ class Shell(SimpleNamespace):
         super().__init__(user_ns=dict(names), magics={})
         formatter = SimpleNamespace(for_type_by_name=lambda *given: None)
         self.display_formatter = SimpleNamespace(formatters=dict.fromkeys(("text/html", "image/png", "image/svg+xml"), formatter))
+        load(self)
 
     def register_magic_function(self, function: Any, magic_kind: str, magic_name: str) -> None:
         self.magics[magic_name] = function
@@ -153,19 +154,16 @@ class Shell(SimpleNamespace):
 
 def test_a_call_in_the_line_is_profiled() -> None:
     shell = Shell(f=program, x=X)
-    load(shell)
     assert set(shell.magics["irscope"]("f(x)").table("op", way="op by op")["op"]) >= {"aten::exp", "aten::matmul"}
 
 
 def test_keyword_arguments_are_part_of_the_program() -> None:
     shell = Shell(f=lambda x, scale: np.exp(x) * scale, x=X)
-    load(shell)
     assert "aten::mul" in set(shell.magics["irscope"]("f(x, scale=3.0)").table("op", way="op by op")["op"])
 
 
 def test_the_last_line_of_a_cell_is_profiled_and_the_others_run() -> None:
     shell = Shell(f=program, x=X)
-    load(shell)
     p = shell.magics["irscope"]("", "y = x + 1\nf(y)\n")
     assert p.name and shell.user_ns["y"].shape == X.shape
 
@@ -176,7 +174,6 @@ def test_the_last_line_of_a_cell_is_profiled_and_the_others_run() -> None:
 ])  # fmt: skip
 def test_mistakes_in_magics_are_reported(line: str, cell: str | None, told: str) -> None:
     shell = Shell(f=program, x=X)
-    load(shell)
     with pytest.raises(ArgumentError, match=told):
         shell.magics["irscope"](line, cell)
 

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import torch
 
-__all__ = ["ARCHITECTURES", "Architecture", "make"]
-
 _WORDS: Final[dict[str, Any]] = {"vocab_size": 99, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 _PLAIN: Final[dict[str, Any]] = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64,

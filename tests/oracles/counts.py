@@ -7,16 +7,16 @@ of it; never a pass. `refused`: an error class of irscope's said no, counted by 
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-
-__all__ = ["BAD", "WAYS", "Counts", "table"]
 
 WAYS: Final = ("passed", "torch", "refused", "wrong", "hang", "foreign", "crash")
 """How a program may end."""
@@ -43,6 +43,8 @@ class Counts:
     """Refusals by the name of the error class."""
     findings: list[tuple[str, str, str]] = field(default_factory=list)
     """The way, the program and what was said, of whatever is not a pass."""
+    show: bool = False
+    """Whether findings are printed as they come, and how far the run is."""
 
     @property
     def programs(self) -> int:
@@ -56,6 +58,10 @@ class Counts:
             self.refusals[said.partition(":")[0]] += 1
         if way != "passed" and (way in BAD or len(self.findings) < _KEPT):
             self.findings.append((way, program, said))
+        if self.show and way not in ("passed", "torch"):
+            print(f"{way}: {program}: {' '.join(said.split())[:700]}", flush=True)
+        if self.show and self.programs % 200 == 0:
+            print(f"-- {self.programs} programs, {time.process_time():.0f} s here, now {program}", flush=True)
 
     def merge(self, other: Counts) -> None:
         self.ways += other.ways
@@ -85,6 +91,27 @@ class Counts:
     def of(plain: Mapping[str, Any]) -> Counts:
         found = [(str(way), str(program), str(said)) for way, program, said in plain["findings"]]
         return Counts(plain["oracle"], Counter(plain["ways"]), Counter(plain["refusals"]), found)
+
+
+def parser(about: str | None) -> argparse.ArgumentParser:
+    """The options that every sweep takes by hand."""
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--share", type=_share, default=(0, 1), help="which part of the programs, such as 3/16")
+    made.add_argument("--json", type=Path, help="where the counts go")
+    made.add_argument("--show", action="store_true", help="print what is not a pass, as it comes")
+    return made
+
+
+def _share(text: str) -> tuple[int, int]:
+    part, _, of = text.partition("/")
+    return int(part), int(of)
+
+
+def report(found: Counts, path: Path | None) -> None:
+    """Print the table of a sweep, and write its counts."""
+    if path is not None:
+        path.write_text(json.dumps(found.plain()), encoding="utf-8")
+    print("\n".join(table([found])))
 
 
 def counted(module: str, folder: Path, *options: str) -> Counts:

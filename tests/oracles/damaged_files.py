@@ -20,8 +20,6 @@ from tests.oracles.mlir_texts import HANDWRITTEN, of_jax
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["KINDS", "damaged", "whole", "zipped"]
-
 KINDS: Final = ("pt", "pt2", "onnx", "mlir", "mlirbc", "ir")
 """Suffixes of files that are damaged."""
 

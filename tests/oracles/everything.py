@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import irscope as irs
-from irscope.errors import IrscopeError
-
-__all__ = ["trouble", "verbs"]
+from irscope.errors import IrscopeError, ParseError
 
 _PASSES = "fold-constants,functionalize,fold-tensors,canonicalize,cse,pool-constants,dce"
 
@@ -67,6 +65,9 @@ def trouble(text: str, *, compiled: bool = False) -> str:
             verb = name
             with contextlib.suppress(IrscopeError):
                 run()
+    except ParseError as error:
+        inside = 1 <= error.line <= text.count("\n") + 2
+        return "" if inside and (error.where or error.hint or "end of the text" in error.what) else f"load: nothing to go by: {error}"
     except IrscopeError:
         return ""
     except Exception as error:

@@ -25,8 +25,6 @@ from tests.oracles.counts import Counts, table
 from tests.oracles.damaged_files import KINDS, damaged, whole
 from tests.oracles.watched import Ended, Stage, watched
 
-__all__ = ["survey"]
-
 MOST_MEMORY: Final = 1 << 30
 """Bytes of address space that reading files may take beyond what the process has."""
 MOST_SECONDS: Final = 2.0

@@ -7,8 +7,6 @@ from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Graph, Location
 from irscope.ir.types import STR, TensorType
 
-__all__ = ["BRIEF", "HOSTILE", "SHORT", "X", "program", "told"]
-
 HOSTILE = [
     "</script><script>window.pwned=1</script>", "<!--<script>", "<!-- x", "--> x", "<![CDATA[", "]]>", "<img src=x onerror=window.pwned=1>",
     "\" onload=\"window.pwned=1", "' onload='window.pwned=1", "&lt;b&gt; &amp;", "a\udc80b", "\ud800", "\udfff\ud83d", "nul\0nul",

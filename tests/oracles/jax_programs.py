@@ -17,8 +17,6 @@ import numpy as np
 from jax import lax
 from jax.lax import linalg
 
-__all__ = ["BOOLS", "Program", "programs"]
-
 Program = tuple[str, Callable[..., Any], tuple[Any, ...]]
 """A name, a function and its arguments."""
 

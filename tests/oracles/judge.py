@@ -16,8 +16,6 @@ import torch
 from tests.oracles.rounding import allowance, near, rounded_runs, spread
 from tests.random_programs.torch_scripts import copied, whole
 
-__all__ = ["Call", "Seen", "flat", "fresh", "seen", "steps"]
-
 _SEED = 20
 _FEW = 64
 """Units in the last place of the largest number that may be off where torch refuses to run with other roundings."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-__all__ = ["HANDWRITTEN", "LOOPS_AND_IFS", "of_jax"]
-
 LOOPS_AND_IFS: Final = """func.func @f(%n: index, %x: tensor<2xf32>) -> tensor<2xf32> {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index

@@ -14,9 +14,6 @@ from irscope.ops.registry import known_names, overloads
 from tests.conftest import read_sections
 from tests.random_programs.graphs import FEATURES, MORE_FEATURES, random_program
 
-__all__ = ["mutated", "seeds", "schema_program"]
-
-
 _WORD: Final = re.compile(r'%[\w.]+|"(?:\\.|[^"\\\n])*"|[A-Za-z_][\w.]*(?:::\w+)+|-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|\w+|\s+|.')
 _NUMBERS: Final = (
     "0", "-1", "1", "2", "3", "-7", "0.5", "-0.0", "1e300", "nan", "inf", "-inf", "9223372036854775807", "9223372036854775808",

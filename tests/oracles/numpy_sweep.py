@@ -23,8 +23,6 @@ from irscope.frontends.tracing.ops_reductions import REDUCTIONS
 from irscope.frontends.tracing.ops_shape import SHAPES
 from tests.oracles.counts import Counts
 
-__all__ = ["DTYPES", "Case", "binary", "calls", "members", "numbers", "operators", "sweep", "unary"]
-
 DTYPES: Final = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split())
 NUMBERS: Final = (
     True, False, 0, 1, 2, -1, 3, 300, 0.1, 1e300, 0.5, -0.5, 2.0, -1.5, -1.0, 0.0, -0.0, float("nan"), float("inf"), 1j, 2 - 1j,

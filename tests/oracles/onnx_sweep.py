@@ -12,14 +12,11 @@ all inputs but the first as weights, and the same with inputs of unknown extents
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,10 +25,8 @@ import irscope as irs
 from irscope.errors import IrscopeError
 from irscope.frontends.onnx.importer import FLAGS as _FLAGS
 from irscope.frontends.onnx.ops_pointwise import OPS
-from tests.oracles.counts import Counts, table
+from tests.oracles.counts import Counts, parser, report
 from tests.oracles.watched import Ended, Stage, watched
-
-__all__ = ["survey"]
 
 _RANDOM: Final = frozenset("Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 """Two implementations draw different numbers."""
@@ -442,29 +437,20 @@ def _judge() -> Any:
 def survey(ops: Sequence[str] = (), share: tuple[int, int] = (0, 1), *, alone: bool = False, show: bool = False) -> Counts:
     """Counts how the programs of these ops, or of a share of all, ended; with arrays, and with tensors."""
     chosen = [op for index, op in enumerate(_bases()) if (op in ops if ops else index % share[1] == share[0])]
-    found = Counts(f"ONNX ops by onnxruntime{', hidden from irscope' if alone else ''}")
+    found = Counts(f"ONNX ops by onnxruntime{', hidden from irscope' if alone else ''}", show=show)
     if _judge() and alone:
         sys.modules["onnxruntime"] = None  # type: ignore[assignment]
     for ended in watched(_work, [(op, arrays) for op in chosen for arrays in ("numpy", "torch")], each=20):
         found.add(ended.way, ended.said, ended.program)
-        if show and ended.way not in ("passed", "torch"):
-            print(f"{ended.way}: {ended.program}: {' '.join(ended.said.split())[:300]}", flush=True)
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="judge irscope's ONNX ops by onnxruntime")
-    parser.add_argument("ops", nargs="*")
-    parser.add_argument("--share", default="0/1")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("--without-onnxruntime", action="store_true")
-    options = parser.parse_args()
-    number, _, of = options.share.partition("/")
-    found = survey(options.ops, (int(number), int(of)), alone=options.without_onnxruntime, show=options.show)
-    print("\n".join(table([found])))
-    if options.json is not None:
-        options.json.write_text(json.dumps(found.plain()), encoding="utf-8")
+    options = parser("judge irscope's ONNX ops by onnxruntime")
+    options.add_argument("ops", nargs="*")
+    options.add_argument("--without-onnxruntime", action="store_true")
+    given = options.parse_args()
+    report(survey(given.ops, given.share, alone=given.without_onnxruntime, show=given.show), given.json)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ from typing import Any, Final
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-__all__ = ["KINDS", "Program", "programs"]
-
 KINDS: Final = ("between", "views", "layouts", "in place", "argument in place", "view in place")
 _SPAN: Final = itertools.count()
 

@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import pkgutil
 import random
@@ -19,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -31,14 +28,11 @@ import irscope.runtime.program
 from irscope import codegen, runtime
 from irscope.errors import CaptureError, IrscopeError, RunError
 from irscope.runtime.program.executable import compile_graph
-from tests.oracles.counts import Counts
+from tests.oracles.counts import Counts, parser, report
 from tests.oracles.judge import Call, fresh, seen
 from tests.oracles.opinfo_programs import KINDS, Program, programs
 from tests.oracles.watched import Ended, Stage, watched
 
-__all__ = ["ORACLE", "main", "run"]
-
-ORACLE: Final = "opinfo"
 _UNWRITTEN: Final = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ resize_as_".split())
 _ROUNDS: Final = ((0, 1), (1, 3), (3, 6), (6, 10), (10, 20), (20, 40))
 """Which samples of an op each round takes."""
@@ -74,7 +68,7 @@ def database() -> list[Any]:
     return list(invocations.op_db)
 
 
-def jobs(database: Sequence[Any], rounds: int, other_types: bool = True) -> list[Job]:
+def jobs(database: Sequence[Any], rounds: int) -> list[Job]:
     """All jobs, the first samples of all ops first."""
     found = []
     for turn, (start, stop) in enumerate(_ROUNDS[:rounds]):
@@ -84,7 +78,7 @@ def jobs(database: Sequence[Any], rounds: int, other_types: bool = True) -> list
                 continue
             first = torch.float32 if torch.float32 in allowed else min(allowed, key=str)
             found.append(Job(number, first, start, stop, op.full_name))
-            if turn == 1 and other_types:
+            if turn == 1:
                 types = enumerate(_OTHER_TYPES, 3 + number)
                 found += [Job(number, x, 0, 1, op.full_name, at) for at, x in types if x in allowed and x != first]
     return found
@@ -241,53 +235,29 @@ def _said(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}"[:700].split())
 
 
-def run(share: tuple[int, int], rounds: int, ops: Sequence[str] = (), seconds: float = math.inf, other_types: bool = True,
-        tell: Callable[[Ended], None] | None = None) -> Counts:  # fmt: skip
+def run(share: tuple[int, int], rounds: int, ops: Sequence[str] = (), seconds: float = math.inf, *, show: bool = False) -> Counts:
     """What the jobs of a share came to, one of `share[1]` parts; no new process is begun after so many seconds."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     _DATABASE[:] = database()
     _warm()
-    chosen = [job for job in jobs(_DATABASE, rounds, other_types) if not ops or job.op in ops or _DATABASE[job.number].name in ops]
-    found, start = Counts(ORACLE), time.monotonic()
+    chosen = [job for job in jobs(_DATABASE, rounds) if not ops or job.op in ops or _DATABASE[job.number].name in ops]
+    found, start = Counts("opinfo", show=show), time.monotonic()
     for end in watched(work, chosen[share[0] :: share[1]]):
         found.add(end.way, end.said, end.program)
-        if tell is not None:
-            tell(end)
         if time.monotonic() - start > seconds:
             break
     return found
 
 
-class _Shown:
-    """Prints what is not a pass, and from time to time how far the run is."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, end: Ended) -> None:
-        self.count += 1
-        if end.way != "passed":
-            print(f"{end.way}: {end.program}: {end.said}", flush=True)
-        if self.count % 200 == 0:
-            print(f"-- {self.count} programs, {time.process_time():.0f} s here, now {end.program}", flush=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", default="0/1", help="which part of the jobs, such as 3/16")
-    parser.add_argument("--rounds", type=int, default=3, help=f"of samples, at most {len(_ROUNDS)}")
-    parser.add_argument("--ops", default="", help="only these, with commas between")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
-    parser.add_argument("--json", type=Path, help="where to write what was counted")
-    parser.add_argument("--show", action="store_true", help="print what is not a pass, as it comes")
-    given = parser.parse_args(arguments)
-    part, of = map(int, given.share.split("/"))
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--rounds", type=int, default=3, help=f"of samples, at most {len(_ROUNDS)}")
+    options.add_argument("--ops", default="", help="only these, with commas between")
+    options.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
+    given = options.parse_args()
     ops = tuple(filter(None, given.ops.split(",")))
-    found = run((part, of), given.rounds, ops, given.seconds, tell=_Shown() if given.show else None)
-    if given.json is not None:
-        given.json.write_text(json.dumps(found.plain()), encoding="utf-8")
-    print(dict(found.ways), dict(found.refusals))
+    report(run(given.share, given.rounds, ops, given.seconds, show=given.show), given.json)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-__all__ = ["allowance", "near", "rounded_runs", "spread"]
-
 _RUNS: Final = 8
 _UNITS: Final = 4.0
 _ROOM: Final = 4.0

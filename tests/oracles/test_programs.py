@@ -2,7 +2,7 @@
 
 Each case is a function of tensors, captured by scripting and by export (where the other cannot, the case says so), run
 fused with kernels, and compared with the function itself: results, their types and structure, and what it writes into
-its arguments. Element types and layouts of single ops are left to `test_opinfo`, and mixtures of them to `test_whole_programs`.
+its arguments. Element types and layouts of single ops are left to `test_sweeps`, and mixtures of them to `test_whole_programs`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["SECONDS", "Ended", "Stage", "watched"]
-
 SECONDS: Final = 5.0
 _WAITING: Final = 12
 """How many times `SECONDS` may pass on the clock, without the time for which other programs held the processors."""

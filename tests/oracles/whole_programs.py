@@ -25,8 +25,6 @@ from irscope.runtime.program.executable import Executable, compile_graph
 from tests.oracles.judge import Call, Seen, seen
 from tests.random_programs.torch_scripts import TorchProgram
 
-__all__ = ["POLICIES", "Guard", "Truth", "check_call", "check_program", "guarded", "interpreted", "is_taken"]
-
 _MARGIN = 64
 """Bytes on both sides of each result of a kernel."""
 _FILL = 0xA5

@@ -14,8 +14,6 @@ from irscope.ir.types import TENSOR, ListType, TensorType
 from irscope.ir.verify import verify
 from irscope.transforms.base import PassRecord
 
-__all__ = ["EDITS", "group_of", "random_record"]
-
 
 def random_record(graph: Graph, rng: random.Random, kinds: tuple[str, ...] = ()) -> tuple[str, PassRecord]:
     """One to three edits of one kind, or a merge or split of one group; the graph itself where nothing fits."""

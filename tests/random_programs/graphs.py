@@ -31,8 +31,6 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-__all__ = ["FEATURES", "MORE_FEATURES", "Program", "programs", "random_program"]
-
 FEATURES: Final = frozenset(
     {"views", "in-place", "lists", "tuples", "dicts", "if", "loop", "reductions", "matmul", "select", "aliased-inputs"}
 )

@@ -12,8 +12,6 @@ import random
 import re
 from typing import Final
 
-__all__ = ["INPUTS", "odd_program"]
-
 _TYPES: Final = {
     "T": "Tensor", "L": "Tensor[]", "LL": "Tensor[][]", "D": "Dict(str, Tensor)", "DL": "Dict(str, Tensor[])",
     "TU": "(Tensor, Tensor)", "TL": "(Tensor[], Tensor)", "LT": "(Tensor, Tensor)[]", "A": "Any", "LA": "Any[]", "OPT": "Tensor?",

@@ -20,8 +20,6 @@ import torch
 
 from tests.random_programs import torch_statements as tables
 
-__all__ = ["TorchProgram", "copied", "image_program", "reduction_program", "torch_program", "whole"]
-
 _MOST_ELEMENTS: Final = 6000
 _LARGEST: Final = 300.0
 _TYPES: Final = "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BLOCK", "IMAGE_KINDS", "IMAGE_ROUGH", "IMAGE_SPLIT", "IMAGE_WRITE", "KINDS", "REDUCTIONS", "SPLIT", "WRITE"]
-
 _UNARY: Final = (
     "torch.relu({x})", "torch.tanh({x})", "torch.sigmoid({x})", "-{x}", "torch.abs({x})", "torch.sin({x})",
     "torch.cos({x})", "torch.sqrt(torch.abs({x}))", "torch.rsqrt(torch.abs({x}) + 1)", "torch.exp(-torch.abs({x}))",

@@ -10,6 +10,7 @@ from irscope._base.escaping import in_dot
 from irscope.analysis.alias import AliasDb
 from irscope.display.svg import graph_svg
 from irscope.errors import MissingExtra
+from irscope.files import write_file as write_file  # `Drawn` asks this module for it, which may not import files itself
 from irscope.ir import Graph
 from irscope.report.pages import Exploration, ProgramIndex
 from irscope.report.pages.parts import is_sent_whole

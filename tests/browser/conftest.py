@@ -284,14 +284,14 @@ _LABS_OWN = "Canceled future for"
 
 
 @contextlib.contextmanager
-def window(browser: Any, height: int = 900) -> Iterator[Any]:
-    """An empty window; no error of what is opened in it may have come when it closes."""
+def window(browser: Any, height: int = 900, *, ours: bool = True) -> Iterator[Any]:
+    """An empty window; no error of what is opened in it may have come when it closes, nor a complaint of a page of ours."""
     context = browser.new_context(viewport={"width": 1400, "height": height})
     page = context.new_page()
     page.set_default_timeout(10_000)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if ours and message.type == "error" else None)
     page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
     yield page
     context.close()
@@ -299,9 +299,9 @@ def window(browser: Any, height: int = 900) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def opened(browser: Any, report: str, ready: str) -> Iterator[Any]:
+def opened(browser: Any, report: str, ready: str, *, ours: bool = True) -> Iterator[Any]:
     """A page from disk in a window of its own, once it shows this; no error of the page may have come when it closes."""
-    with window(browser) as page:
+    with window(browser, ours=ours) as page:
         page.goto(report)
         page.locator(ready).first.wait_for()
         yield page

@@ -106,7 +106,7 @@ def test_a_saved_notebook_is_converted_with_its_picture(manners: Lab, browser: A
         warnings.simplefilter("ignore", UserWarning)  # it has no words for widgets whose state is not saved
         text, _ = nbconvert.HTMLExporter().from_filename(str(manners.root / "manners.ipynb"))
     (tmp_path / "manners.html").write_text(text, encoding="utf-8")
-    with opened(browser, (tmp_path / "manners.html").as_uri(), ".irs-static img >> nth=0") as page:
+    with opened(browser, (tmp_path / "manners.html").as_uri(), ".irs-static img >> nth=0", ours=False) as page:
         widths = page.locator(".irs-static img").evaluate_all("images => images.map((image) => image.complete && image.naturalWidth)")
         assert len(widths) == 2 and min(widths) > 100  # beside the tabs by hand, alone in its cell by itself
 

@@ -161,13 +161,12 @@ def _existing(path: Path) -> Path:
     beside = sorted(item.name for item in path.parent.iterdir() if item.is_file())
     if not path.suffix and path.name == str(path):
         raise LoadError(f"there is no file {str(path)!r}", hint=_TEXT)
-    near = get_close_matches(path.name, beside) or [item for item in beside if Path(item).suffix in _suffixes()][:5]
+    near = get_close_matches(path.name, beside)
+    if not near:
+        known = {suffix for frontend in _frontends() for suffix in frontend.suffixes}
+        near = [item for item in beside if Path(item).suffix in known][:5]
     hint = f"in that folder: {', '.join(near)}" if near else "no file in that folder looks like a program"
     raise LoadError(f"there is no file {str(path)!r}", hint=hint)
-
-
-def _suffixes() -> tuple[str, ...]:
-    return tuple(suffix for frontend in _frontends() for suffix in frontend.suffixes)
 
 
 def _unread(source: object, args: Sequence[object]) -> LoadError:

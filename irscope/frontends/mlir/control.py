@@ -74,22 +74,12 @@ def _stablehlo_while(reader: BlockReader, operation: Any) -> Call:
     def around(carried: Sequence[Value]) -> Call:
         reader.values.update(zip(body.blocks[0].arguments, carried, strict=True))
         following = yield reader.read_region(body)
-        return (yield asked(following)), following
+        return (go if rounds is not None else (yield asked(following))), following
 
     rounds = known_rounds(operation, lambda place: reader.e.known.get(initial[place]), reader.reading)
-    if rounds is not None:
-        always = reader.e.constant(True)
-
-        def once_more(carried: Sequence[Value]) -> Call:
-            reader.values.update(zip(body.blocks[0].arguments, carried, strict=True))
-            return always, (yield reader.read_region(body))
-
-        made = yield emit_while(reader, (always, initial), types, once_more, rounds)
-    else:
-        go = yield asked(initial)
-        reader.e.place = place
-        made = yield emit_while(reader, (go, initial), types, around)
-    reader.bind(operation.results, made)
+    go = reader.e.constant(True) if rounds is not None else (yield asked(initial))
+    reader.e.place = place
+    reader.bind(operation.results, (yield emit_while(reader, (go, initial), types, around, FOREVER if rounds is None else rounds)))
 
 
 def _scf_while(reader: BlockReader, operation: Any) -> Call:
@@ -147,32 +137,23 @@ def _arm(reader: BlockReader, region: Any) -> Arm:
 
 
 def _case(reader: BlockReader, operation: Any) -> Call:
-    """Imports `stablehlo.case`, which runs the branch of a number, or the last branch if there is none."""
+    """Imports `stablehlo.case`, which runs the branch of a number, or the last branch if there is none, and `scf.index_switch`, whose
+    first region is the default."""
     index = reader.operands(operation)[0]
     types = [reader.reading.types(result.type) for result in operation.results]
-    *regions, last = operation.regions
-
-    def choose(number: int) -> Call:
-        if number == len(regions):
-            return (yield reader.read_region(last))
-        hit = reader.e.like("eq", index, number, dtype="bool")
-        arms = [_arm(reader, regions[number]), lambda: choose(number + 1)]
-        return (yield emit_if(reader, as_bool(reader, hit), types, arms))
-
-    reader.bind(operation.results, (yield choose(0)))
-
-
-def _index_switch(reader: BlockReader, operation: Any) -> Call:
-    """Imports `scf.index_switch`, whose first region is the default."""
-    index = reader.operands(operation)[0]
-    types = [reader.reading.types(result.type) for result in operation.results]
-    default, *regions = operation.regions
-    cases = list(operation.attributes["cases"])
+    *regions, default = operation.regions
+    numbers: Sequence[int] = range(len(regions))
+    if operation.name == "scf.index_switch":
+        default, *regions = operation.regions
+        numbers = [int(number) for number in operation.attributes["cases"]]
 
     def choose(place: int) -> Call:
         if place == len(regions):
             return (yield reader.read_region(default))
-        hit = reader.e.op("eq", index, int(cases[place]), type=BOOL)
+        if index.type == INT:
+            hit = reader.e.op("eq", index, numbers[place], type=BOOL)
+        else:
+            hit = as_bool(reader, reader.e.like("eq", index, numbers[place], dtype="bool"))
         return (yield emit_if(reader, hit, types, [_arm(reader, regions[place]), lambda: choose(place + 1)]))
 
     reader.bind(operation.results, (yield choose(0)))
@@ -190,7 +171,7 @@ CONTROL: Final[Mapping[str, ControlRule]] = {
     "scf.if": _branch,
     "scf.for": _scf_for,
     "scf.while": _scf_while,
-    "scf.index_switch": _index_switch,
+    "scf.index_switch": _case,
     "scf.execute_region": _inline,
 }
 """Readers of the ops that become `prim::If` and `prim::Loop`."""

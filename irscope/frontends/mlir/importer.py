@@ -421,17 +421,14 @@ _OWN_NAMES: Final = frozenset({"sym_name", "function_type", "sym_visibility"})
 
 
 def import_program(reading: Reading, operation: Any, name: str) -> Graph | Module:
-    """Returns the program of an MLIR module or of one function.
-
-    Raises CaptureError, with op, file and line, for anything that has no counterpart.
-    """
+    """Returns the program of an MLIR module or of one function. Raises CaptureError as `import_mlir` does."""
     with without_collector():
         return _import(reading, operation, name)
 
 
 def _import(reading: Reading, operation: Any, name: str) -> Graph | Module:
     if operation.name != "builtin.module":
-        return _verified(run(_function(reading, operation)), name)
+        return _verified(run(_region_graph(reading, operation, _name_of(operation) or "function")), name)
     made: Module = run(_module(reading, operation))
     graphs = list(made.graphs.values())
     if len(graphs) == 1 and not made.modules and not made.constants and len(made.symbols) <= 1:
@@ -493,7 +490,7 @@ def _item(reading: Reading, op: Any, content: _Content) -> Call:
     elif name and "function_type" in attributes:
         content.symbols.append(_symbol(reading, op, name, None, attrs=True))
         if len(op.regions) and len(op.regions[0].blocks):
-            _add(content.graphs, name, (yield _function(reading, op)), op, reading)
+            _add(content.graphs, name, (yield _region_graph(reading, op, name)), op, reading)
     elif name and _holds_symbols(op):
         content.symbols.append(_symbol(reading, op, name, None))
         outside = reading.in_executable
@@ -537,14 +534,8 @@ def _symbol(reading: Reading, op: Any, name: str, body: Graph | None, *, attrs: 
     return Symbol(name, node_name(op.name)[0], visibility, kept, body)
 
 
-def _function(reading: Reading, op: Any) -> Call:
-    """Reads a function's graph; parameters without names in the program are named as MLIR prints them."""
-    name = _name_of(op) or "function"
-    return (yield _region_graph(reading, op, name))
-
-
 def _region_graph(reading: Reading, op: Any, name: str) -> Call:
-    """Reads an op's first region with blocks as a graph of its own."""
+    """Reads an op's first region with blocks as a graph; parameters without names are named as MLIR prints them."""
     region = next((region for region in op.regions if len(region.blocks)), None)
     if region is None:
         raise CaptureError(f"{op.name} @{name} has no body", hint="load a module that defines it")

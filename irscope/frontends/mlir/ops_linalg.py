@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from irscope._base.nested import Call
 from irscope.frontends.mlir.importer import BlockReader, ControlRule, Emitter, Operation, dtype_of, extents_of, shape_of
 from irscope.frontends.mlir.ops_pointwise import FLOATS
 from irscope.frontends.mlir.ops_reductions import PADDED, combined, is_identity, is_reducible, padded_with, reduced
-from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread
+from irscope.frontends.mlir.ops_shaping import along, iota, permuted, reshaped, sliced, spread, together
 from irscope.ir import INT, TensorType, Value
 
 _JOINS: Final = {
@@ -464,20 +465,10 @@ def _gathered(e: Emitter, value: Value, places: Sequence[Index], extents: Sequen
         for loop, step in place.steps:
             row = along(e, iota(e, extents[loop]), loop, rank)
             terms.append(e.like("mul", row, step) if step != 1 else row)
-        made, *others = terms
-        for other in others:
-            made = _sum(e, other, made)
-        at.append(made)
+        at.append(reduce(lambda made, other: together(e, "add", other, made, 1), terms))
     used = {loop for place in places for loop, _ in place.steps}
     shape = [extent if axis in used else 1 for axis, extent in enumerate(extents)]
     return e.tensor("index", value, at, dtype=dtype_of(value), shape=shape if used else ())
-
-
-def _sum(e: Emitter, a: Value, b: Value) -> Value:
-    shapes = [list(shape_of(value) or ()) for value in (a, b)]
-    rank = max(map(len, shapes))
-    rows = [[1] * (rank - len(shape)) + shape for shape in shapes]
-    return e.tensor("add", a, b, 1, dtype="int64", shape=[max(pair) for pair in zip(*rows, strict=True)])
 
 
 # Recognises sums of products that are convolutions: one operand is read in windows, over whose positions the sum runs.

@@ -30,14 +30,6 @@ _Rule = Callable[[Operation], Value | None]
 """The rule of an op with one result."""
 
 
-def is_float(dtype: str) -> bool:
-    return dtype in FLOATS
-
-
-def is_integer(dtype: str) -> bool:
-    return dtype in INTEGERS
-
-
 def simple(aten: str, accepted: frozenset[str], *rest: Any) -> _Rule:
     """Returns the rule of an op that is the same as one of torch's for these element types; `rest` are further
     arguments."""
@@ -52,15 +44,15 @@ def simple(aten: str, accepted: frozenset[str], *rest: Any) -> _Rule:
 
 
 def _divide(op: Operation) -> Value | None:
-    if is_integer(op.dtype):
+    if op.dtype in INTEGERS:
         return divided(op, "div", "trunc")
     return op.e.op("div", *op.operands, type=op.type) if op.dtype in _NUMBERS else None
 
 
 def _remainder(op: Operation) -> Value | None:
-    if is_integer(op.dtype):
+    if op.dtype in INTEGERS:
         return divided(op, "fmod")
-    return op.e.op("fmod", *op.operands, type=op.type) if is_float(op.dtype) else None
+    return op.e.op("fmod", *op.operands, type=op.type) if op.dtype in FLOATS else None
 
 
 def divided(op: Operation, aten: str, *rest: Any) -> Value:
@@ -98,14 +90,14 @@ def _sign(op: Operation) -> Value | None:
     (x,) = op.operands
     if op.dtype in INTEGERS:
         return op.e.like("sign", x)
-    if not is_float(op.dtype):
+    if op.dtype not in FLOATS:
         return None
     nonzero = op.e.like("gt", op.e.like("abs", x), 0, dtype="bool")
     return op.e.op("where", nonzero, op.e.like("sign", x), x, type=op.type)
 
 
 def _round_away(op: Operation) -> Value | None:
-    if not is_float(op.dtype):
+    if op.dtype not in FLOATS:
         return None
     e, (x,) = op.e, op.operands
     whole = e.like("trunc", x)
@@ -116,7 +108,7 @@ def _round_away(op: Operation) -> Value | None:
 
 
 def _cube_root(op: Operation) -> Value | None:
-    if not is_float(op.dtype):
+    if op.dtype not in FLOATS:
         return None
     e, (x,) = op.e, op.operands
     root = e.like("pow", e.like("abs", x), 1 / 3)
@@ -125,10 +117,10 @@ def _cube_root(op: Operation) -> Value | None:
 
 
 def _power(op: Operation) -> Value | None:
-    if is_float(op.dtype):
+    if op.dtype in FLOATS:
         return op.e.op("pow", *op.operands, type=op.type)
     known = op.e.known.get(op.operands[1])
-    if not is_integer(op.dtype) or known is None or np.any(known < 0):
+    if op.dtype not in INTEGERS or known is None or np.any(known < 0):
         return None  # torch raises for negative powers of integers
     return op.e.op("pow", *op.operands, type=op.type)
 
@@ -218,16 +210,12 @@ def _clamp(op: Operation) -> Value | None:
     return made
 
 
-def _select(op: Operation) -> Value | None:
-    return op.e.op("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
-
-
 def _convert(op: Operation) -> Value | None:
     source = dtype_of(op.operands[0])
     known = _NUMBERS | {"bool"}
     if source not in known or op.dtype not in known or (source in _COMPLEX and op.dtype not in _COMPLEX):
         return None
-    if is_float(source) and is_integer(op.dtype):
+    if source in FLOATS and op.dtype in INTEGERS:
         return _whole(op)
     return op.e.cast(op.operands[0], op.dtype)
 
@@ -263,36 +251,22 @@ def _reduce_precision(op: Operation) -> Value | None:
     bits = {name: exponent for (exponent, _), name in _PRECISIONS.items()}
     exponent = op.number("exponent_bits")
     wanted = _PRECISIONS.get((exponent, op.number("mantissa_bits")))
-    if wanted is None or not is_float(op.dtype) or exponent < bits[op.dtype]:
+    if wanted is None or op.dtype not in FLOATS or exponent < bits[op.dtype]:
         return None
     return op.e.cast(op.e.cast(op.operands[0], wanted), op.dtype)
 
 
 def _digamma(op: Operation) -> Value | None:
     """Torch's digamma, but NaN at zero, as at all other poles."""
-    if not is_float(op.dtype):
+    if op.dtype not in FLOATS:
         return None
     e, (x,) = op.e, op.operands
     pole = e.scalar(float("nan"), op.dtype)
     return e.op("where", e.like("eq", x, 0, dtype="bool"), pole, e.like("digamma", x), type=op.type)
 
 
-def _infinite(sign: int) -> _Rule:
-    def rule(op: Operation) -> Value | None:
-        (x,) = op.operands
-        if not is_float(dtype_of(x)):
-            return None
-        return op.e.op("eq", x, sign * float("inf"), type=op.type)
-
-    return rule
-
-
-def _add(op: Operation) -> Value | None:
-    return op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None
-
-
-def _subtract(op: Operation) -> Value | None:
-    return op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None
+def _infinite(number: float) -> _Rule:
+    return lambda op: op.e.op("eq", op.operands[0], number, type=op.type) if dtype_of(op.operands[0]) in FLOATS else None
 
 
 def _functions(names: str, accepted: frozenset[str]) -> dict[str, _Rule]:
@@ -322,8 +296,8 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.and": simple("bitwise_and", _BITS),
     "stablehlo.or": simple("bitwise_or", _BITS),
     "stablehlo.xor": simple("bitwise_xor", _BITS),
-    "stablehlo.add": _add,
-    "stablehlo.subtract": _subtract,
+    "stablehlo.add": lambda op: op.e.op("add", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None,
+    "stablehlo.subtract": lambda op: op.e.op("sub", *op.operands, 1, type=op.type) if op.dtype in _NUMBERS else None,
     "stablehlo.multiply": simple("mul", _NUMBERS | {"bool"}),
     "stablehlo.divide": _divide,
     "stablehlo.remainder": _remainder,
@@ -332,7 +306,7 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.minimum": _extreme("minimum", "LT"),
     "stablehlo.compare": _compare,
     "stablehlo.clamp": _clamp,
-    "stablehlo.select": _select,
+    "stablehlo.select": lambda op: op.e.op("where", *op.operands, type=op.type) if op.dtype in _NUMBERS | {"bool"} else None,
     "stablehlo.convert": _convert,
     "stablehlo.real": simple("real", _COMPLEX),
     "stablehlo.imag": simple("imag", _COMPLEX),
@@ -341,8 +315,8 @@ _ELEMENTWISE: Final[Mapping[str, _Rule]] = {
     "stablehlo.reduce_precision": _reduce_precision,
     "chlo.digamma": _digamma,
     "chlo.square": lambda op: op.e.op("mul", op.operands[0], op.operands[0], type=op.type) if op.dtype in _NUMBERS else None,
-    "chlo.is_pos_inf": _infinite(1),
-    "chlo.is_neg_inf": _infinite(-1),
+    "chlo.is_pos_inf": _infinite(float("inf")),
+    "chlo.is_neg_inf": _infinite(float("-inf")),
 }  # fmt: skip
 """The rule of each op."""
 
@@ -511,8 +485,6 @@ def selects_largest(region: Any) -> str | None:
     """Returns `argmax` or `argmin` if the region selects one of two (value, index) pairs that way, else None. NaN must
     come before all other values, and of equal values the one with the smaller index."""
     texts = expressions(region)
-    if texts is None or len(texts) != 2:
-        return None
     for name, sign in (("argmax", "GT"), ("argmin", "LT")):
         wins = f"or(compare.{sign}(a0,a2),compare.NE(a0,a0))"
         pick = f"or({wins},and(compare.EQ(a0,a2),compare.LT(a1,a3)))"
@@ -540,24 +512,14 @@ def is_lexicographic(region: Any) -> tuple[int, bool] | None:
 
 def _order(types: list[str], sign: str) -> str:
     """Returns the text of a lexicographic comparison of keys of these types."""
-    less, equal = [], []
-    for key, type in enumerate(types):
-        a, b = f"a{2 * key}", f"a{2 * key + 1}"
-        if _is_float(type):
-            a, b = _one_zero_and_nan(a, type), _one_zero_and_nan(b, type)
-            less.append(f"compare.TOTALORDER.{sign}({a},{b})")
-            equal.append(f"compare.TOTALORDER.EQ({a},{b})")
-        else:
-            less.append(f"compare.{sign}({a},{b})")
-            equal.append(f"compare.EQ({a},{b})")
-    made = less[-1]
-    for one, same in zip(reversed(less[:-1]), reversed(equal[:-1]), strict=True):
-        made = f"or({one},and({same},{made}))"
+    made = ""
+    for key, type in reversed(list(enumerate(types))):
+        a, b, order = f"a{2 * key}", f"a{2 * key + 1}", ""
+        if "f" in type.rpartition("<")[2]:
+            a, b, order = _one_zero_and_nan(a, type), _one_zero_and_nan(b, type), ".TOTALORDER"
+        less = f"compare{order}.{sign}({a},{b})"
+        made = f"or({less},and(compare{order}.EQ({a},{b}),{made}))" if made else less
     return made
-
-
-def _is_float(type: str) -> bool:
-    return "f" in type.rpartition("<")[2]
 
 
 def _one_zero_and_nan(argument: str, type: str) -> str:

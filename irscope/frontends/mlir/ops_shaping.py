@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from math import inf, prod
 from typing import Final
 
@@ -56,10 +57,6 @@ def spread(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
     return made
 
 
-def _broadcast(op: Operation) -> Value | None:
-    return _spread_along(op, op.ints("broadcast_dimensions"))
-
-
 def _spread_along(op: Operation, dims: Sequence[int] | None) -> Value | None:
     """Broadcasts the first operand, with its dimensions at these positions of the result."""
     if dims is None or not op.is_static:
@@ -105,7 +102,7 @@ def reshaped(e: Emitter, value: Value, shape: Sequence[int]) -> Value:
 
 
 def _reshape(op: Operation) -> Value | None:
-    return reshaped(op.e, op.operands[0], op.shape) if op.is_static else None
+    return reshaped(op.e, op.operands[0], op.shape) if len(op.operands) == 1 and op.is_static else None
 
 
 def _transpose(op: Operation) -> Value | None:
@@ -265,13 +262,9 @@ def _dimension_size(op: Operation) -> Value | None:
     return op.e.cast(op.e.tensor("prim::NumToTensor", counted, dtype="int64", shape=()), op.dtype)
 
 
-def _same(op: Operation) -> Sequence[Value]:
-    return op.operands
-
-
 _SHAPING: Final[Mapping[str, Rule]] = {
     "stablehlo.constant": tensor_constant,
-    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.broadcast_in_dim": lambda op: _spread_along(op, op.ints("broadcast_dimensions")),
     "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
     "stablehlo.reshape": _reshape,
     "stablehlo.dynamic_reshape": _dynamic_reshape,
@@ -284,8 +277,8 @@ _SHAPING: Final[Mapping[str, Rule]] = {
     "stablehlo.iota": _iota,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
-    "stablehlo.optimization_barrier": _same,
-    "sdy.sharding_constraint": _same,
+    "stablehlo.optimization_barrier": lambda op: op.operands,
+    "sdy.sharding_constraint": lambda op: op.operands,
 }
 
 
@@ -303,10 +296,6 @@ def _empty(op: Operation) -> Value | None:
     if len(op.operands) or op.dtype not in FLOATS | INTEGERS | {"bool", "complex64", "complex128"} or not op.is_static:
         return None
     return op.e.op("empty", list(op.shape), CODES[op.dtype], None, op.e.device, None, None, type=op.type)
-
-
-def _reshape_tensor(op: Operation) -> Value | None:
-    return reshaped(op.e, op.operands[0], op.shape) if len(op.operands) == 1 and op.is_static else None
 
 
 Part = tuple[int, int | Value, int, int]
@@ -401,8 +390,8 @@ def _inside(e: Emitter, place: Value, extent: int) -> Value:
 
 _TENSORS: Final[Mapping[str, Rule]] = {
     "tensor.empty": _empty,
-    "tensor.collapse_shape": _reshape_tensor,
-    "tensor.expand_shape": _reshape_tensor,
+    "tensor.collapse_shape": _reshape,
+    "tensor.expand_shape": _reshape,
     "tensor.extract": _extract,
     "tensor.extract_slice": _extract_slice,
     "tensor.insert_slice": _insert_slice,
@@ -425,6 +414,12 @@ def numbers_in(text: str, key: str) -> list[int]:
 def _number(text: str, key: str) -> int:
     found = re.search(rf"\b{key} = (\d+)", text)
     return int(found.group(1)) if found else 0
+
+
+def together(e: Emitter, aten: str, a: Value, b: Value, *rest: object) -> Value:
+    """Emits an op of two tensors that broadcast, none of whose extents is 0."""
+    rows = zip_longest(reversed(extents_of(a)), reversed(extents_of(b)), fillvalue=1)
+    return e.tensor(aten, a, b, *rest, dtype=dtype_of(a), shape=[max(row) for row in rows][::-1])
 
 
 class _Indexing:
@@ -481,8 +476,7 @@ class _Indexing:
         if a is None or b is None:
             found = a if b is None else b
             return self.e.constant_zeros(len(self.moved)) if found is None else found
-        shape = [max(m, n) for m, n in zip(shape_of(a) or (), shape_of(b) or (), strict=True)]
-        return self.e.tensor("add", a, b, 1, dtype="int64", shape=shape)
+        return together(self.e, "add", a, b, 1)
 
 
 def _gather(op: Operation) -> Value | None:
@@ -548,7 +542,7 @@ def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Valu
         if start is not None and axis in index.start_map:
             for test, bound in (("ge", 0), ("le", extent - index.sizes[axis])):
                 fits = e.like(test, start, bound, dtype="bool")
-                is_inside = fits if is_inside is None else _both(e, is_inside, fits)
+                is_inside = fits if is_inside is None else together(e, "bitwise_and", is_inside, fits)
         step = prod(shape[axis + 1 :])
         scaled = e.like("mul", place, step) if step != 1 else place
         flat = scaled if flat is None else index.sum(flat, scaled)
@@ -559,18 +553,12 @@ def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Valu
         flat = e.tensor("where", is_inside, flat, count, dtype="int64", shape=around)
     places = reshaped(e, spread(e, flat, index.moved), [total])
     longer = e.tensor("constant_pad_nd", reshaped(e, x, [count]), [0, 1], 0, dtype=op.dtype, shape=[count + 1])
+    source = reshaped(e, updates, [total])
     if kind in ("mul", "max", "min"):
-        source = reshaped(e, updates, [total])
-        given = (longer, 0, places, source, _REDUCES[kind], True)
-        made = e.tensor("scatter_reduce", *given, dtype=op.dtype, shape=[count + 1])
-        return reshaped(e, sliced(e, made, 0, 0, count), shape)
-    made = e.tensor("index_put", longer, [places], reshaped(e, updates, [total]), kind == "add", dtype=op.dtype, shape=[count + 1])
+        made = e.like("scatter_reduce", longer, 0, places, source, _REDUCES[kind], True)
+    else:
+        made = e.like("index_put", longer, [places], source, kind == "add")
     return reshaped(e, sliced(e, made, 0, 0, count), shape)
-
-
-def _both(e: Emitter, a: Value, b: Value) -> Value:
-    shape = [max(m, n) for m, n in zip(shape_of(a) or (), shape_of(b) or (), strict=True)]
-    return e.tensor("bitwise_and", a, b, dtype="bool", shape=shape)
 
 
 _GATHERS: Final[Mapping[str, Rule]] = {"stablehlo.gather": _gather, "stablehlo.scatter": _scatter}

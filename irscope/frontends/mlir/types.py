@@ -186,11 +186,7 @@ def unescaped(text: str) -> str:
     >>> unescaped(r"gr\\C3\\B6\\C3\\9Fe \\22x\\22")
     'größe "x"'
     """
-    return _ESCAPED.sub(_byte, text.encode()).decode()
-
-
-def _byte(escaped: re.Match[bytes]) -> bytes:
-    return b"\\" if escaped[1] == b"\\" else bytes.fromhex(escaped[1].decode())
+    return _ESCAPED.sub(lambda found: b"\\" if found[1] == b"\\" else bytes.fromhex(found[1].decode()), text.encode()).decode()
 
 
 # Reads constant tensors of MLIR bit-exactly: `dense<…>`.
@@ -284,7 +280,7 @@ def _elements(body: str, element: str, storage: np.dtype[Any], count: int) -> np
             bits = [_float_bits(word, element) for word in words]
             made = np.array(bits, f"uint{storage.itemsize * 8}").view(storage)
         else:
-            made = np.array([_integer(word) for word in words], storage)
+            made = np.array([{"true": 1, "false": 0}[word] if word in ("true", "false") else int(word, 0) for word in words], storage)
     if made.size == 1 and count != 1:
         made = np.full(count, made[0])
     return made if made.size == count else None
@@ -297,10 +293,6 @@ def bfloat16_bits(number: float) -> int:
     ('0x3fa5', '0x3eab', '0xff80')
     """
     return int(round_to(np.array(number, np.float32), "bfloat16").view(np.uint32)) >> 16
-
-
-def _integer(word: str) -> int:
-    return {"true": 1, "false": 0}[word] if word in ("true", "false") else int(word, 0)
 
 
 def _float_bits(word: str, element: str) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -151,7 +152,7 @@ class Importer:
                 held = Held(self.emit.input(tensor.name, declared), is_weight=True)
                 self.define(frame, tensor.name, held, tensor.name)
                 continue
-            load = _reader(elements_of, tensor, self.values.folder, what)
+            load = partial(elements_of, tensor, self.values.folder, what)
             self.define(frame, tensor.name, Held(load=load, name=tensor.name, is_weight=True, declared=declared), tensor.name)
         for sparse in graph.sparse_initializer:
             what = f"the initialiser {sparse.values.name!r}"
@@ -286,10 +287,6 @@ def _with_extents(type: Type, example: Any) -> Type:
     shape = (None,) * len(found.shape) if type.shape is None else type.shape
     fits = len(shape) == len(found.shape) and all(not isinstance(a, int) or a == b for a, b in zip(shape, found.shape, strict=True))
     return type.with_(shape=found.shape) if fits and type.dtype in (None, found.dtype) else type
-
-
-def _reader(read: Any, tensor: Any, folder: Path | None, what: str) -> Any:
-    return lambda: read(tensor, folder, what)
 
 
 def _small(held: Held) -> np.ndarray[Any, Any] | None:

@@ -56,7 +56,7 @@ def function(node: Node) -> Callable[..., Any]:
 
     def call(*operands: Any) -> Any:
         given, is_rounded = kept.as_declared(operands)
-        feeds = {f"x{index}": _an_array(given[index]) for index in kept.present}
+        feeds = {f"x{i}": np.asarray(item) if isinstance(item := given[i], np.generic) else item for i in kept.present}
         key = tuple(_kind(item) for item in feeds.values())
         if key not in chosen:
             chosen[key] = kept.choice([argument_type(item) for item in feeds.values()])
@@ -212,10 +212,6 @@ def _kind(item: Any) -> Any:
     if not isinstance(item, np.ndarray):
         return type(item)
     return (element_name(item), item.shape if 0 in item.shape else item.ndim)  # an empty operand may mean an absent one
-
-
-def _an_array(item: Any) -> Any:
-    return np.asarray(item) if isinstance(item, np.generic) else item
 
 
 def _is_numpys(type: Type) -> bool:

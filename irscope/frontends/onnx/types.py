@@ -90,9 +90,7 @@ def merged(found: Type, inferred: Type) -> Type:
     >>> str(merged(TensorType("float32", (None, 3)), TensorType("float32", ("n", 3))))
     'Float(n, 3)'
     """
-    if not isinstance(found, TensorType):
-        return found
-    if not isinstance(inferred, TensorType):
+    if not isinstance(found, TensorType) or not isinstance(inferred, TensorType):
         return found
     dtype = found.dtype or inferred.dtype
     if found.shape is None:

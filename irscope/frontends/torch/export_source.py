@@ -99,11 +99,6 @@ def load(source: Any, args: Sequence[Any], *, name: str | None = None, trust: bo
         return _captured(source, args, title)
 
 
-def _ran(file: str) -> bool:
-    """All locations in a capture are from frames that just ran in this process."""
-    return True
-
-
 def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
     torch, modes = require_torch("to export a model"), modes_of(source)
     is_module = isinstance(source, torch.nn.Module)
@@ -129,7 +124,7 @@ def _captured(source: Any, args: Sequence[Any], title: str) -> Graph:
         what = f"torch.export cannot capture {title}"
         where = trimmed(str(error)) + (f"\n\n{place[0]}\n    {place[1]}" if place else "")
         raise CaptureError(what, where=where, hint=advice) from None
-    return replace(import_exported(program, name, _ran), modes=modes)
+    return replace(import_exported(program, name, lambda _: True), modes=modes)  # its locations are frames that just ran here
 
 
 def _needs_a_number(error: Exception) -> bool:
@@ -216,15 +211,10 @@ def _apart(model: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         if not isinstance(leaf, torch.Tensor):
             continue
         if id(leaf) in seen or not leaf.is_leaf:
-            leaves[place] = _alias(leaf)
+            leaves[place] = leaf.detach().requires_grad_(leaf.requires_grad)  # another tensor of the same memory
         seen.add(id(leaf))
     made: tuple[Any, ...] = torch.utils._pytree.tree_unflatten(leaves, shape)
     return made
-
-
-def _alias(tensor: Any) -> Any:
-    """Returns another tensor of the same memory, which requires a gradient if the tensor does."""
-    return tensor.detach().requires_grad_(tensor.requires_grad)
 
 
 def check_arguments(function: Callable[..., Any], args: Sequence[Any], title: str) -> None:
@@ -490,7 +480,7 @@ def _is_tree(text: str) -> bool:
     pending = [root]
     while pending:
         tree = pending.pop()
-        if (not isinstance(tree, dict) or not isinstance(tree.get("type"), str | None) or tree["type"] not in _CONTAINERS):
+        if not isinstance(tree, dict) or not isinstance(tree.get("type"), str | None) or tree["type"] not in _CONTAINERS:
             return False
         if "__enum__" in str(tree.get("context")) or "\\" in str(tree.get("context")):
             return False  # an escaped character could spell it

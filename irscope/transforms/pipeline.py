@@ -392,9 +392,7 @@ def _run(stage: Stage, graph: Graph) -> tuple[Any, Sequence[PassRecord]]:
     for record in records:
         if record.before is not before:
             what = f"pass {stage.name!r} returned the record of a graph that is not its input"
-            raise PassError(
-                what, rule="starts-from-its-graph", hint="its records must start from the input graph, in order"
-            )
+            raise PassError(what, rule="starts-from-its-graph", hint="its records must start from the input graph, in order")
         before = record.after
     return result, records
 
@@ -407,9 +405,7 @@ def _check(stage: Stage, records: Sequence[PassRecord]) -> None:
             verify(records[-1].after)
     except IrscopeError as error:
         what = f"after pass {stage.name!r} the graph breaks a rule: {error.what}"
-        raise PassError(
-            what, where=error.where, rule=error.rule, hint="run the passes before it alone, then this one"
-        ) from error
+        raise PassError(what, where=error.where, rule=error.rule, hint="run the passes before it alone, then this one") from error
 
 
 def _option_text(value: Any) -> str:

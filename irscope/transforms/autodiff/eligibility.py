@@ -117,9 +117,7 @@ def _brings_in(graph: Graph, node: Node) -> bool:
 def _known_not_to(op: str) -> bool:
     """Whether every overload of an op is known, and none has a `requires_grad` argument."""
     found = overloads(op)
-    return bool(found) and not any(
-        argument.name == "requires_grad" for schema in found for argument in schema.arguments
-    )
+    return bool(found) and not any(argument.name == "requires_grad" for schema in found for argument in schema.arguments)
 
 
 class _Flow:

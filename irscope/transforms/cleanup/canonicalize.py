@@ -226,12 +226,7 @@ def _numbers(site: Site, value: Value) -> list[int] | None:
     """The whole numbers of a constant list, or None."""
     known = site.constant(value)
     made = site.maker(value)
-    if (
-        known is NOT_CONSTANT
-        and made is not None
-        and made[0].op == "prim::ListConstruct"
-        and not site.is_written(value)
-    ):
+    if known is NOT_CONSTANT and made is not None and made[0].op == "prim::ListConstruct" and not site.is_written(value):
         known = [site.constant(each) for each in made[1]]
     if not isinstance(known, list | tuple) or not all(isinstance(each, int) for each in known):
         return None
@@ -349,9 +344,7 @@ class _Walk:
             obstacle = "" if rule.is_same_thing else self._obstacle(value, other)
             if obstacle:
                 reason = "one of them is written" if obstacle == "written" else "a caller may get hold of both"
-                self.remarks.append(
-                    Remark("missed", f"{obstacle}-memory", value, f"it equals {name}, but {reason}", (other,))
-                )
+                self.remarks.append(Remark("missed", f"{obstacle}-memory", value, f"it equals {name}, but {reason}", (other,)))
                 return False
         if self._onlookers is not None:
             for value, other in zip(node.outputs, equals, strict=True):
@@ -394,7 +387,6 @@ class _Walk:
         if self._onlookers is None:
             self._onlookers = EscapeInfo(alias_db_of(self.graph))
         return self._onlookers.obstacle(a, b)
-
 
 
 def _has_same_layout(a: Value, b: Value) -> bool:

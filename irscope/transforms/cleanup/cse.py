@@ -331,9 +331,7 @@ def pool_constants(graph: Graph) -> PassRecord:
     for node, home, anchor in _constants(graph):
         pool.add(node, home, anchor)
     after = pool.rewriter.finish()
-    return PassRecord(
-        "pool-constants", graph, after, pool.rewriter.edits, tuple(pool.remarks), perf_counter() - started
-    )
+    return PassRecord("pool-constants", graph, after, pool.rewriter.edits, tuple(pool.remarks), perf_counter() - started)
 
 
 def _constants(graph: Graph) -> list[tuple[Node, Block, Node]]:

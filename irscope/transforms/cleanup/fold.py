@@ -115,10 +115,7 @@ def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node
             out.extend(constants or (node,))
             if constants:
                 edits.append(Erased(node, "its results are known"))
-                edits.extend(
-                    Created(new, f"%{rewriter.graph.names[new.output]} is always {new.attrs['value']!r}")
-                    for new in constants
-                )
+                edits.extend(Created(new, f"%{rewriter.graph.names[new.output]} is always {new.attrs['value']!r}") for new in constants)
         else:
             stack.pop()
     return out, edits
@@ -358,9 +355,7 @@ def _argument(node: Node, operand: Value, known: dict[Value, np.ndarray[Any, Any
         shape = () if found.shape is None or not found.is_static else found.shape
         exact = node.op.startswith("aten::new_") or (found.is_static and found.shape is not None)
         sizes = tuple(dim for dim in shape if isinstance(dim, int))
-        return (
-            np.broadcast_to(np.zeros((), found.dtype), sizes) if exact and found.dtype != "bfloat16" else NOT_CONSTANT
-        )
+        return np.broadcast_to(np.zeros((), found.dtype), sizes) if exact and found.dtype != "bfloat16" else NOT_CONSTANT
     return NOT_CONSTANT
 
 

@@ -58,9 +58,7 @@ def spell_type(type: Type, relation: Relation) -> str:
     dtype = type.dtype if rank < _DTYPE else ""
     if type.shape is None:
         return f"{dtype}{type.shape}{type.strides}{type.device}{type.requires_grad}{type.undefined}"
-    pattern = [
-        "*" if rank >= _FREE or not isinstance(dim, int) else str(dim) if dim in (0, 1) else "n" for dim in type.shape
-    ]
+    pattern = ["*" if rank >= _FREE or not isinstance(dim, int) else str(dim) if dim in (0, 1) else "n" for dim in type.shape]
     steps = "" if rank >= _LAYOUT else _stride_order(type)
     if rank == _FREE and _is_row_major(type):
         steps = "C"
@@ -195,9 +193,7 @@ def split_text(text: str, relation: Relation) -> tuple[str, tuple[Slot, ...]]:
 # --- attributes ---------------------------------------------------------------------------------------------------------
 
 
-def spell_attrs(
-    attrs: Mapping[str, Any], relation: Relation = "alpha", symbols: Callable[[str], str] | None = None
-) -> bytes:
+def spell_attrs(attrs: Mapping[str, Any], relation: Relation = "alpha", symbols: Callable[[str], str] | None = None) -> bytes:
     """Returns attributes by name, as bytes that can be read back except for what the relation takes out; `symbols` spells an
     attribute that names symbols."""
     if not attrs:

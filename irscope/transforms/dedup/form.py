@@ -354,9 +354,7 @@ _SMALL: Final = 1 << 12
 class Colors:
     """A digest for each term of a body under a relation: equal for terms that may correspond."""
 
-    def __init__(
-        self, body: Body, relation: Relation, permuted: bool, symbols: Symbols, *, merged: bool | None = None
-    ) -> None:
+    def __init__(self, body: Body, relation: Relation, permuted: bool, symbols: Symbols, *, merged: bool | None = None) -> None:
         """`permuted`: whether parameters may be reordered; `merged`: whether equal terms are merged, where that is allowed."""
         self.flow = flow_of(body, merged=relation not in HOLED if merged is None else merged)
         self.relation = relation
@@ -435,9 +433,7 @@ class Colors:
         """Distinguish parameters by their uses, until no further ones differ."""
         flow = self.flow
         needed = set(flow.needed)
-        params = [
-            number for number in flow.needed if flow.terms[number].node is None and self._is_open(flow.terms[number])
-        ]
+        params = [number for number in flow.needed if flow.terms[number].node is None and self._is_open(flow.terms[number])]
         colors = {number: self.of[number] for number in params}
         distinct = len(set(colors.values()))
         for _ in range(_ROUNDS):

@@ -71,9 +71,7 @@ class Match:
     @cached_property
     def holes(self) -> tuple[Hole, ...]:
         """The slots with different values, in the left piece's order."""
-        return tuple(
-            hole_of(pair, self.place(pair.site, pair.kind)) for pair in self.slots if not same_bits(pair.left, pair.right)
-        )
+        return tuple(hole_of(pair, self.place(pair.site, pair.kind)) for pair in self.slots if not same_bits(pair.left, pair.right))
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -101,11 +99,7 @@ class Match:
             return f"{subject}, number {place}" if part == "result" else f"attribute {part!r} of {subject}"
         if part == "operand":
             return operand_name(subject, place)
-        return (
-            f"attribute {part!r} of {subject.op}"
-            if subject.op != "prim::Constant"
-            else f"constant %{self._name(subject.output)}"
-        )
+        return f"attribute {part!r} of {subject.op}" if subject.op != "prim::Constant" else f"constant %{self._name(subject.output)}"
 
     def _name(self, value: Value) -> str:
         bodies = [self.left.body, *(body for bodies in self.left.named.values() for body in bodies)]
@@ -177,8 +171,7 @@ class _Search:
         back: dict[object, object] = {}
         for pair in self.slots:
             if pair.kind == "extent" and (
-                to.setdefault(pair.left, pair.right) != pair.right
-                or back.setdefault(pair.right, pair.left) != pair.left
+                to.setdefault(pair.left, pair.right) != pair.right or back.setdefault(pair.right, pair.left) != pair.left
             ):
                 return False
         return True

@@ -163,11 +163,7 @@ def _pair_plain(name: str, x: Any, y: Any, relation: Relation, symbols: SymbolMa
             return None
         return list(zip(slots, others, strict=True))
     role = role_of_attr(name, x)
-    if (
-        role != "structure"
-        and role == role_of_attr(name, y)
-        and spell_leaf(x, role, relation) == spell_leaf(y, role, relation)
-    ):
+    if role != "structure" and role == role_of_attr(name, y) and spell_leaf(x, role, relation) == spell_leaf(y, role, relation):
         slots, others = tuple(leaf_slots(x, role, relation)), tuple(leaf_slots(y, role, relation))
         if slots or others:
             return list(zip(slots, others, strict=True))

@@ -195,8 +195,7 @@ class _Builder:
         node = term.node
         assert node is not None
         operands: list[object] = [
-            operand if isinstance(operand, Ref) else (spell_payload(operand.payload), operand.type)
-            for operand in term.operands
+            operand if isinstance(operand, Ref) else (spell_payload(operand.payload), operand.type) for operand in term.operands
         ]
         if term.exchanges:
             operands[:2] = sorted(operands[:2], key=repr)

@@ -28,9 +28,7 @@ def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[No
         if groups and (found := _groups_of_all(program)):
             return found, f"{each(len(found), 'fusion group')} of the module's graphs is a piece"
         if program.modules:
-            inside: dict[Node | str, Piece] = {
-                name: _executable(name, inner) for name, inner in program.modules.items()
-            }
+            inside: dict[Node | str, Piece] = {name: _executable(name, inner) for name, inner in program.modules.items()}
             return inside, f"{each(len(inside), 'module')} inside the module is a piece"
         named = _names_of(program)
         graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
@@ -38,9 +36,7 @@ def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[No
     own: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in _groups(program)}
     if own:
         return own, f"{each(len(own), 'fusion group')} of the graph is a piece"
-    return {
-        program.name: Piece(program.name, program.body, program, EMPTY)
-    }, "the graph has no fusion groups, so it is one piece"
+    return {program.name: Piece(program.name, program.body, program, EMPTY)}, "the graph has no fusion groups, so it is one piece"
 
 
 def _groups(graph: Graph) -> Iterator[Node]:

@@ -47,6 +47,7 @@ from irscope.transforms.functionalize.pure_ops import NoTwin, Operands, Twin, Tw
 
 # Reasons for writes that stay in place.
 
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A write that stays in place, with the reason."""
@@ -75,6 +76,7 @@ def why_no_member(graph: Graph, target: Value, *, is_reshaped: bool) -> tuple[st
 
 
 # Properties of views that can be taken again and written back: disjoint parts, equal views, and restored strides.
+
 
 def restores(whole: TensorType, seen: TensorType) -> bool:
     """Whether `view` to other extents and back restores the original strides.
@@ -147,11 +149,7 @@ def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:
     dim = given[0] + (len(shape) if given[0] < 0 and shape is not None else 0)
     extent = shape[dim] if shape is not None and dim < len(shape) else None
     low = _place(0 if given[1] is None else given[1], extent)
-    high = (
-        low + 1
-        if node.op == "aten::select" and low is not None
-        else _place(given[2] if len(given) > 2 else None, extent)
-    )
+    high = low + 1 if node.op == "aten::select" and low is not None else _place(given[2] if len(given) > 2 else None, extent)
     return None if low is None or high is None else (dim, low, high)
 
 
@@ -167,6 +165,7 @@ def _place(bound: object, extent: object) -> int | None:
 
 
 # Records of a fresh tensor, its names, writes and captures: the facts that `alias_families` finds and `rewrite` uses.
+
 
 @dataclass(eq=False, slots=True)
 class Member:
@@ -445,9 +444,7 @@ class Families:
         elif len(node.outputs) == 1:
             self._roots[node.output] = self._roots.get(target, target)
 
-    def _refusal(
-        self, node: Node, target: Value, member: Member | None, schema: OpSchema, block: Block
-    ) -> Refusal | Twin:
+    def _refusal(self, node: Node, target: Value, member: Member | None, schema: OpSchema, block: Block) -> Refusal | Twin:
         twin = self.twins.of(node, schema)
         if isinstance(twin, NoTwin):
             return Refusal(node, target, twin.rule, twin.because)
@@ -460,11 +457,7 @@ class Families:
             return Refusal(node, target, "never-runs", "it is part of a block that never runs")
         for value in node.inputs[1:]:
             other = self.member_of.get(value)
-            if (
-                other is None
-                or other.family is not member.family
-                or (twin.is_pointwise and self._are_one(member, other))
-            ):
+            if other is None or other.family is not member.family or (twin.is_pointwise and self._are_one(member, other)):
                 continue
             if not self._are_apart(member, other):
                 because = f"%{self.graph.names[value]}, which it reads, may be part of the memory that it writes"

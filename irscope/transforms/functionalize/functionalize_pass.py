@@ -50,9 +50,7 @@ from irscope.transforms.functionalize.alias_families import Escape, Families, Fa
 from irscope.transforms.functionalize.rewrite import Plan, renamed
 
 
-def functionalize(
-    graph: Graph, *, scatter: bool | Container[Value] = True
-) -> PassRecord:
+def functionalize(graph: Graph, *, scatter: bool | Container[Value] = True) -> PassRecord:
     """Replace in-place ops by their functional variants where only the names of values change; linear.
 
     Writes to inputs stay. One `missed` remark per obstacle says what stays in place, and why. With `scatter` a write
@@ -134,9 +132,7 @@ def _missed(families: Families) -> list[Remark]:
         first = refusals[0]
         found.append((first.node, first.rule, first.because, first.evidence, len(refusals)))
     late: dict[Escape, list[Write]] = {}
-    for capture, write in sorted(
-        (pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time
-    ):
+    for capture, write in sorted((pair for family in families.all for pair in family.late), key=lambda pair: pair[1].time):
         late.setdefault(capture, []).append(write)
     for capture, writes in late.items():
         because, evidence = _captured(families.graph, capture)

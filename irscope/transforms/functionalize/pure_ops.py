@@ -46,6 +46,7 @@ from irscope.ops.type_rules import SLIPS, Unknown, kind_of, static_shape
 
 # Classifies an op's operands: which it writes, may keep or return, or only reads; and which of them never change.
 
+
 def _writes_first_only(schema: OpSchema) -> bool:
     first, *others = schema.arguments
     if first.alias is None or not first.alias.is_write or any(argument.alias for argument in others):

@@ -39,6 +39,7 @@ from irscope.transforms.functionalize.pure_ops import Twins
 # valid until the memory may be written. An op reads the apart name only if its result keeps the layout that it would have,
 # according to the type rule.
 
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The planned rewrites."""

@@ -131,9 +131,7 @@ class Candidate:
         self.theirs = theirs = groups[find(consumer)]
         values, inputs = ours.values, theirs.inputs
         self.shared: Sequence[Value] = (
-            [value for value in values if value in inputs]
-            if len(values) <= len(inputs)
-            else plan.shared(producer, consumer)
+            [value for value in values if value in inputs] if len(values) <= len(inputs) else plan.shared(producer, consumer)
         )
         """The values of the first group that the second reads; empty for siblings."""
 
@@ -300,9 +298,7 @@ class Candidate:
         """The domain of a reduction group and a user behind it, or why they cannot be one kernel."""
         full = same_space(first.space, second.space)
         gathered = any(same_space(shape, second.space) for shape in gathered_shapes(first.space, first.axes))
-        if (second.axes, second.parts) not in (((), 1), (first.axes, first.parts)) or not (
-            full or (gathered and not second.axes)
-        ):
+        if (second.axes, second.parts) not in (((), 1), (first.axes, first.parts)) or not (full or (gathered and not second.axes)):
             return self._apart(first, second)
         wrong = misaligned_use(self.shared, self.second, first.space, first.axes, self._plan.rules)
         if wrong is not None:

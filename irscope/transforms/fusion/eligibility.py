@@ -95,9 +95,7 @@ def same_space(a: Space, b: Space) -> bool:
     """
     if a is None or b is None:
         return True
-    return len(a) == len(b) and all(
-        x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a, b, strict=True)
-    )
+    return len(a) == len(b) and all(x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in zip(a, b, strict=True))
 
 
 def format_space(space: Space) -> str:
@@ -106,9 +104,7 @@ def format_space(space: Space) -> str:
     >>> format_space((2, None)), format_space(None)
     ('(2, *)', 'of unknown rank')
     """
-    return (
-        "of unknown rank" if space is None else "(" + ", ".join("*" if dim is None else str(dim) for dim in space) + ")"
-    )
+    return "of unknown rank" if space is None else "(" + ", ".join("*" if dim is None else str(dim) for dim in space) + ")"
 
 
 # Views that a kernel can see through: those whose element's place in the operand follows from its place in the view by
@@ -117,6 +113,7 @@ def format_space(space: Space) -> str:
 # This holds for cuts (select, slice, chunk, ...), transposes, and splitting an axis. Merging axes would need divisions,
 # which kernels avoid: they walk a finer space, in which both shapes are products of adjacent axes. Such a space exists
 # when, counted from the last axis, the sizes of the tails of both shapes divide each other.
+
 
 def has_finer_space(node: Node, before: Sequence[Dim] | None, after: Sequence[Dim] | None) -> bool:
     """Whether a view and its operand can be walked together; true for all views but some reshapes.
@@ -154,9 +151,7 @@ def unpacked_cut(graph: Graph, node: Node) -> tuple[Node, Node] | None:
 
 def joined_list(graph: Graph, node: Node) -> tuple[Node, Node] | None:
     """Returns the node that builds a list and the one that joins its tensors, given either, if the list has no other use."""
-    made = (
-        node if node.op == "prim::ListConstruct" else graph.producer.get(node.inputs[0]) if node.op in JOINS else None
-    )
+    made = node if node.op == "prim::ListConstruct" else graph.producer.get(node.inputs[0]) if node.op in JOINS else None
     if made is None or made.op != "prim::ListConstruct":
         return None
     uses = graph.users.get(made.output, ())
@@ -170,6 +165,7 @@ def joined_list(graph: Graph, node: Node) -> tuple[Node, Node] | None:
 #
 # A kernel sees through a view between two of its nodes, writes joined tensors directly to their places, and takes the
 # elements of a replaced range from the tensor that replaces it.
+
 
 class _Moving:
     """Decides which nodes of one graph that move elements are eligible."""
@@ -206,11 +202,7 @@ class _Moving:
         if refusal is not None:
             return refusal
         found = self._rules.tensor_type(join.output)
-        if (
-            any(self._rules.known(value) is NOT_CONSTANT for value in join.inputs[1:])
-            or found is None
-            or not found.is_static
-        ):
+        if any(self._rules.known(value) is NOT_CONSTANT for value in join.inputs[1:]) or found is None or not found.is_static:
             return Refusal("not-pointwise", f"{join.op} joins tensors of unknown extents", (join,))
         computed = sum(map(self._is_computed_for, packed.inputs))
         if computed < max(len(packed.inputs) - 1, 1) or len(set(packed.inputs)) < len(packed.inputs):
@@ -227,17 +219,11 @@ class _Moving:
         found = patched_range(rules, node)
         whole, part, result = (rules.tensor_type(value) for value in (*node.inputs[:2], node.output))
         if found is None or whole is None or part is None or result is None or result.strides is None:
-            return Refusal(
-                "not-pointwise", f"{node.op} replaces a part that is only known when the program runs", (node,)
-            )
+            return Refusal("not-pointwise", f"{node.op} replaces a part that is only known when the program runs", (node,))
         assert whole.shape is not None
         axis, start, stop = found
         own = (*whole.shape[:axis], stop - start, *whole.shape[axis + 1 :])
-        seen = (
-            part.shape
-            if node.op == "aten::slice_scatter" or part.shape is None
-            else (*part.shape[:axis], 1, *part.shape[axis:])
-        )
+        seen = part.shape if node.op == "aten::slice_scatter" or part.shape is None else (*part.shape[:axis], 1, *part.shape[axis:])
         if seen != own or part.dtype is None or part.dtype != whole.dtype:
             return Refusal("not-pointwise", f"{node.op} replaces a range of another shape or element type than its source", (node,))
         return None
@@ -245,12 +231,7 @@ class _Moving:
     def _is_computed_for(self, value: Value) -> bool:
         """Whether a pointwise node produces the value, and it has a single use."""
         producer = self._rules.graph.producer.get(value)
-        if (
-            producer is None
-            or producer.op in JOINS
-            or self._rules.is_view(producer)
-            or len(self._rules.graph.users.get(value, ())) != 1
-        ):
+        if producer is None or producer.op in JOINS or self._rules.is_view(producer) or len(self._rules.graph.users.get(value, ())) != 1:
             return False
         return self._rules.refusal(producer) is None and not self._rules.axes(producer)
 
@@ -284,9 +265,7 @@ class _Moving:
         """The views that a kernel can see through and that are between eligible nodes of one block."""
         graph, fit, below = self._rules.graph, set[Node](), set[Node]()
         nodes = list(graph.nodes())
-        views = {
-            n for n in nodes if self._rules.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)
-        }
+        views = {n for n in nodes if self._rules.is_view(n) and n.op != "prim::ListConstruct" and not self._why_opaque(n)}
         above: set[Node] = set()
         for node in nodes:
             if node in views:
@@ -446,9 +425,7 @@ class Eligibility:
     def _judge(self, node: Node) -> Refusal | None:
         if node.op == "prim::Constant":
             return Refusal(
-                "not-pointwise",
-                f"{self.name(node.output)} is a constant, which is copied into each group that uses it",
-                (node,),
+                "not-pointwise", f"{self.name(node.output)} is a constant, which is copied into each group that uses it", (node,)
             )
         if node.op in JOINS or (node.op == "prim::ListConstruct" and self.is_view(node)):
             return self._moving.join_refusal(node)
@@ -459,13 +436,7 @@ class Eligibility:
         op, schema = op_of(node), schema_of(node)
         if node.blocks or op is None or schema is None:
             known = node.blocks or op is not None
-            what = (
-                "has blocks of its own"
-                if node.blocks
-                else "has no known overload"
-                if known
-                else "has no schema"
-            )
+            what = "has blocks of its own" if node.blocks else "has no known overload" if known else "has no schema"
             return Refusal("not-pointwise", f"{node.op} {what}", (node,))
         effect = effect_of(node)
         if effect == "in-place":
@@ -488,9 +459,7 @@ class Eligibility:
 
     def _known_arguments(self, node: Node, schema: OpSchema) -> dict[str, Any]:
         """The constant arguments by name; they show, for example, that a batch norm does not train and so writes nothing."""
-        known = {
-            argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)
-        }
+        known = {argument.name: self.known(value) for argument, value in zip(schema.arguments, node.inputs, strict=False)}
         return {name: value for name, value in known.items() if value is not NOT_CONSTANT}
 
     def types_refusal(self, node: Node) -> Refusal | None:
@@ -500,11 +469,7 @@ class Eligibility:
         for value in (*node.inputs, *node.outputs):
             type = self.tensor_type(value)
             if type is not None and type.dtype is not None and type.dtype not in ITEM_SIZE:
-                return Refusal(
-                    "element-type",
-                    f"{self.name(value)} is {type.dtype}, which kernels do not compute with",
-                    (node, value),
-                )
+                return Refusal("element-type", f"{self.name(value)} is {type.dtype}, which kernels do not compute with", (node, value))
         return None
 
     def _judge_arguments(self, node: Node, op: Op, schema: OpSchema) -> Refusal | None:

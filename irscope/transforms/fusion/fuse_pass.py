@@ -390,6 +390,7 @@ def _with_view_groups(fusion: Fusion) -> Fusion:
 # derives that of the fused graph from it. This is for comparison: before each block, or after each merge, it builds
 # the current graph, its db, and its dependences.
 
+
 def fuse_rebuilding(graph: Graph, per: Literal["block", "merge"]) -> Fusion:
     """Returns what `fuse` returns, but builds a new alias db before each block or after each merge.
 

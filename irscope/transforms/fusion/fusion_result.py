@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 # The same program grouped differently: earlier wishes still apply, except those that a new one contradicts.
 
+
 def _what_if(
     fusion: Fusion, *, step: int | None, policy: str | Score | None, forbid: Iterable[Iterable[Named]], force: Iterable[Iterable[Named]],
     opaque: Iterable[Named], distinct: bool | Iterable[Value | str] | None, channels_last: Iterable[Value | str],

@@ -91,9 +91,7 @@ class Groups:
         merged = {plan.block: _merge_edits(plan, group_of) for plan in self._plans}
         return Grouped(*with_groups(self._graph, scheduled, merged, unused), group_of)
 
-    def _placed(
-        self, plan: BlockPlan, schedule: Sequence[Sequence[int]], min_size: int, group_of: dict[Node, Node]
-    ) -> list[Node]:
+    def _placed(self, plan: BlockPlan, schedule: Sequence[Sequence[int]], min_size: int, group_of: dict[Node, Node]) -> list[Node]:
         """The nodes of a block in their new order."""
         nodes, is_view = plan.block.nodes, self._profiles.rules.is_view
         placed: list[Node] = []
@@ -114,9 +112,7 @@ class Groups:
         """Build one group node that runs the members in their order."""
         identity = self._identity.setdefault(members[-1], Identity())
         attrs: FrozenDict[str, str] = FrozenDict(kind=plan.group(plan.index[members[-1]]).domain.kind)
-        group = outline_nodes(
-            "prim::FusionGroup", members, plan.leaving(members), self._constant, identity=identity, attrs=attrs
-        )
+        group = outline_nodes("prim::FusionGroup", members, plan.leaving(members), self._constant, identity=identity, attrs=attrs)
         self.outside_of |= outside_names(group)
         return group
 
@@ -157,6 +153,7 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
 # A group here has no kernel. Its nodes never copy, so its results share the memory of its inputs, as before. View groups are
 # formed after all kernels, from the remaining nodes, and so never keep a node out of a kernel. A group is legal when the
 # contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping`.
+
 
 def group_views(graph: Graph) -> PassRecord:
     """Group each maximal tree of views in the blocks of a graph, including those of ifs and loops, into one node.
@@ -302,9 +299,13 @@ def _refusal(node: Node, shapes: Shapes) -> str:
     given, made, schema = shapes.type(node.inputs[0]), shapes.type(node.output), schema_of(node)
     if not isinstance(given, TensorType) or not given.is_static or not isinstance(made, TensorType) or not made.is_static:
         return "its extents are not all known before the run"
-    known = {} if schema is None else {
-        name: shapes.known(value) if isinstance(value, Value) else value for name, value in bind(node, schema).items() if name != "self"
-    }
+    known = (
+        {}
+        if schema is None
+        else {
+            name: shapes.known(value) if isinstance(value, Value) else value for name, value in bind(node, schema).items() if name != "self"
+        }
+    )
     if not known or NOT_CONSTANT in known.values():
         return "its windows are not all known before the run"
     axes = int(node.op[-2])
@@ -335,10 +336,7 @@ def _along(known: dict[str, Any], name: str, axis: int, axes: int) -> int:
 
 def _kinds(extent: int, count: int, size: int, step: int, margin: int, gap: int) -> int:
     """The number of ways in which windows along an axis are cut off by the border, including not at all."""
-    kinds = {
-        tuple([0 <= index * step - margin + place * gap < extent for place in range(size)])
-        for index in range(count)
-    }
+    kinds = {tuple([0 <= index * step - margin + place * gap < extent for place in range(size)]) for index in range(count)}
     return max(len(kinds), 1)
 
 

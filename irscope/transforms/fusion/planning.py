@@ -25,6 +25,7 @@ from irscope.transforms.history import History
 # Wishes choose among legal merges, and never make one legal. A node is identified by more than its id, because a pass may replace
 # it, and because the passes before a plan run again when the assumptions about the inputs change.
 
+
 def subject_of(graph: Graph, node: Node) -> Subject:
     """Returns the subject for a node of a graph."""
     return Subject(node, graph.names[node.outputs[0]] if node.outputs else "")

@@ -23,6 +23,7 @@ from irscope.transforms.grouping import Refusal
 
 # Explains what forbids the merge of two groups, with witnesses: the write, the effect or the path between them.
 
+
 def explain_path(plan: BlockPlan, path: tuple[Node, ...]) -> Refusal:
     """Describes a path between two groups through a third one: blocked by a write, an effect, or by data alone.
 
@@ -198,6 +199,7 @@ def _grow(plan: BlockPlan, consumer: int) -> None:
 #
 # Arguments are counted as in PyTorch: inputs and outputs of both sides added up, regardless of what they share, those of a
 # single node with its constants. Groups never join siblings.
+
 
 def grow_like_torch(plan: BlockPlan) -> None:
     """Decide the groups of a block."""
@@ -404,7 +406,4 @@ def policy_of(choice: str | Score) -> Policy:
         name = getattr(choice, "__name__", type(choice).__name__)
         return Policy(name, partial(grow_best_first, score=choice), why_not_neighbours, score=choice)
     names = ", ".join(map(repr, POLICIES))
-    raise ArgumentError(
-        f"there is no fusion policy {choice!r}",
-        hint=f"the policy is {names}, or a function that scores a candidate merge",
-    )
+    raise ArgumentError(f"there is no fusion policy {choice!r}", hint=f"the policy is {names}, or a function that scores a candidate merge")

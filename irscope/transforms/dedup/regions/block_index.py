@@ -53,12 +53,8 @@ class BlockIndex:
     def __post_init__(self) -> None:
         self.nodes = tuple([node for node in self.block.nodes if node.op != "prim::Constant"])
         self.constants = _Constants(self.graph)
-        self.operands = [
-            (*node.inputs, *free_values(node)) if inner_blocks(node) else node.inputs for node in self.nodes
-        ]
-        made = {
-            value: (place, number) for place, node in enumerate(self.nodes) for number, value in enumerate(node.outputs)
-        }
+        self.operands = [(*node.inputs, *free_values(node)) if inner_blocks(node) else node.inputs for node in self.nodes]
+        made = {value: (place, number) for place, node in enumerate(self.nodes) for number, value in enumerate(node.outputs)}
         outside = (OUTSIDE, -1)
         self.producers = [tuple([made.get(value, outside) for value in values]) for values in self.operands]
         self.users = [[] for _ in self.nodes]
@@ -212,8 +208,7 @@ def same_region(index: BlockIndex, leader: Sequence[int], member: Sequence[int])
     if len(ours) != len(theirs) or len(set(member)) != len(leader):
         return False
     return all(
-        _same_node(index, a, b)
-        and [ours.get(x) for x in index.operands[a]] == [theirs.get(y) for y in index.operands[b]]
+        _same_node(index, a, b) and [ours.get(x) for x in index.operands[a]] == [theirs.get(y) for y in index.operands[b]]
         for a, b in zip(leader, member, strict=True)
     )
 

@@ -116,9 +116,7 @@ def _calling(graph: Graph, by_block: Mapping[Block, Sequence[tuple[str, Repeat]]
         ]  # fmt: skip
         unread = _unread(graph, inside, calls.values())
         nodes = [node for node in _schedule(BlockIndex(graph, block), called, calls) if node not in unread]
-        rewriter.set_nodes(
-            block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own copy") for node in unread)]
-        )
+        rewriter.set_nodes(block, nodes, [*edits, *(Erased(node, "only regions read it, and have their own copy") for node in unread)])
     return rewriter.finish()
 
 
@@ -177,9 +175,7 @@ def _schedule(index: BlockIndex, called: Sequence[tuple[str, Repeat]], calls: Ma
             waits[later].discard(one)
             if not waits[later]:
                 heappush(ready, later)
-    assert len(order) == len(index.block.nodes) - sum(len(repeat) * (repeat.size - 1) for _, repeat in called), (
-        "a cycle of regions"
-    )
+    assert len(order) == len(index.block.nodes) - sum(len(repeat) * (repeat.size - 1) for _, repeat in called), "a cycle of regions"
     return order
 
 
@@ -200,9 +196,7 @@ _ROUNDS: Final = 8
 """The most searches of one graph; each sees a smaller one, and three levels of nesting are rare."""
 
 
-def outline_nested(
-    graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]]
-) -> tuple[Module, tuple[str, ...]]:
+def outline_nested(graph: Graph, repeats: Sequence[Repeat], find: Callable[[Graph], Iterable[Repeat]]) -> tuple[Module, tuple[str, ...]]:
     """Returns the module as `outline_regions` does, but with functions that call functions; and a line for each region, done or not.
 
     >>> import irscope as irs

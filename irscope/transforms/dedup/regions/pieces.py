@@ -52,9 +52,7 @@ class RegionPieces:
     def chosen(self, classes: Iterable[Sequence[Node | str]]) -> list[Repeat]:
         """The repeated regions, split by class: for each region, one for each class of its places that has several."""
         class_of = {name: number for number, members in enumerate(classes) for name in members}
-        number_of = {
-            repeat.places[place]: class_of[name] for name, (repeat, place) in self.place_of.items() if name in class_of
-        }
+        number_of = {repeat.places[place]: class_of[name] for name, (repeat, place) in self.place_of.items() if name in class_of}
         found: list[Repeat] = []
         for repeat in self.repeats:
             by_class: dict[int, list[int]] = {}
@@ -116,9 +114,7 @@ def scope_pieces(graph: Graph) -> RegionPieces:
     repeats: list[Repeat] = []
     for block in graph.blocks():
         index = BlockIndex(graph, block)
-        found = {
-            path: nodes for path, nodes in _by_path(index).items() if len(nodes) >= _LEAST and path not in place_of
-        }
+        found = {path: nodes for path, nodes in _by_path(index).items() if len(nodes) >= _LEAST and path not in place_of}
         place_of.update((path, (_repeat(index, [nodes]), 0)) for path, nodes in found.items())
         repeats += [_repeat(index, places) for places in _find_repeated(index, found)]
     what = f"{each(len(place_of), 'module')} of the model is a piece, with the nodes that belong to it or to modules inside it"

@@ -255,11 +255,7 @@ def common_type(types: Sequence[Type]) -> Type:
     if len(tensors) < len(types):
         return common_type(list(map(erase_refinements, types))) if first != erase_refinements(first) else ANY
     facts = {name: _common_fact([getattr(type, name) for type in tensors]) for name in _FIELDS}
-    return TensorType(
-        shape=_common_shape([type.shape for type in tensors]),
-        undefined=any(type.undefined for type in tensors),
-        **facts,
-    )
+    return TensorType(shape=_common_shape([type.shape for type in tensors]), undefined=any(type.undefined for type in tensors), **facts)
 
 
 _FIELDS: Final = ("dtype", "strides", "device", "requires_grad")
@@ -302,9 +298,7 @@ class _Body:
         for number, values in enumerate(repeat.inputs):
             if lift or not repeat.is_constant_hole(number):
                 value = values[place]
-                self._params[number] = make_value(
-                    new_id(), repeat.input_type(number) if lift else value.type, value.name
-                )
+                self._params[number] = make_value(new_id(), repeat.input_type(number) if lift else value.type, value.name)
 
     def build(self) -> Block:
         repeat = self._repeat
@@ -325,9 +319,7 @@ class _Body:
             if parameter is None and value not in self._constants:
                 constant = self._repeat.graph.producer[value]
                 self._constants[value] = copy = make_value(new_id(), value.type, value.name)
-                yield make_node(
-                    new_id(), constant.op, (), (copy,), constant.attrs, (), constant.location, constant.scope
-                )
+                yield make_node(new_id(), constant.op, (), (copy,), constant.attrs, (), constant.location, constant.scope)
             stand_ins.append(parameter or self._constants[value])
         outputs = tuple([self._results(value, column, number) for number, value in enumerate(node.outputs)])
         self._inside.update(zip(node.outputs, outputs, strict=True))

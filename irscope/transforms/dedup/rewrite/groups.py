@@ -236,17 +236,13 @@ def merge_groups_of_all(module: Module, ladder: Ladder, chosen: Choice) -> tuple
     return replace(module, graphs={name: made[graph] for name, graph in module.graphs.items()}), texts
 
 
-def _merge(
-    rewriters: Mapping[Graph, Rewriter], pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]
-) -> None:
+def _merge(rewriters: Mapping[Graph, Rewriter], pieces: Sequence[Piece], relation: Relation, remarks: list[Remark]) -> None:
     """Merge one class; by relations finer than `order`, groups have a common body already."""
     if RANK[relation] < RANK["order"]:
         return
     holes = class_holes(pieces, relation)
     left_out = [piece for piece in pieces if piece not in holes.members]
-    remarks.extend(
-        _missed(piece, "no-direct-match", "it corresponds to the leader only through a third group") for piece in left_out
-    )
+    remarks.extend(_missed(piece, "no-direct-match", "it corresponds to the leader only through a third group") for piece in left_out)
     body = BodyCopy(holes)
     because = body.why_not()
     if because or len(holes.members) < 2:
@@ -272,9 +268,7 @@ def _group(node: Node, body: BodyCopy, place: int, arguments: Sequence[int]) -> 
     made = [constant_node(row.values[place], make_value(new_id(), type, "")) for row, type in pairs]
     inputs = (*(node.inputs[at] for at in arguments), *(constant.output for constant in made))
     block = body.of(body.holes.matches[place])
-    made.append(
-        make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope)
-    )
+    made.append(make_node(new_id(), node.op, inputs, node.outputs, FrozenDict(node.attrs), (block,), node.location, node.scope))
     return made
 
 

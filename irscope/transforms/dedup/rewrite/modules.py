@@ -171,10 +171,7 @@ class Call:
     def operands(self, inputs: Sequence[Value]) -> tuple[list[Node], tuple[Value, ...]]:
         """Returns the nodes of the constants to pass, and all operands."""
         own = inputs[self.first : self.first + self.taken]
-        constants = [
-            constant_node(value, make_value(new_id(), type, ""))
-            for value, type in zip(self.values, self.types, strict=True)
-        ]
+        constants = [constant_node(value, make_value(new_id(), type, "")) for value, type in zip(self.values, self.types, strict=True)]
         passed = (*(own[at] for at in self.order), *(constant.output for constant in constants))
         return constants, (*inputs[: self.first], *passed, *inputs[self.first + self.taken :])
 
@@ -195,9 +192,7 @@ def call_of(node: Node, function: Graph, leader: Graph, found: Match, made: Para
             sizes = [first, taken + len(made.rows), *segments[2:]]
             attrs["operandSegmentSizes"] = f"array<i32: {', '.join(map(str, sizes))}>"
     values = tuple([row.values[member] for row in made.rows])
-    return Call(
-        tuple(order[:taken]), first, taken, values, tuple([value.type for value in made.params]), FrozenDict(attrs)
-    )
+    return Call(tuple(order[:taken]), first, taken, values, tuple([value.type for value in made.params]), FrozenDict(attrs))
 
 
 def arguments_of(function: Graph, leader: Graph, found: Match) -> list[int]:
@@ -238,9 +233,7 @@ class ModuleRemark:
         return f"{self.kind} @{self.subject}: {self.because}"
 
 
-def merge_modules(
-    module: Module, ladder: Ladder, chosen: Mapping[Members, Relation]
-) -> tuple[Module, tuple[ModuleRemark, ...]]:
+def merge_modules(module: Module, ladder: Ladder, chosen: Mapping[Members, Relation]) -> tuple[Module, tuple[ModuleRemark, ...]]:
     """Returns the module with one piece for each class, and the remarks; `chosen` gives the step at which each class is merged."""
     work = _Work(module, ladder)
     pending = [(members, relation) for members, relation in chosen.items() if len(members) > 1]
@@ -325,14 +318,10 @@ class _Work:
         count = sum(len(each.rows) for each in made.values())
         what = f", with {plural(count, 'parameter')} in place of a number" if count else ""
         what += ", and leaves sizes open" * any(each.types for each in made.values())
-        self.remarks.append(
-            ModuleRemark("passed", str(holes.leader.member), f"it serves {plural(len(holes.members), 'piece')}{what}")
-        )
+        self.remarks.append(ModuleRemark("passed", str(holes.leader.member), f"it serves {plural(len(holes.members), 'piece')}{what}"))
         return ""
 
-    def plan(
-        self, names: Sequence[str], relation: Relation
-    ) -> tuple[ClassHoles, dict[str, Parameterized], dict[Node, Call]] | str:
+    def plan(self, names: Sequence[str], relation: Relation) -> tuple[ClassHoles, dict[str, Parameterized], dict[Node, Call]] | str:
         """Plan the merge of one class: its holes, the leader's parameters, the calls; or return why it cannot be merged."""
         inside = bool(self.module.modules)
         if inside and any(self.visibility.get(name, "private") == "public" for name in names):
@@ -340,9 +329,7 @@ class _Work:
         holes = class_holes([self.ladder.pieces[name] for name in names], relation)
         if len(holes.members) < 2:
             return "they correspond only through a third piece"
-        functions = {
-            root: graph for root in _roots(holes.leader) if (graph := self.function(holes.leader, root)) is not None
-        }
+        functions = {root: graph for root in _roots(holes.leader) if (graph := self.function(holes.leader, root)) is not None}
         because = why_not_parameterized(holes, list(functions.values()))
         if because:
             return because
@@ -361,20 +348,14 @@ class _Work:
         found = [taken_by(node) for piece in holes.members for node, _ in self.named.get(str(piece.member), ())]
         return min((count for count in found if count is not None), default=None)
 
-    def new_calls(
-        self, holes: ClassHoles, functions: Mapping[str, Graph], made: Mapping[str, Parameterized]
-    ) -> dict[Node, Call] | str:
+    def new_calls(self, holes: ClassHoles, functions: Mapping[str, Graph], made: Mapping[str, Parameterized]) -> dict[Node, Call] | str:
         """The calls that replace the calls of the members, or why one of them cannot call the leader."""
         found: dict[Node, Call] = {}
         leader = str(holes.leader.member)
         own = {node for function in functions.values() for node in function.nodes()}
         for place, (piece, matched) in enumerate(zip(holes.members, holes.matches, strict=True)):
             for node, name in self.named.get(str(piece.member), ()):
-                ours = (
-                    next((one for one, other in matched.symbols.items() if other == name), name)
-                    if piece.roots
-                    else leader
-                )
+                ours = next((one for one, other in matched.symbols.items() if other == name), name) if piece.roots else leader
                 theirs = self.function(piece, name)
                 if ours not in functions or theirs is None:
                     return f"{name!r} has no body that could be called"
@@ -414,9 +395,7 @@ class _Work:
             place = next(i for i, piece in enumerate(one.holes.members) if piece.member == name)
             symbols = one.holes.matches[place].symbols
             self.renaming[name,] = (one.target,)
-            self.renaming.update(
-                {(name, symbols.get(root, root)): (one.target, entry) for root, entry in one.entries.items()}
-            )
+            self.renaming.update({(name, symbols.get(root, root)): (one.target, entry) for root, entry in one.entries.items()})
         graphs = self.graphs()
         modules = self.modules()
         return replace(self.module, graphs=graphs, modules=modules, symbols=self.symbols(graphs, modules))
@@ -432,9 +411,7 @@ class _Work:
             if name == one.holes.leader.member:
                 made = one.parameterized[name]
                 changed = self.rewritten(graph, made, self.renaming)  # the bound inputs stay with the callers
-                found[one.target] = Graph(
-                    changed.body, one.target, distinct_inputs=graph.distinct_inputs, functional=graph.functional
-                )
+                found[one.target] = Graph(changed.body, one.target, distinct_inputs=graph.distinct_inputs, functional=graph.functional)
             if self.visibility.get(name, "public") == "public":
                 found[name] = _thunk(graph, one, name)
         return found
@@ -456,11 +433,7 @@ class _Work:
                     for old, graph in inner.graphs.items()
                 }
                 symbols = [
-                    replace(
-                        symbol,
-                        name=one.entries.get(symbol.name, symbol.name),
-                        attrs=_renamed_attrs(symbol.attrs, renaming),
-                    )
+                    replace(symbol, name=one.entries.get(symbol.name, symbol.name), attrs=_renamed_attrs(symbol.attrs, renaming))
                     for symbol in inner.symbols
                 ]
                 found[one.target] = replace(inner, name=one.target, graphs=graphs, symbols=tuple(symbols))
@@ -495,11 +468,7 @@ class _Work:
                 found.append(replace(symbol, name=name, attrs=_renamed_attrs(symbol.attrs, self.renaming)))
         declared = {symbol.name for symbol in found}
         made = [one.target for one in self.merged.values()]
-        private = [
-            name
-            for name in dict.fromkeys(made)
-            if name in graphs and name not in declared and name not in self.module.graphs
-        ]
+        private = [name for name in dict.fromkeys(made) if name in graphs and name not in declared and name not in self.module.graphs]
         if private:  # without declarations, all names can be called from outside
             found += [Symbol(name, "func::func") for name in graphs if name not in declared and name not in private]
             found += [Symbol(name, "func::func", "private") for name in private]
@@ -586,9 +555,7 @@ def _thunk(function: Graph, one: _Merged, name: str) -> Graph:
     params = function.inputs  # the same Values, as other tables refer to them
     order = tuple(arguments_of(function, leader.graph, one.holes.matches[place]))
     values = tuple([row.values[place] for row in made.rows])
-    call = Call(
-        order, 0, len(params), values, tuple([value.type for value in made.params]), FrozenDict(callee=reference_to(one.target))
-    )
+    call = Call(order, 0, len(params), values, tuple([value.type for value in made.params]), FrozenDict(callee=reference_to(one.target)))
     constants, inputs = call.operands(params)
     outputs = tuple([make_value(new_id(), value.type, value.name) for value in function.outputs])
     node = make_node(new_id(), "func::call", inputs, outputs, call.attrs, (), None, "")

@@ -208,11 +208,7 @@ class _Normal:
                     output = make_value(new_id(), type, "")
                 self.kept.add(node)
                 fresh = output is not node.output
-                made.append(
-                    make_node(new_id(), node.op, (), (output,), node.attrs, (), node.location, node.scope)
-                    if fresh
-                    else node
-                )
+                made.append(make_node(new_id(), node.op, (), (output,), node.attrs, (), node.location, node.scope) if fresh else node)
                 constants[key] = output
             return constants[key]
 

@@ -121,12 +121,7 @@ def class_holes(pieces: Sequence[Piece], relation: Relation) -> ClassHoles:
     columns = [{(pair.kind, pair.site): pair.right for pair in found.slots} for _, found in pairs]
     own = {(pair.kind, pair.site): pair.left for pair in pairs[0][1].slots}
     vectors = {key: tuple(column.get(key, value) for column in columns) for key, value in own.items()}
-    return ClassHoles(
-        leader,
-        tuple(piece for piece, _ in pairs),
-        tuple(found for _, found in pairs),
-        tuple(_rows(vectors, pairs[0][1])),
-    )
+    return ClassHoles(leader, tuple(piece for piece, _ in pairs), tuple(found for _, found in pairs), tuple(_rows(vectors, pairs[0][1])))
 
 
 def _rows(vectors: dict[tuple[HoleKind, Site], tuple[Any, ...]], own: Match) -> list[HoleRow]:

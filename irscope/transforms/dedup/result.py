@@ -142,11 +142,7 @@ class Dedup(Drawn):
             steps.append(("machine code", self.kernels.codes, "nothing: their machine code is the same"))
         for relation, classes, cost in steps:
             rest = [sizes[member] for members in classes for member in members[1:]]
-            ops, text, spent = (
-                sum(each[0] for each in rest),
-                sum(each[1] for each in rest),
-                sum(each[2] for each in rest),
-            )
+            ops, text, spent = (sum(each[0] for each in rest), sum(each[1] for each in rest), sum(each[2] for each in rest))
             largest = max(map(len, classes), default=0)
             rows.append([relation, len(self._pieces), len(classes), largest, ops, text, spent, bool(seconds), cost])
         columns = [
@@ -258,7 +254,7 @@ class Dedup(Drawn):
     def recommend(self, *, budget: float = 0.05, executable: Any = None, measure: bool = False) -> Recommendation:
         """The coarsest step for each class that costs no more than `budget` of its run time, with what it saves and gives up.
 
-        `overrule` changes the result, and `apply` accepts it. An `executable` of this graph gives the compile times of its
+        `apply` accepts the result. An `executable` of this graph gives the compile times of its
         kernels. The slowdown is estimated; with `measure=True` the executable runs members of each class with their own kernels
         and with the common one, about a tenth of a second for each, and the measured slowdown decides. Raises ArgumentError where
         nothing can be run.
@@ -269,7 +265,7 @@ class Dedup(Drawn):
             what = "slowdowns are measured on the fusion groups of a graph that was compiled"
             raise ArgumentError(what, hint="irs.dedup(f).recommend(executable=irs.compile(f), measure=True), for f = irs.fuse(graph)")
         price = rewrite.Price(self._seconds(executable), self.source if isinstance(self.source, Graph) else None, runs)
-        return rewrite.recommend(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body(), named=self._member)
+        return rewrite.recommend(self._ladder, budget=budget, price=price, why_not=self._why_not_one_body())
 
     def _why_not_one_body(self) -> Callable[[Members, Relation], str]:
         """Returns the function that says why one piece cannot replace a class, or an empty text: only functions and executables
@@ -426,9 +422,7 @@ def _is_value(graph: Graph, piece: Value | str) -> bool:
 
 def _format_ops(ops: list[str]) -> str:
     """The ops with their counts, the most frequent first."""
-    return ", ".join(
-        op.partition("::")[2] + (f" ×{count}" if count > 1 else "") for op, count in Counter(ops).most_common(8)
-    )
+    return ", ".join(op.partition("::")[2] + (f" ×{count}" if count > 1 else "") for op, count in Counter(ops).most_common(8))
 
 
 def _some(pieces: Iterable[Node | str]) -> str:
@@ -477,9 +471,7 @@ def dedup(source: Any, *, relation: Relation | ConstantStep | None = None, unit:
         return _sort_constants(program, known_step(relation or "equal"))
     relation = known_relation(relation or "alpha")
     if unit == "kernels" and generated is None:
-        raise ArgumentError(
-            'unit="kernels" takes a compiled program', hint="irs.dedup(irs.compile(program)) sorts the generated kernels"
-        )
+        raise ArgumentError('unit="kernels" takes a compiled program', hint="irs.dedup(irs.compile(program)) sorts the generated kernels")
     if generated is not None and unit in ("auto", "kernels"):
         kernels = kernel_pieces(generated)
         return _sort_pieces(kernels.module, relation, kernels.pieces, kernels.note, kernels=kernels)
@@ -499,10 +491,7 @@ def _sort_pieces(
 ) -> Dedup:  # fmt: skip
     ladder = Ladder(pieces)
     found = sorted(ladder.classes(relation), key=lambda members: -len(members))
-    classes = [
-        EquivalenceClass(i, members, members[0], partial(ladder.fingerprint, members, relation))
-        for i, members in enumerate(found)
-    ]
+    classes = [EquivalenceClass(i, members, members[0], partial(ladder.fingerprint, members, relation)) for i, members in enumerate(found)]
     return Dedup(program, relation, tuple(classes), note, ladder, dedup, regions, kernels)
 
 

@@ -42,8 +42,6 @@ def test_a_class_is_a_sequence_of_its_members_and_found_by_any_of_them() -> None
         (lambda d: d.recommend(budget=-1), ArgumentError, "not a budget of slowdown"),
         (lambda d: d.recommend(budget=float("nan")), ArgumentError, "not a budget of slowdown"),
         (lambda d: d.recommend(budget="5 %"), ArgumentError, "not a budget of slowdown"),
-        (lambda d: d.recommend().overrule("nope", "alpha"), UnknownName, "nope"),
-        (lambda d: d.recommend().overrule("b0", "nope"), UnknownName, "there is no step"),
         (lambda d: d.ladder(3), ArgumentError, "not of int"),
         (lambda d: d.recommend(executable="cpu"), ArgumentError, "not of str"),
     ],
@@ -53,12 +51,6 @@ def test_invalid_questions_are_errors_with_hints(
 ) -> None:
     with pytest.raises(error, match=told):
         ask(groups())
-
-
-def test_a_recommendation_can_be_overruled_by_the_name_of_a_result() -> None:
-    d = groups()
-    assert [len(choice.members) for choice in d.recommend().choices] == [3]
-    assert d.recommend().overrule("b1", "text").choices == ()
 
 
 def test_groups_of_several_models_are_sorted_together() -> None:

@@ -21,7 +21,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from irscope._base.words import plural
-from irscope.errors import ArgumentError, UnknownName, loading
+from irscope.errors import ArgumentError, loading
 from irscope.ir import Graph, Node, TensorData
 from irscope.ir.text import print_node
 from irscope.transforms.dedup.classes import Ladder, Members
@@ -114,9 +114,7 @@ def _lost(varying: Sequence[HoleRow], *, is_fixed: bool) -> tuple[tuple[str, ...
     if idle:
         slowdown += _IDLE * len(idle)
         found.append(f"{plural(len(idle), 'op')} that a member does not need ({idle[0].place})")
-    sizes = [
-        row for row in varying if row.kind in ("extent", "size") and all(type(value) is int for value in row.values)
-    ]
+    sizes = [row for row in varying if row.kind in ("extent", "size") and all(type(value) is int for value in row.values)]
     if sizes and is_fixed:
         common = [gcd(*row.values) for row in sizes]
         aligned = all(factor % _VECTOR == 0 for factor in common)
@@ -212,9 +210,6 @@ class Recommendation:
     declined: tuple[ClassChoice, ...]
     """Merges that cost more than the budget or are impossible; their pieces are merged by finer steps, or not at all."""
     _ladder: Ladder
-    _price: Price
-    _named: Callable[[Any], Node | str]
-    """Returns the piece for a name or a value."""
 
     @property
     def chosen(self) -> dict[Members, Relation]:
@@ -237,30 +232,12 @@ class Recommendation:
         ]  # fmt: skip
         return Table(rows)
 
-    def overrule(self, piece: Any, step: Relation) -> Recommendation:
-        """The recommendation with another step for a piece: the members of its class at that step are merged. Raises UnknownName
-        for an unknown piece or step.
-
-        A piece is named as for `Dedup.difference`; by step `text` it keeps a body of its own.
-        """
-        if step not in RELATIONS:
-            raise UnknownName(f"there is no step {step!r}", hint=f"choose one of {', '.join(RELATIONS)}")
-        piece = self._named(piece)
-        wanted = next(members for members in self._ladder.classes(step) if piece in members)
-        before = next((choice.members for choice in self.choices if piece in choice.members), ())
-        kept = [choice for choice in self.choices if not set(choice.members) & set(wanted) and choice.members != before]
-        made = [_choice(self._ladder, wanted, step, self._price, "you said so")] if len(wanted) > 1 else []
-        return replace(self, choices=(*kept, *made))
-
     def __repr__(self) -> str:
         lines = list(map(str, self.choices)) or ["no two pieces are worth merging"]
         return "\n".join([*lines, *(f"declined: {choice}" for choice in self.declined)])
 
 
-def recommend(
-    ladder: Ladder, *, budget: float, price: Price, why_not: Callable[[Members, Relation], str],
-    named: Callable[[Any], Node | str],
-) -> Recommendation:
+def recommend(ladder: Ladder, *, budget: float, price: Price, why_not: Callable[[Members, Relation], str]) -> Recommendation:
     """Returns the coarsest step for each class whose slowdown is within the budget. Raises ArgumentError for an invalid budget.
 
     From the coarsest step down: a class that costs too much, or that cannot have one body (according to `why_not`), is split into
@@ -285,9 +262,7 @@ def recommend(
         if step != "alpha":
             finer = RELATIONS[RANK[step] - 1]
             pending.extend((one, finer) for one in ladder.within(members, finer) if len(one) > 1)
-    return Recommendation(
-        tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, tuple(declined), ladder, price, named
-    )
+    return Recommendation(tuple(sorted(found, key=lambda choice: -choice.cost.bodies)), budget, tuple(declined), ladder)
 
 
 def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
@@ -296,9 +271,7 @@ def _finest(ladder: Ladder, members: Members, step: Relation) -> Relation:
     return next(finer, step)
 
 
-def _choice(
-    ladder: Ladder, members: Members, step: Relation, price: Price, because: str
-) -> ClassChoice:
+def _choice(ladder: Ladder, members: Members, step: Relation, price: Price, because: str) -> ClassChoice:
     cost = price.of([ladder.pieces[member] for member in members], step)
     if not because:
         because = f"{plural(cost.bodies, 'body', 'bodies')} and {1e3 * cost.compile_seconds:.0f} ms of compiling saved, {cost.price}"

@@ -99,7 +99,7 @@ _ALL: Final = (
     Pass("autodiff-subgraphs", "groups ops that have gradient formulas", "autodiff:autodiff_subgraphs"),
     Pass("dedup", "gives fusion groups of one class one body, with the numbers that differ as parameters", "dedup.rewrite:merge_groups"),
     Pass("normal-form", "puts nodes, operands and constants into a canonical order", "dedup.rewrite:normal_form"),
-    Pass("dce", "removes nodes without effects whose results are unused", "cleanup.dce:remove_dead_nodes"),
+    Pass("dce", "removes nodes without effects whose results are unused", "cleanup.fold:remove_dead_nodes"),
 )  # fmt: skip
 
 PASSES: Final[Mapping[str, Pass]] = {one.name: one for one in _ALL}

@@ -48,7 +48,7 @@ def test_twelve_layers_are_one_kernel(what: str, step: Any) -> None:
     assert len(largest) == LAYERS
     varying = [row for row in d.class_holes(largest).rows if row.parameter is not None]
     if what == "constants":
-        assert [(row.place, row.told) for row in varying] == [("'other' of aten::mul", "parameter 0")]
+        assert [(row.place, row.dependence) for row in varying] == [("'other' of aten::mul", "parameter 0")]
         assert len(irs.compile(fusion).kernels) == LAYERS
     else:
         assert {row.kind for row in varying} == {"extent"}
@@ -87,7 +87,7 @@ def test_layers_with_dropouts_of_twelve_rates_are_one_kernel(training: bool) -> 
     model, x = Dropouts().train(training), torch.randn(32, 64)
     d = irs.dedup(irs.fuse(irs.load(model, x)), relation="constants")
     assert len(d.classes[0]) >= LAYERS - 1  # the last may have the sum with it
-    holes = [(row.place, row.told) for row in d.class_holes(0).rows if row.parameter is not None]
+    holes = [(row.place, row.dependence) for row in d.class_holes(0).rows if row.parameter is not None]
     assert holes == []
     made = irs.compile(d.apply())
     assert max(len(kernel.groups) for kernel in made.kernels) >= LAYERS - 1

@@ -1,10 +1,8 @@
-from .dce import (
-    remove_dead_nodes,
-)
 from .fold import (
     constant_node,
     fold_constants,
     fold_tensors,
+    remove_dead_nodes,
 )
 
 __all__ = [

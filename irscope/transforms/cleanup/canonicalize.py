@@ -330,7 +330,8 @@ class _Walk:
         rule = _BY_OP.get(node.op)
         if rule is None:
             return False
-        equals = rule.find(self._site(node))
+        operands = tuple(map(self.rewriter.resolve, node.inputs))
+        equals = rule.find(Site(node, operands, self._producer, self._constant, self._is_written))
         if equals is None or not all(map(self._is_as_good, equals, node.outputs)):
             return False
         if not rule.is_same_thing and not all(map(_has_same_layout, equals, node.outputs)):
@@ -366,9 +367,6 @@ class _Walk:
         if isinstance(old.type, TensorType) and isinstance(new.type, TensorType):
             return new.type == old.type or not (old.type.is_static and not new.type.is_static)
         return new.type == old.type
-
-    def _site(self, node: Node) -> Site:
-        return Site(node, tuple(map(self.rewriter.resolve, node.inputs)), self._producer, self._constant, self._is_written)
 
     def _producer(self, value: Value) -> tuple[Node, tuple[Value, ...]] | None:
         node = self.graph.producer.get(value)

@@ -102,13 +102,10 @@ def payload_key(payload: Any, type: Type) -> object:
     if isinstance(payload, TensorData):
         small = payload.array is not None and payload.array.nbytes <= _SMALL
         return (type, payload if small else id(payload))
-    if isinstance(payload, Opaque) or (isinstance(payload, tuple) and any(map(_is_deep, payload))):
+    items = payload if isinstance(payload, tuple) else ()
+    if isinstance(payload, Opaque) or any(isinstance(item, TensorData | Opaque | tuple) for item in items):
         return (type, id(payload))
     return (type, constant_text(payload, type))
-
-
-def _is_deep(payload: Any) -> bool:
-    return isinstance(payload, TensorData | Opaque | tuple)
 
 
 def attribute_key(node: Node) -> object:

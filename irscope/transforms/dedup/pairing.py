@@ -83,13 +83,9 @@ class SymbolMap:
         if ours != theirs and not self.left.roots and all(body.block is NO_BLOCK for body in here):
             return False  # a global of the module around both: writing another global is a different effect
         self.to[ours], self._back[theirs] = theirs, ours
-        if here is not there or self.left is self.right or not self._is_closed(ours):
+        if here is not there or self.left is self.right or any(body.called for body in here):  # shared ones that call none are the same
             self.pending.extend(zip(here, there, strict=True))
         return True
-
-    def _is_closed(self, name: str) -> bool:
-        """Whether the bodies behind a name, which both sides share, refer to no further names."""
-        return not any(body.called for body in self.left.named[name])
 
 
 def pair_types(x: Type, y: Type, relation: Relation) -> Pairs | None:

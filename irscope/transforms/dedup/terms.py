@@ -296,15 +296,11 @@ def _may_write(body: Body) -> bool:
     """Whether a node of the body may write a tensor."""
     constants = body.constants
     for node in all_nodes(body.block):
-        if node.op == "prim::Constant" or has_value_tensors(node.op) or _runs_blocks(node):
+        if node.op == "prim::Constant" or has_value_tensors(node.op) or (node.blocks and _only_runs_blocks(node)):
             continue
         if effect_of(node, known_arguments(node, constants)) not in ("pure", "view"):
             return True
     return False
-
-
-def _runs_blocks(node: Node) -> bool:
-    return bool(node.blocks) and _only_runs_blocks(node)
 
 
 def _needed_terms(flow: Flow) -> list[int]:

@@ -57,9 +57,6 @@ class Wishes:
             yield from several
 
 
-NO_WISHES = Wishes()
-
-
 # Wishes are carried out before a policy begins, as far as they are legal: a merge that would be wrong is not done, and the refusal
 # says why. Nothing here can do a merge that a policy could not have done.
 
@@ -242,7 +239,7 @@ class FusionOptions:
     min_size: int = 2
     limits: Limits = Limits()  # noqa: RUF009 it is frozen
     exact: bool = False
-    wishes: Wishes = NO_WISHES
+    wishes: Wishes = Wishes()
 
 
 def as_graph(program: object, caller: str) -> Graph:

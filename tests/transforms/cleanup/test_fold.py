@@ -10,8 +10,7 @@ from irscope.ir.core import Graph
 from irscope.ir.rewriter import Created, Erased
 from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
-from irscope.transforms.cleanup.dce import remove_dead_nodes
-from irscope.transforms.cleanup.fold import fold_constants
+from irscope.transforms.cleanup.fold import fold_constants, remove_dead_nodes
 from tests.random_programs.graphs import Program, programs
 from tests.transforms.fusion.test_fuse_pass import assert_same
 

@@ -20,7 +20,7 @@ from irscope.report.panes.kernel_view import KernelViews
 from irscope.report.words import names_in
 from irscope.runtime.reference import run_reference
 from irscope.transforms.cleanup.cse import eliminate_common_subexpressions as cse
-from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.cleanup.fold import remove_dead_nodes
 from irscope.transforms.functionalize.functionalize_pass import functionalize
 from irscope.transforms.fusion import Fusion, fuse
 from tests.random_programs.graphs import random_program

@@ -13,7 +13,7 @@ from irscope.errors import ArgumentError, PassError, VerifyError
 from irscope.ir.core import Graph, Node, new_id
 from irscope.ir.rewriter import Rewriter
 from irscope.transforms.base import PassRecord
-from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.cleanup.fold import remove_dead_nodes
 from irscope.transforms.fusion import Fusion
 from irscope.transforms.pipeline import PASSES
 from tests import case_answers

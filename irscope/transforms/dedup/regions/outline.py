@@ -132,13 +132,9 @@ def _unread(graph: Graph, inside: set[Node], calls: Iterable[Node]) -> dict[Node
         node: None
         for node in graph.nodes()
         if node.op == "prim::Constant" and node not in held and node.output not in handed_in
-        and all(_is_held(graph, use.user, held) for use in graph.users.get(node.output, ()))
+        and all((use.user if isinstance(use.user, Node) else graph.owner.get(use.user)) in held for use in graph.users.get(node.output, ()))
         and node.output in graph.users
     }  # fmt: skip
-
-
-def _is_held(graph: Graph, user: Node | Block, held: set[Node]) -> bool:
-    return user in held if isinstance(user, Node) else graph.owner.get(user) in held
 
 
 def _call(name: str, repeat: Repeat, at: int) -> Node:

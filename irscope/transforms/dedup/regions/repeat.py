@@ -254,15 +254,11 @@ def common_type(types: Sequence[Type]) -> Type:
     tensors = [type for type in types if isinstance(type, TensorType)]
     if len(tensors) < len(types):
         return common_type(list(map(erase_refinements, types))) if first != erase_refinements(first) else ANY
-    facts = {name: _common_fact([getattr(type, name) for type in tensors]) for name in _FIELDS}
+    facts = {name: getattr(tensors[0], name) if len({getattr(type, name) for type in tensors}) == 1 else None for name in _FIELDS}
     return TensorType(shape=_common_shape([type.shape for type in tensors]), undefined=any(type.undefined for type in tensors), **facts)
 
 
 _FIELDS: Final = ("dtype", "strides", "device", "requires_grad")
-
-
-def _common_fact(facts: Sequence[Any]) -> Any:
-    return facts[0] if all(fact == facts[0] for fact in facts) else None
 
 
 def _common_shape(shapes: Sequence[tuple[Dim, ...] | None]) -> tuple[Dim, ...] | None:

@@ -18,7 +18,7 @@ from irscope.ir.rewriter import Created, Erased, Merged, Rewriter
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR
 from irscope.transforms.base import PassRecord
-from irscope.transforms.cleanup.dce import remove_dead_nodes
+from irscope.transforms.cleanup.fold import remove_dead_nodes
 from irscope.transforms.fusion import fuse
 from tests.random_programs.edits import EDITS, group_of, random_record
 from tests.random_programs.graphs import random_program

@@ -19,6 +19,7 @@ from irscope.runtime.program import compile_graph
 from irscope.runtime.timer import Measurement
 from irscope.session import load
 from tests.benchmarks.kernel_cases import Case
+from tests.benchmarks.separate_process import told
 
 OURS: Final = "irscope"
 PEERS: Final = ("eager", "torch.compile", "cupy.fuse")
@@ -115,12 +116,6 @@ class Contest:
         end.record()
         end.synchronize()
         return float(start.elapsed_time(end)) * 1e-3
-
-
-def told(error: BaseException) -> str:
-    """Returns an error in one line."""
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:300]
 
 
 def measured(torch: Any, case: Case, dtype: str, size: int, peers: Sequence[str], rounds: int) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from irscope.runtime.device import device as device_named
 from irscope.runtime.machine import describe
 from tests.benchmarks.gpu_runs import OURS, PEERS, measured
 from tests.benchmarks.kernel_cases import CASES, Case, chosen
-from tests.benchmarks.separate_process import Job, apart, work
+from tests.benchmarks.separate_process import Job, apart, told
 
 ROOT: Final = Path(__file__).parents[2]
 DTYPES: Final = ("float32", "bfloat16")
@@ -45,7 +45,6 @@ _SIZES: Final = tuple(1 << power for power in (26, 16, 28, 20, 14, 24, 18, 22))
 _QUICK_SIZES: Final = tuple(1 << power for power in (26, 16, 22))
 _SECONDS: Final = 440.0
 """The time after which no run begins: with the last run, and the setup before the first, eight minutes."""
-_CODE: Final = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.benchmarks.gpu_suite import measure; measure(*sys.argv[1:])"
 
 
 def gpu_suite(*, quick: bool, names: Sequence[str], peers: Sequence[str] | None, dry: bool, say: Callable[[str], object]) -> dict[str, Any]:
@@ -98,7 +97,7 @@ def run_jobs(jobs: Sequence[Job], found: dict[str, Any], file: Path, say: Callab
     runs: list[dict[str, Any]] = []
     found |= {"runs": runs, "file": file.name, "interrupted": False}
     try:
-        for job, result in apart(jobs, _CODE, until=until):
+        for job, result in apart(jobs, measure, until=until):
             runs.append({"case": job["case"], "dtype": job["dtype"], "size": job["size"], **result})
             say(line_of(runs[-1]))
             _write(found, jobs, file)
@@ -123,27 +122,27 @@ def _write(found: dict[str, Any], jobs: Sequence[Job], file: Path) -> None:
     new.replace(file)
 
 
-def measure(tasks: str, results: str) -> None:
+def measure(job: Job) -> dict[str, Any]:
     """Runs in the measuring process."""
     torch = import_module("torch")
-    cases = {case.name: case for case in CASES}
+    case = next(case for case in CASES if case.name == job["case"])
+    try:
+        found = measured(torch, case, job["dtype"], job["size"], job["peers"], job["rounds"])
+        torch.cuda.empty_cache()
+        if "cupy" in sys.modules:
+            sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+        torch.cuda.synchronize()
+        return found
+    except Exception as error:
+        return {"error": told(error), "spoiled": not _is_sound(torch)}
 
-    def run(job: Job) -> dict[str, Any]:
-        try:
-            return measured(torch, cases[job["case"]], job["dtype"], job["size"], job["peers"], job["rounds"])
-        finally:
-            torch.cuda.empty_cache()
-            if "cupy" in sys.modules:
-                sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
 
-    def is_sound() -> bool:
-        try:
-            torch.cuda.synchronize()
-        except Exception:
-            return False
-        return True
-
-    work(run, is_sound, tasks, results)
+def _is_sound(torch: Any) -> bool:
+    try:
+        torch.cuda.synchronize()
+    except Exception:
+        return False
+    return True
 
 
 def line_of(run: dict[str, Any]) -> str:

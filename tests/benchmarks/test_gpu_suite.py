@@ -24,7 +24,6 @@ from tests.benchmarks import gpu_runs, gpu_suite
 from tests.benchmarks.gpu_runs import OURS, PEERS, measured
 from tests.benchmarks.gpu_suite import jobs_of, judged, run_jobs, table_of
 from tests.benchmarks.kernel_cases import CASES
-from tests.benchmarks.separate_process import apart, work
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch]
@@ -163,67 +162,7 @@ def test_a_competitor_that_fails_is_named(fake: OnTheProcessor, monkeypatch: pyt
     assert all(each["met"] is None for each in judged([{"case": "k1", "dtype": "float32", "size": 1 << 26, **run}]))
 
 
-# -- the process that measures ----------------------------------------------------------------------------------------
-
-CHILD = """
-import os, sys, time
-sys.path.insert(0, {root!r})
-from tests.benchmarks.separate_process import work
-def run(job):
-    if job["case"] == "crash":
-        os._exit(11)
-    if job["case"] == "hang":
-        time.sleep(60)
-    if job["case"] in ("fail", "spoil"):
-        raise ValueError("no luck\\nat all")
-    return {{"rows": [], "missing": [], "process": os.getpid()}}
-spoiled = []
-def is_sound():
-    return {sound}
-work(run, is_sound, *sys.argv[1:])
-"""
-ROOT = str(gpu_suite.ROOT)
-
-
-def jobs(*names: str) -> list[dict[str, Any]]:
-    return [{"case": name, "dtype": "float32", "size": 1 << number} for number, name in enumerate(names)]
-
-
-def test_a_job_that_fails_crashes_or_hangs_costs_itself() -> None:
-    asked = jobs("one", "fail", "two", "crash", "three", "hang", "four")
-    found = {
-        job["case"]: result
-        for job, result in apart(asked, CHILD.format(root=ROOT, sound=True), until=time.monotonic() + 60, patience=4)
-    }
-    assert list(found) == [job["case"] for job in asked]
-    assert found["fail"] == {"error": "ValueError: no luck"}
-    assert found["crash"] == {"error": "its process ended with status 11"}
-    assert found["hang"] == {"error": "no sign of life for 4 s"}
-    processes = [found[name]["process"] for name in ("one", "two", "three", "four")]
-    assert [processes[0] == other for other in processes] == [True, True, False, False]
-
-
-def test_after_an_error_that_spoils_the_gpu_another_process_goes_on() -> None:
-    found = {
-        job["case"]: result
-        for job, result in apart(jobs("one", "spoil", "two"), CHILD.format(root=ROOT, sound=False), until=time.monotonic() + 60)
-    }
-    assert found["one"]["process"] != found["two"]["process"]
-    assert "error" in found["spoil"]
-
-
-def test_processes_that_never_begin_are_given_up() -> None:
-    found = list(apart(jobs("one", "two"), "raise SystemExit(1)", until=time.monotonic() + 60))
-    assert [job["case"] for job, _ in found] == ["one", "two"]
-    assert all("3 processes ended" in result["error"] for _, result in found)
-
-
-def test_when_the_time_is_up_the_rest_is_left_out(tmp_path: Path) -> None:
-    assert not list(apart(jobs("one"), CHILD.format(root=ROOT, sound=True), until=time.monotonic()))
-    tasks, results = tmp_path / "jobs.json", tmp_path / "results"
-    tasks.write_text(json.dumps({"jobs": jobs("one", "two", "three"), "seconds": 0.2}))
-    work(lambda job: {"slept": time.sleep(0.15)}, lambda: True, str(tasks), str(results))
-    assert [json.loads(line)["job"] for line in results.read_text().splitlines()] == [0, 0, 1, 1]
+# -- the record --------------------------------------------------------------------------------------------------------
 
 
 def test_results_are_written_after_every_run_and_judged_when_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,15 +197,9 @@ def test_results_are_written_after_every_run_and_judged_when_interrupted(tmp_pat
 def test_the_whole_suite_from_the_command_to_the_file(fake: OnTheProcessor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Jobs run here rather than in a process of their own, which would not have the fakes."""
 
-    def here(asked: Any, code: str, *, until: float) -> Iterator[Any]:
-        tasks, results = tmp_path / "jobs.json", tmp_path / "results"
-        tasks.write_text(json.dumps({"jobs": asked, "seconds": 60}))
-        results.touch()
-        monkeypatch.setattr(sys, "argv", ["-c", str(tasks), str(results)])
-        exec(code, {})
-        for line in map(json.loads, results.read_text().splitlines()):
-            if "result" in line:
-                yield asked[line["job"]], line["result"]
+    def here(asked: Any, run: Any, *, until: float) -> Iterator[Any]:
+        for job in asked:
+            yield job, run(job)
 
     monkeypatch.setattr(gpu_suite, "apart", here)
     monkeypatch.setattr(gpu_suite, "_SIZES", (1 << 12, 1 << 10))

@@ -183,7 +183,7 @@ def measure(
         before()
         taken_once = timed(run, 1, finish)
         if not once and taken_once < 20 * _SHORTEST_TURN:
-            calls[label] = _calls_per_turn(timed(run, 1, finish))
+            calls[label] = calls_per_turn(timed(run, 1, finish))
     taken: dict[str, list[float]] = {label: [] for label in competitors}
     lasted = dict.fromkeys(competitors, 0.0)
     for turn in range(max(turns, _MOST_TURNS)):
@@ -203,8 +203,9 @@ _LONG_TRIAL: Final = 0.5
 """Seconds of an earlier call; who takes that long is called once in a turn, and has no trial first."""
 
 
-def _calls_per_turn(seconds: float) -> int:
-    return max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(seconds, 1e-9))))
+def calls_per_turn(seconds: float, *, turn: float = _SHORTEST_TURN, most: int = _MOST_CALLS) -> int:
+    """Returns how many calls of so many seconds fill a turn."""
+    return max(1, min(most, round(turn / max(seconds, 1e-9))))
 
 
 def spent(run: Callable[[], object], calls: int = 1, finish: Callable[[], object] = _nothing) -> float:

@@ -28,20 +28,6 @@ from tests.benchmarks.families import Lines, chain, cut, independent, live, roun
 from tests.benchmarks.harness import Growth, median_ms
 
 TENSOR = "Float(64, 64, strides=[64, 1], requires_grad=0, device=cpu)"
-
-
-HEAD = f"graph(%x : {TENSOR}, %y : {TENSOR}):"
-
-
-def mutating(count: int) -> Lines:
-    """Every fifth op writes in place."""
-    yield HEAD
-    for i in range(count):
-        last = f"v{i - 1}" if i else "x"
-        yield f"  %v{i} : {TENSOR} = aten::{'mul' if i % 5 else 'mul_'}(%{last}, %y)"
-    yield f"  return (%v{count - 1})"
-
-
 CELL = f"""\
   %g{{i}} : {TENSOR} = aten::matmul(%{{last}}, %y)
   %z{{i}} : {TENSOR} = aten::sigmoid(%g{{i}})
@@ -61,7 +47,7 @@ FAMILIES: dict[str, Callable[[int], Lines]] = {
     "twice": lambda count: twice(count, TENSOR),
     "independent": lambda count: independent(count, TENSOR),
     "live": lambda count: live(count, TENSOR),
-    "mutating": mutating,
+    "mutating": lambda count: cut(count, TENSOR, "mul_", every=5),  # every fifth op writes in place
     "recurrent": rounds(f"%x : {TENSOR}, %y : {TENSOR}", CELL, nodes=9, carries="h", constants="  %one : int = prim::Constant[value=1]()"),
 }
 

@@ -34,11 +34,11 @@ def chain(count: int, tensor: str = "Tensor") -> Lines:
     return cut(count, tensor, "mul")
 
 
-def cut(count: int, tensor: str, by: str) -> Lines:
-    """A chain, every tenth op of which is another one."""
+def cut(count: int, tensor: str, by: str, *, every: int = 10) -> Lines:
+    """A chain, of which one in so many ops is another one."""
     yield _head(tensor)
     for i in range(count):
-        yield f"  %v{i} : {tensor} = aten::{'mul' if i % 10 else by}(%{f'v{i - 1}' if i else 'x'}, %y)"
+        yield f"  %v{i} : {tensor} = aten::{'mul' if i % every else by}(%{f'v{i - 1}' if i else 'x'}, %y)"
     yield f"  return (%v{count - 1})"
 
 

@@ -38,7 +38,6 @@ from tests.benchmarks.gpu_runs import OURS, PEERS, measured
 from tests.benchmarks.kernel_cases import CASES, Case, chosen
 from tests.benchmarks.separate_process import Job, apart, told
 
-ROOT: Final = Path(__file__).parents[2]
 DTYPES: Final = ("float32", "bfloat16")
 _SIZES: Final = tuple(1 << power for power in (26, 16, 28, 20, 14, 24, 18, 22))
 """In the order of measurement: a large and a small one first, intermediate ones last."""

@@ -145,7 +145,8 @@ def python_function(node: Node) -> Callable[..., Any] | None:
         case "aten::warn":
             return lambda message, *rest: warnings.warn(str(message), stacklevel=2)
         case "prim::isinstance":
-            return partial(_isinstance, _as_tuple(node.attrs.get("types", ())))
+            types = node.attrs.get("types", ())
+            return lambda value: any(is_a(value, type) for type in (types if isinstance(types, tuple) else (types,)))
         case "prim::GetAttr":
             return lambda holder, name=node.attrs["name"]: holder.getattr(name)
         case "prim::SetAttr":
@@ -177,14 +178,6 @@ def _chunk(node: Node, tensor: Any) -> Any:
 def _raise(message: Any, kind: Any = None) -> None:
     name = f"{kind}".rpartition(".")[2] if kind else "Exception"
     raise RunError(f"the program raises {name}: {message}", hint="the program's own check failed on these arguments")
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-def _isinstance(types: tuple[Type, ...], value: Any) -> bool:
-    return any(is_a(value, type) for type in types)
 
 
 def chosen_at_each_call(library: Library, node: Node, otherwise: Function) -> Function:

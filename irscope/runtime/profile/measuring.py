@@ -38,15 +38,14 @@ from irscope.runtime.measure.conditions import (
 )
 from irscope.runtime.profile.way import Way, WayName
 from irscope.runtime.program import Executable, compile_graph
-from irscope.runtime.timer import LEAST_TURNS, Spread, spent, undisturbed
+from irscope.runtime.timer import LEAST_TURNS, Spread, calls_per_turn, spent, undisturbed
 from irscope.transforms.fusion import Fusion, fuse
 
 T = TypeVar("T")
 
 _MOST_TURNS: Final = 300
-_SHORTEST_TURN: Final = 200e-6
-"""The least seconds of the plain calls in a turn."""
-_MOST_CALLS: Final = 100
+_calls: Final = partial(calls_per_turn, turn=200e-6, most=100)
+"""How many plain calls of so many seconds are in a turn."""
 _SHORT_NS: Final = 100e6
 """A way whose call takes less is run once even when the time is up."""
 HOTTEST: Final = 10
@@ -232,7 +231,7 @@ class _Run:
         clock, turns, shown = self.clock, 1, 0
         order = list(ways)
         try:
-            calls = {label: 1 if self.state.is_written else _calls(way) for label, way in ways.items()}
+            calls = {label: 1 if self.state.is_written else _calls(way.total.median / 1e9) for label, way in ways.items()}
             while turns < _MOST_TURNS and not clock.is_over() and not any(way.is_full for way in ways.values()):
                 self._own_turn()
                 for label in Random(turns).sample(order, len(order)):
@@ -267,7 +266,7 @@ class _Run:
         run = partial(self.own, *self.args)
         try:
             once = timed(run)
-            calls = 1 if self.state.is_written else max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(once, 1e-9))))
+            calls = 1 if self.state.is_written else _calls(once)
             if not self.clock.is_over():
                 self.state.restore()
                 self.own_times.append(timed(run, calls) * 1e9 / calls)
@@ -278,10 +277,6 @@ class _Run:
 def unsure(way: Way) -> list[int]:
     """Returns the rows among the slowest whose order relative to the next is not sure."""
     return sure_order(way.busy, way.order_by_time()[: HOTTEST + 1]) if way.runs else []
-
-
-def _calls(way: Way) -> int:
-    return max(1, min(_MOST_CALLS, round(_SHORTEST_TURN / max(way.total.median / 1e9, 1e-9))))
 
 
 def _forced_switches() -> int:

@@ -77,10 +77,11 @@ def node_rows(way: Way, speeds: Speeds, group_of: Mapping[int, int], flops_of_gr
         cost = way.cost(node)
         if way.plain.has_kernels(node):
             cost.flops = flops_of_group(node)
+        name = ", ".join(f"%{way.graph.names[value]}" for value in node.outputs) or node.op
         launches = cost.calls if way.plain.has_kernels(node) or _launches(node, cost) else 0
         rows.append(
             NodeRow(
-                node, _name(way.graph, node), Spread(float(median[index]), float(low[index]), float(high[index])),
+                node, name, Spread(float(median[index]), float(low[index]), float(high[index])),
                 totals[node], float(launching[index]), float(waiting[index]), float(median[index]) / whole,
                 way.trips(node), launches, cost, speeds.copy_ns(cost.bytes), speeds.flops_ns(cost.flops),
                 group_of.get(node.id, node.id if node.op == "prim::FusionGroup" else 0),
@@ -93,10 +94,6 @@ def _launches(node: Node, cost: NodeCost) -> bool:
     """Checks whether a library op runs a kernel: a view that has to copy does."""
     category = category_of(node)
     return category in LAUNCHING or (category == "view" and cost.written_bytes > 0)
-
-
-def _name(graph: Graph, node: Node) -> str:
-    return ", ".join(f"%{graph.names[value]}" for value in node.outputs) or node.op
 
 
 def _totals(graph: Graph, nodes: Sequence[Node], own: np.ndarray[Any, Any]) -> dict[Node, float]:

@@ -257,8 +257,6 @@ def graph_of(program: Any, verb: str) -> Graph:
     Raises ArgumentError for anything else.
     """
     if isinstance(program, Module):
-        from irscope.ir.module import inlined  # which verifies what it reads, with this function
-
         return inlined(program)
     graph = program if isinstance(program, Graph) else getattr(program, "graph", None)
     if not isinstance(graph, Graph):

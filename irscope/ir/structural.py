@@ -14,6 +14,7 @@ import numpy as np
 
 from irscope._base.frozen import EMPTY
 from irscope._base.results import Verdict, no, yes
+from irscope._base.words import plural
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import TensorData
 from irscope.ir.text import typed
@@ -149,7 +150,7 @@ def same_structure(a: Graph, b: Graph, *, types: bool = True, elements: bool = T
     """
     walk = _Comparison(a, b, types, elements)
     if walk.walk(a.body, b.body):
-        return yes(f"{_count(walk.count, 'node')} and {_count(len(walk.partner), 'value')} correspond one to one")
+        return yes(f"{plural(walk.count, 'node')} and {plural(len(walk.partner), 'value')} correspond one to one")
     assert walk.verdict is not None
     return walk.verdict
 
@@ -270,7 +271,3 @@ def _same_but_nan_bits(x: TensorData, y: TensorData) -> bool:
     one, other = (np.ascontiguousarray(array).reshape(-1).view(kind) for array in (x.array, y.array))
     both = np.isnan(one) & np.isnan(other)
     return np.where(both, 0, one).tobytes() == np.where(both, 0, other).tobytes()
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

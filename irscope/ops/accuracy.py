@@ -98,57 +98,24 @@ def _parts(exprs: Sequence[Expr]) -> _Parts:
     )
 
 
-def _always(parts: _Parts) -> bool:
-    return True
-
-
-def _whole(parts: _Parts) -> bool:
-    return not parts.has_floats
-
-
-def _sum(parts: _Parts) -> bool:
-    """Accept a sum without an `alpha`, or of whole numbers."""
-    return "mul" not in parts.steps or not parts.has_floats
-
-
-def _quotient(parts: _Parts) -> bool:
-    """Refuse the truncated or floored quotient of two tensors of halves: torch rounds each step there, unlike with a number operand."""
-    return len(parts.steps) == 1 or not parts.has_halves or parts.tensors == 1
-
-
-def _between_numbers(parts: _Parts) -> bool:
-    return not parts.has_floats or parts.tensors == 1
-
-
-def _root(parts: _Parts) -> bool:
-    return not parts.has_halves
-
-
-def _power(parts: _Parts) -> bool:
-    """Accept powers that are products and quotients, for halves a single one."""
-    plain = set(parts.steps) <= {"mul", "div", "reciprocal", "add"}
-    return plain and (len(parts.steps) == 1 or not parts.has_halves)
-
-
-def _quotient_added(parts: _Parts) -> bool:
-    return set(parts.steps) <= {"add", "div"} and not parts.has_halves
-
-
 _TESTS: Final[tuple[tuple[Callable[[_Parts], bool], str], ...]] = (
     (
-        _always,
+        lambda parts: True,
         """abs absolute neg negative sign square reciprocal relu relu6 hardtanh hardsigmoid hardswish leaky_relu threshold
         threshold_backward floor ceil trunc fix round frac isnan isinf isfinite nan_to_num logical_and logical_or logical_xor
         logical_not bitwise_and bitwise_or bitwise_xor bitwise_not __and__ __or__ __xor__ eq ne lt le gt ge greater
         greater_equal less less_equal not_equal where masked_fill mul multiply to type_as _to_copy clone convert_element_type""",
     ),
-    (_sum, "add sub subtract rsub"),
-    (_quotient, "div divide true_divide floor_divide"),
-    (_between_numbers, "clamp clip clamp_min clamp_max"),
-    (_whole, "maximum minimum max min fmax fmin fmod remainder addcmul"),
-    (_root, "rsqrt"),
-    (_power, "pow"),
-    (_quotient_added, "addcdiv"),
+    # a sum without an `alpha`, or of whole numbers
+    (lambda parts: "mul" not in parts.steps or not parts.has_floats, "add sub subtract rsub"),
+    # not the truncated or floored quotient of two tensors of halves: torch rounds each step there, unlike with a number operand
+    (lambda parts: len(parts.steps) == 1 or not parts.has_halves or parts.tensors == 1, "div divide true_divide floor_divide"),
+    (lambda parts: not parts.has_floats or parts.tensors == 1, "clamp clip clamp_min clamp_max"),
+    (lambda parts: not parts.has_floats, "maximum minimum max min fmax fmin fmod remainder addcmul"),
+    (lambda parts: not parts.has_halves, "rsqrt"),
+    # powers that are products and quotients, for halves a single one
+    (lambda parts: set(parts.steps) <= {"mul", "div", "reciprocal", "add"} and (len(parts.steps) == 1 or not parts.has_halves), "pow"),
+    (lambda parts: set(parts.steps) <= {"add", "div"} and not parts.has_halves, "addcdiv"),
 )
 _ALLOWED: Final = {name: test for test, names in _TESTS for name in names.split()}
 _ORDER_FREE: Final = frozenset("any all sum prod amax amin aminmax max min argmax argmin count_nonzero".split())

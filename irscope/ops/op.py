@@ -41,19 +41,9 @@ Effect = Literal["pure", "view", "in-place", "opaque"]
 opaque: side effects that no schema declares (print, calls, unknown ops)."""
 
 Category = Literal[
-    "pointwise",
-    "reduction",
-    "normalization",
-    "matmul",
-    "convolution",
-    "view",
-    "memory",
-    "random",
-    "container",
-    "scalar",
-    "control",
+    "pointwise", "reduction", "normalization", "matmul", "convolution", "view", "memory", "random", "container", "scalar", "control",
     "other",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,12 +57,6 @@ class TestStores:
         check("aten::fill_.Tensor", numbers(2, 3), torch.tensor(3))
         check("aten::zero_", numbers(2, 3).t())
 
-    def test_copy_that_cannot_fit(self) -> None:
-        op = lookup("aten::copy_")
-        assert op is not None and op.type_rule is not None
-        with pytest.raises(ArgumentError):
-            op.type_rule(self=TensorType("float32", (3,)), src=TensorType("float32", (2, 3)))
-
 
 class TestJoining:
     def test_cat(self) -> None:
@@ -94,12 +88,6 @@ class TestJoining:
         check("aten::repeat", numbers(3), [2])
         check("aten::repeat_interleave.self_int", numbers(2, 3), 2, strides=False)
         check("aten::repeat_interleave.self_int", numbers(2, 3), 3, 1, strides=False)
-
-    def test_shapes_that_do_not_join(self) -> None:
-        op = lookup("aten::cat")
-        assert op is not None and op.type_rule is not None
-        with pytest.raises(ArgumentError, match="dimension 1 differs: 3 against 4"):
-            op.type_rule(tensors=[TensorType("float32", (2, 3)), TensorType("float32", (2, 4))], dim=0)
 
 
 class TestRearranging:
@@ -283,13 +271,6 @@ class TestProducts:
         q, k = noise(2, 4, 5, 8), noise(2, 2, 5, 8, seed=1)
         check("aten::scaled_dot_product_attention", q, k, k, enable_gqa=True, strides=False, **CLOSE)
 
-    @pytest.mark.parametrize("name", ["mm", "matmul"])
-    def test_inner_dimensions_that_differ(self, name: str) -> None:
-        op = lookup(f"aten::{name}")
-        assert op is not None and op.type_rule is not None
-        with pytest.raises(ArgumentError, match=r"Float\(2, 3\) and Float\(4, 5\).*3 against 4"):
-            op.type_rule(TensorType("float32", (2, 3)), TensorType("float32", (4, 5)))
-
 
 class TestConvolutions:
     @pytest.mark.parametrize("formats", ["rows", "image last", "weight last"])
@@ -346,12 +327,6 @@ class TestConvolutions:
             True,
             **CLOSE,
         )
-
-    def test_channels_that_differ(self) -> None:
-        op = lookup("aten::conv2d")
-        assert op is not None and op.type_rule is not None
-        with pytest.raises(ArgumentError, match="channels differ: 3 against 4"):
-            op.type_rule(input=TensorType("float32", (1, 3, 8, 8)), weight=TensorType("float32", (6, 4, 3, 3)))
 
 
 class TestPooling:
@@ -445,12 +420,6 @@ class TestReductions:
         check("aten::sum", noise(2, 3, dtype=torch.float16), rtol=1e-3, atol=1e-3)
         check("aten::sum", torch.tensor(2.0))
 
-    def test_mean_of_whole_numbers_is_refused(self) -> None:
-        op = lookup("aten::mean")
-        assert op is not None and op.type_rule is not None
-        with pytest.raises(ArgumentError):
-            op.type_rule(self=TensorType("int64", (2,)))
-
 
 class TestNormalisation:
     @pytest.mark.parametrize("layout", [lambda: noise(2, 6, 4), lambda: noise(4, 6, 2).transpose(0, 2)])
@@ -479,12 +448,6 @@ class TestNormalisation:
         check("aten::native_batch_norm", noise(2, 3, 4, 5), *rest, training, 0.1, 1e-5, **CLOSE)
         check("aten::batch_norm", noise(2, 3, 4, 5), *rest, training, 0.1, 1e-5, False, **CLOSE)
         check("aten::_native_batch_norm_legit", noise(2, 3, 4, 5), *rest, training, 0.1, 1e-5, **CLOSE)
-
-    def test_shape_that_is_not_at_the_end(self) -> None:
-        op = lookup("aten::layer_norm")
-        assert op is not None and op.type_rule is not None
-        with pytest.raises(ArgumentError, match="normalized shape"):
-            op.type_rule(input=TensorType("float32", (2, 3)), normalized_shape=[4])
 
 
 def weights(gates: int, inside: int, width: int, rows: int) -> list[Any]:
@@ -563,3 +526,26 @@ def test_signals_whose_channels_lie_side_by_side(layout: Any) -> None:
     check("aten::avg_pool1d", layout(), [3], [2], [1], strides=False, **CLOSE)
     check("aten::adaptive_avg_pool1d", layout(), [3], strides=False, **CLOSE)
     check("aten::adaptive_avg_pool1d", layout(), [1], strides=False, **CLOSE)
+
+
+def floats(*shape: int) -> TensorType:
+    return TensorType("float32", shape)
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("copy_", {"self": floats(3), "src": floats(2, 3)}, "broadcast"),
+    ("cat", {"tensors": [floats(2, 3), floats(2, 4)], "dim": 0}, "dimension 1 differs: 3 against 4"),
+    ("mm", {"self": floats(2, 3), "mat2": floats(4, 5)}, r"Float\(2, 3\) and Float\(4, 5\).*3 against 4"),
+    ("matmul", {"self": floats(2, 3), "other": floats(4, 5)}, r"Float\(2, 3\) and Float\(4, 5\).*3 against 4"),
+    ("conv2d", {"input": floats(1, 3, 8, 8), "weight": floats(6, 4, 3, 3)}, "channels differ: 3 against 4"),
+    ("mean", {"self": TensorType("int64", (2,))}, "mean"),
+    ("layer_norm", {"input": floats(2, 3), "normalized_shape": [4]}, "normalized shape"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "why"), REFUSED, ids=[name for name, _, _ in REFUSED])
+def test_operands_that_no_run_accepts_are_refused(name: str, arguments: dict[str, Any], why: str) -> None:
+    op = lookup(f"aten::{name}")
+    assert op is not None and op.type_rule is not None
+    with pytest.raises(ArgumentError, match=why):
+        op.type_rule(**arguments)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from irscope.ops.type_rules import (
     suggests_channels_last,
     to_real,
 )
+
+_memory: Final = partial(define, category="memory")
 
 
 def _clone(self: TensorType, memory_format: Abstract = None) -> TensorType:
@@ -115,22 +118,20 @@ def _copy_(self: Array, src: Any = None, other: Any = None, **rest: Any) -> Arra
 
 
 OPS = (
-    define(
+    _memory(
         "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-        category="memory",
         type_rule=_clone,
         reference=_clone_array,
         expression=conversion,
     ),
-    define(
+    _memory(
         "aten::conj_physical(Tensor(a) self) -> Tensor(a)",
-        category="memory",
         type_rule=lambda self: self if self.dtype and to_real(self.dtype) == self.dtype else refined(self.dtype, self.shape),
         reference=lambda self: np.conjugate(self) if self.dtype.kind == "c" else self,
     ),
-    define("aten::lift_fresh_copy(Tensor self) -> Tensor", category="memory", type_rule=_clone, reference=_clone_array),
+    _memory("aten::lift_fresh_copy(Tensor self) -> Tensor", type_rule=_clone, reference=_clone_array),
     define("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", category="view", type_rule=_written, reference=lambda self: self),
-    define(
+    _memory(
         "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)",
         "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
@@ -143,37 +144,31 @@ OPS = (
         "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-        category="memory",
         type_rule=_to,
         reference=_to_array,
         expression=conversion,
     ),
-    define(
+    _memory(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
         "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-        category="memory",
         type_rule=lambda self, **arguments: _to(self, **{**arguments, "copy": True}),
         reference=lambda self, **arguments: _to_array(self, **{**arguments, "copy": True}),
         expression=conversion,
     ),
-    define(
-        "aten::type_as(Tensor self, Tensor other) -> Tensor", category="memory", type_rule=_to, reference=_to_array, expression=conversion
-    ),
-    define(
+    _memory("aten::type_as(Tensor self, Tensor other) -> Tensor", type_rule=_to, reference=_to_array, expression=conversion),
+    _memory(
         "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
         "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)",
         "aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)",
-        category="memory",
         type_rule=_copied_into,
         reference=_copy_,
     ),
-    define(
+    _memory(
         "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
         "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
-        category="memory",
         type_rule=_written,
         reference=_store,
     ),
-    define("aten::zero_(Tensor(a!) self) -> Tensor(a!)", category="memory", type_rule=_written, reference=lambda self: _store(self, 0)),
+    _memory("aten::zero_(Tensor(a!) self) -> Tensor(a!)", type_rule=_written, reference=lambda self: _store(self, 0)),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from irscope.ops.expr import Expr, NoExpression, lift, require_known
 from irscope.ops.numpy_layout import Array, laid_out_like, numpy_dtype
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import Abstract, Unknown, as_dims, channels_last_strides, dtype_name, fresh, static_shape
+
+_memory: Final = partial(define, category="memory")
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
@@ -183,9 +186,9 @@ def _family(word: str, value: Any) -> tuple[Op, ...]:
     new = f"aten::new_{word}(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor"
     expression = None if word == "empty" else _constant(value)
     return (
-        define(plain, category="memory", type_rule=_sized, reference=_filled(value)),
-        define(like, category="memory", type_rule=_like, reference=_filled_like(value), expression=expression),
-        define(new, category="memory", type_rule=_new, reference=_filled_new(value), expression=expression),
+        _memory(plain, type_rule=_sized, reference=_filled(value)),
+        _memory(like, type_rule=_like, reference=_filled_like(value), expression=expression),
+        _memory(new, type_rule=_new, reference=_filled_new(value), expression=expression),
     )
 
 
@@ -193,59 +196,48 @@ OPS = (
     *_family("empty", 0),
     *_family("zeros", 0),
     *_family("ones", 1),
-    define(
-        f"aten::full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", category="memory", type_rule=_full, reference=_full_array
-    ),
-    define(
+    _memory(f"aten::full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", type_rule=_full, reference=_full_array),
+    _memory(
         f"aten::full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor",
-        category="memory",
         type_rule=_like,
         reference=_full_like_array,
         expression=_constant(),
     ),
-    define(
+    _memory(
         f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
-        category="memory",
         type_rule=_new,
         reference=_new_full_array,
         expression=_constant(),
     ),
-    define(
+    _memory(
         f"aten::arange(Scalar end, *, {_OPTIONS}) -> Tensor",
         f"aten::arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor",
         f"aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor",
-        category="memory",
         type_rule=_arange,
         reference=_arange_array,
     ),
-    define(
-        f"aten::linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
-        category="memory",
-        type_rule=_linspace,
-        reference=_linspace_array,
+    _memory(
+        f"aten::linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor", type_rule=_linspace, reference=_linspace_array
     ),
-    define(
+    _memory(
         f"aten::eye(SymInt n, *, {_OPTIONS}) -> Tensor",
         f"aten::eye.m(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor",
-        category="memory",
         type_rule=_eye,
         reference=_eye_array,
     ),
-    define(
+    _memory(
         "aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor.complex(complex t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         "aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-        category="memory",
         type_rule=_tensor,
         reference=_tensor_array,
     ),
-    define(f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", category="memory", type_rule=_scalar_tensor, reference=_scalar_array),
-    define(
+    _memory(f"aten::scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", type_rule=_scalar_tensor, reference=_scalar_array),
+    _memory(
         "prim::NumToTensor.Scalar(Scalar a) -> Tensor",
         "prim::NumToTensor.bool(bool a) -> Tensor",
-        category="memory",
         type_rule=lambda a: fresh({"float32": "float64"}.get(default_dtype(a) or "", default_dtype(a)), ()),
         reference=lambda a: np.array(a),
     ),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from irscope.ir import TensorType
 from irscope.ops.numpy_layout import Array, at, laid_out_like
 from irscope.ops.op import define
 from irscope.ops.type_rules import Abstract, Unknown, broadcast, fresh, mismatch, refined, wrap_dim
+
+_memory: Final = partial(define, category="memory")
 
 
 def _embedding(weight: TensorType, indices: TensorType, **rest: Abstract) -> TensorType:
@@ -179,118 +182,95 @@ _INDEX_PUT = "Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
 
 
 OPS = (
-    define(
+    _memory(
         "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-        category="memory",
         type_rule=_embedding,
         reference=lambda weight, indices, **rest: weight[indices],
     ),
-    define(
+    _memory(
         "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
         "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
-        category="memory",
         type_rule=_index,
         reference=_index_array,
     ),
-    define(
+    _memory(
         f"aten::index_put_(Tensor(a!) self, {_INDEX_PUT}(a!)",
         "aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
-        category="memory",
         type_rule=_same,
         reference=_index_put_,
     ),
-    define(f"aten::index_put(Tensor self, {_INDEX_PUT}", category="memory", type_rule=_scattered, reference=_index_put),
-    define(
+    _memory(f"aten::index_put(Tensor self, {_INDEX_PUT}", type_rule=_scattered, reference=_index_put),
+    _memory(
         "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
-        category="memory",
         type_rule=_index_select,
         reference=lambda self, dim, index: np.take(self, index.reshape(-1) if self.ndim else 0, axis=dim if self.ndim else None),
     ),
-    define(
+    _memory(
         "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
         "aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)",
-        category="memory",
         type_rule=_same,
         reference=_index_fill_,
     ),
-    define(
-        "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)",
-        category="memory",
-        type_rule=_same,
-        reference=_index_copy_,
+    _memory(
+        "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)", type_rule=_same, reference=_index_copy_
     ),
-    define(
+    _memory(
         "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
         "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-        category="memory",
         type_rule=_scattered,
         reference=lambda self, **arguments: _index_fill_(self.copy("K"), **arguments),
     ),
-    define(
+    _memory(
         "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-        category="memory",
         type_rule=_scattered_in_rows,
         reference=lambda self, **arguments: _index_copy_(self.copy(), **arguments),
     ),
-    define(
+    _memory(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
-        category="memory",
         type_rule=_same,
         reference=_index_add_,
     ),
-    define(
+    _memory(
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-        category="memory",
         type_rule=_scattered_in_rows,
         reference=lambda self, **arguments: _index_add_(self.copy(), **arguments),
     ),
-    define(
-        "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-        category="memory",
-        type_rule=_gather,
-        reference=_gather_array,
+    _memory(
+        "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", type_rule=_gather, reference=_gather_array
     ),
-    define(
+    _memory(
         "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
         "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-        category="memory",
         type_rule=_scattered_in_rows,
         reference=_scatter,
     ),
-    define(
+    _memory(
         "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
         "aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
         "aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)",
         "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)",
-        category="memory",
         type_rule=_same,
         reference=_scatter_,
     ),
-    define(
+    _memory(
         "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-        category="memory",
         type_rule=_scattered_in_rows,
         reference=lambda self, **arguments: _scatter_reduce_(self.copy(), **arguments),
     ),
-    define(
+    _memory(
         "aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, "
         "bool include_self=True) -> Tensor(a!)",
-        category="memory",
         type_rule=_same,
         reference=_scatter_reduce_,
     ),
-    define(
+    _memory(
         "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        category="memory",
         type_rule=_scattered_in_rows,
         reference=lambda self, **arguments: _scatter_add_(self.copy(), **arguments),
     ),
-    define(
-        "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
-        category="memory",
-        type_rule=_same,
-        reference=_scatter_add_,
+    _memory(
+        "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", type_rule=_same, reference=_scatter_add_
     ),
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from irscope.ops.type_rules import (
     to_complex,
     wrap_dim,
 )
+
+_memory: Final = partial(define, category="memory")
 
 
 def _of_parts(real: TensorType, imag: TensorType) -> TensorType:
@@ -247,46 +250,29 @@ def _meshgrid_arrays(tensors: Sequence[Array], indexing: str = "ij") -> list[Arr
 
 
 OPS = (
-    define("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays),
-    define("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_cat, reference=_cat_arrays),
-    define("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", category="memory", type_rule=_stack, reference=_stack_arrays),
-    define(
+    _memory("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_cat, reference=_cat_arrays),
+    _memory("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_cat, reference=_cat_arrays),
+    _memory("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", type_rule=_stack, reference=_stack_arrays),
+    _memory(
         "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
-        category="memory",
         type_rule=_repeat,
         reference=lambda self, repeats: np.tile(self, repeats).reshape(
             [a * b for a, b in zip((1,) * (len(repeats) - self.ndim) + self.shape, repeats, strict=True)]
         ),
     ),
-    define("aten::flip(Tensor self, int[] dims) -> Tensor", category="memory", type_rule=_kept, reference=_flip_array),
-    define(
-        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", category="memory", type_rule=_rolled, reference=_roll_array
+    _memory("aten::flip(Tensor self, int[] dims) -> Tensor", type_rule=_kept, reference=_flip_array),
+    _memory("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", type_rule=_rolled, reference=_roll_array),
+    _memory(
+        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", type_rule=_rows, reference=lambda self, diagonal=0: np.tril(self, diagonal)
     ),
-    define(
-        "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
-        category="memory",
-        type_rule=_rows,
-        reference=lambda self, diagonal=0: np.tril(self, diagonal),
+    _memory(
+        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", type_rule=_rows, reference=lambda self, diagonal=0: np.triu(self, diagonal)
     ),
-    define(
-        "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
-        category="memory",
-        type_rule=_rows,
-        reference=lambda self, diagonal=0: np.triu(self, diagonal),
+    _memory(
+        'aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', type_rule=_padded, reference=_pad_array
     ),
-    define(
-        'aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor',
-        category="memory",
-        type_rule=_padded,
-        reference=_pad_array,
-    ),
-    define(
-        "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-        category="memory",
-        type_rule=_padded,
-        reference=_pad_array,
-    ),
-    define("aten::complex(Tensor real, Tensor imag) -> Tensor", category="memory", type_rule=_of_parts, reference=_of_part_arrays),
+    _memory("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", type_rule=_padded, reference=_pad_array),
+    _memory("aten::complex(Tensor real, Tensor imag) -> Tensor", type_rule=_of_parts, reference=_of_part_arrays),
     define(
         "aten::meshgrid(Tensor[] tensors) -> Tensor[]",
         "aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from irscope.ir import TENSOR, Dim, ListType, TensorType
 from irscope.ops.numpy_layout import Array, laid_out_like
 from irscope.ops.op import define
 from irscope.ops.type_rules import Abstract, Unknown, fresh, mismatch, refined, wrap_dim
+
+_memory: Final = partial(define, category="memory")
 
 
 def _nonzero(self: TensorType) -> TensorType:
@@ -99,46 +102,36 @@ def _where_arrays(condition: Array) -> list[Array]:
 
 
 OPS = (
-    define(
-        "aten::nonzero(Tensor self) -> Tensor",
-        category="memory",
-        type_rule=_nonzero,
-        reference=lambda self: np.argwhere(self).astype(np.int64),
-    ),
-    define("aten::where(Tensor condition) -> Tensor[]", category="memory", type_rule=_where_positions, reference=_where_arrays),
-    define(
+    _memory("aten::nonzero(Tensor self) -> Tensor", type_rule=_nonzero, reference=lambda self: np.argwhere(self).astype(np.int64)),
+    _memory("aten::where(Tensor condition) -> Tensor[]", type_rule=_where_positions, reference=_where_arrays),
+    _memory(
         "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
-        category="memory",
         type_rule=_masked_select,
         reference=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
             np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
         ],
     ),
-    define("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", category="memory", type_rule=_one_hot, reference=_one_hot_array),
-    define(
+    _memory("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", type_rule=_one_hot, reference=_one_hot_array),
+    _memory(
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-        category="memory",
         type_rule=_topk,
         reference=_topk_arrays,
     ),
-    define(
+    _memory(
         "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
         "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-        category="memory",
         type_rule=_sort,
         reference=_sort_arrays,
     ),
-    define(
+    _memory(
         "aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
         "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-        category="memory",
         type_rule=_argsort,
         reference=lambda self, **arguments: _sort_arrays(self, **arguments)[1],
     ),
-    define(
+    _memory(
         "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-        category="memory",
         type_rule=_repeat_interleave,
         reference=_repeat_array,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ from irscope.ops.type_rules import (
     suggests_channels_last,
     wrap_dim,
 )
+
+_normalization: Final = partial(define, category="normalization")
 
 # The ops that rescale by statistics of their own input: softmax, and layer, group and batch normalization.
 #
@@ -289,104 +292,91 @@ def _instance_norm_array(
 _AFFINE = "Tensor? weight, Tensor? bias"
 
 _BY_OWN_STATISTICS = (
-    define(
+    _normalization(
         "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        category="normalization",
         type_rule=_softmax,
         reference=_softmax_array,
         expression=kernel.softmax,
     ),
-    define(
+    _normalization(
         "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        category="normalization",
         type_rule=_softmax,
         reference=_softmax_array,
         expression=kernel.softmax,
     ),
-    define(
+    _normalization(
         "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        category="normalization",
         type_rule=_softmax,
         reference=_log_softmax_array,
         expression=kernel.log_softmax,
     ),
-    define(
+    _normalization(
         "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-        category="normalization",
         type_rule=_softmax,
         reference=_log_softmax_array,
         expression=kernel.log_softmax,
     ),
-    define(
+    _normalization(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
         "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-        category="normalization",
         type_rule=_layer_norm,
         reference=_layer_norm_array,
         expression=kernel.layer_norm,
     ),
-    define(
+    _normalization(
         f"aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, {_AFFINE}, float eps) -> (Tensor, Tensor, Tensor)",
-        category="normalization",
         type_rule=_native_layer_norm,
         reference=_layer_norm_arrays,
         expression=kernel.native_layer_norm,
     ),
-    define(
+    _normalization(
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-        category="normalization",
         type_rule=_rms_norm,
         reference=_rms_norm_array,
         expression=kernel.rms_norm,
     ),
-    define(
+    _normalization(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
         "bool cudnn_enabled=True) -> Tensor",
-        category="normalization",
         type_rule=_group_norm,
         reference=_group_norm_array,
         expression=_rows,
         operand_axes=_SCALES,
         channel_parts=_groups,
     ),
-    define(
+    _normalization(
         f"aten::native_group_norm(Tensor input, {_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
         "-> (Tensor, Tensor, Tensor)",
-        category="normalization",
         type_rule=_native_group_norm,
         reference=_native_group_norm_arrays,
     ),
-    define(
+    _normalization(
         f"aten::instance_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, "
         "bool use_input_stats, "
         "float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        category="normalization",
         type_rule=_instance_norm,
         reference=_instance_norm_array,
         expression=_rows,
         operand_axes=_SCALES,
         channel_parts=_every_channel,
     ),
-    define(
+    _normalization(
         f"aten::native_batch_norm(Tensor input, {_AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, "
         "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        category="normalization",
         type_rule=_native_batch_norm,
         reference=_native_batch_norm_arrays,
     ),
-    define(
+    _normalization(
         f"aten::_native_batch_norm_legit(Tensor input, {_AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, "
         "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         f"aten::_native_batch_norm_legit.no_stats(Tensor input, {_AFFINE}, bool training, float momentum, float eps) "
         "-> (Tensor, Tensor, Tensor)",
-        category="normalization",
         type_rule=_native_batch_norm,
         reference=_native_batch_norm_arrays,
     ),
-    define(
+    _normalization(
         f"aten::_native_batch_norm_legit_no_training(Tensor input, {_AFFINE}, Tensor running_mean, Tensor running_var, "
         "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-        category="normalization",
         type_rule=_native_batch_norm,
         reference=_native_batch_norm_arrays,
     ),
@@ -489,9 +479,8 @@ def _dropout(name: str) -> tuple[Op, Op]:
 
 
 _IN_EVALUATION: Final[tuple[Op, ...]] = (
-    define(
+    _normalization(
         f"aten::batch_norm(Tensor input, {_STATISTICS}, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-        category="normalization",
         type_rule=_batch_norm,
         reference=_batch_norm_array,
         expression=kept_statistics,

@@ -500,33 +500,9 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "aten::device": lambda kind, *index: ":".join(map(str, (kind, *index))),
 }
 
-_MATH: Final = (
-    "sqrt",
-    "log",
-    "log10",
-    "log1p",
-    "exp",
-    "expm1",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "atan2",
-    "erf",
-    "erfc",
-    "gamma",
-    "lgamma",
-    "degrees",
-    "radians",
-)
+_MATH: Final = """
+    sqrt log log10 log1p exp expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf erfc gamma lgamma degrees radians
+""".split()
 
 
 def _is_none_op(name: str, rule: Callable[..., Any], function: Callable[..., Any]) -> Op:

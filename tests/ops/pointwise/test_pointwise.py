@@ -56,19 +56,9 @@ COARSE = {"gelu", "gelu_", "gelu_backward"}
 """Ops whose tails cancel: compared with the error that float32 has near 1."""
 
 ANY_ZERO = {
-    "lerp",
-    "lerp_",
-    "fmax",
-    "fmin",
-    "relu",
-    "relu_",
-    "relu6",
-    "relu6_",
-    "gelu",  # where the processor has no AVX-512, torch gives +0 for large negative float32, and -0 for float64
-    "gelu_",
-    "gelu_backward",
-    "mish_backward",
-}
+    "lerp", "lerp_", "fmax", "fmin", "relu", "relu_", "relu6", "relu6_", "mish_backward",
+    "gelu", "gelu_", "gelu_backward",  # where the processor has no AVX-512, torch gives +0 for large negative float32, and -0 for float64
+}  # fmt: skip
 """Ops whose zero results may have either sign: torch's own kernels differ between vectors and their tails."""
 
 

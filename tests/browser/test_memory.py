@@ -56,21 +56,17 @@ def test_the_memory_plan_is_linked_with_the_selection(page: Any) -> None:
 
 
 def test_a_notebook_plans_the_memory_of_the_step_that_is_shown(lab: Lab) -> None:
-    lab.open("memory.ipynb", "import irscope as irs\nfrom tests.report.panes.test_tensor_layouts import PROGRAM\n"
-             "e = irs.explore(irs.fuse(irs.parse(PROGRAM)))\ne")  # fmt: skip
-    lab.run_all()
-    live = lab.page.locator(f"{ACTIVE} .irs")
-    live.locator(".irs-box.moves").wait_for(timeout=60_000)
-    live.get_by_role("tab", name="Memory").click()
-    live.locator(".irs-memory-bar").first.wait_for()
-    lab.python("e.step = 0")
-    live.locator(".irs-memory", has_text="at step 0:").wait_for()
-    live.locator(".irs-text [data-record]", has_text="%left").first.click()
-    live.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
-    live.locator(".irs-buffer-row").first.wait_for()
-    lab.python("e.selection = ['x']")
-    live.get_by_label("assumed layout").select_option("columns")
-    live.locator(".irs-sentence", has_text="with %x column by column, 1 node would copy 256 B (now 1 node copying 256 B)").wait_for()
-    assert live.locator(".irs-neighbour").count() == 2
-    lab.close()
-    assert lab.errors == []
+    given = "import irscope as irs\nfrom tests.report.panes.test_tensor_layouts import PROGRAM"
+    with lab.shown("memory.ipynb", given, "e = irs.explore(irs.fuse(irs.parse(PROGRAM)))\ne", until=".irs .irs-box.moves"):
+        live = lab.page.locator(f"{ACTIVE} .irs")
+        live.get_by_role("tab", name="Memory").click()
+        live.locator(".irs-memory-bar").first.wait_for()
+        lab.python("e.step = 0")
+        live.locator(".irs-memory", has_text="at step 0:").wait_for()
+        live.locator(".irs-text [data-record]", has_text="%left").first.click()
+        live.locator(".irs-inspector").get_by_role("tab", name="Layout").click()
+        live.locator(".irs-buffer-row").first.wait_for()
+        lab.python("e.selection = ['x']")
+        live.get_by_label("assumed layout").select_option("columns")
+        live.locator(".irs-sentence", has_text="with %x column by column, 1 node would copy 256 B (now 1 node copying 256 B)").wait_for()
+        assert live.locator(".irs-neighbour").count() == 2

@@ -88,14 +88,11 @@ def test_a_pane_fills_the_explorer_and_gives_the_others_their_place_again(page: 
 
 
 def test_a_notebook_shows_any_two_pieces_side_by_side(lab: Lab) -> None:
-    lab.open("same.ipynb", "import irscope as irs\nfrom tests.report.panes.test_same_view import HAND\nf = irs.fuse(irs.parse(HAND))\n"
-             "e = irs.explore(irs.dedup(f))\ne")  # fmt: skip
-    lab.run_all()
-    live = lab.page.locator(f"{ACTIVE} .irs")
-    live.locator(".irs-card").first.click(timeout=60_000)
-    lab.python("e.selection = [g.id for g in f.groups]")
-    live.get_by_role("button", name="show them side by side").click()
-    live.locator(".irs-verdict .irs-beside .irs-hole").first.wait_for()
-    assert live.locator(".irs-verdict .irs-beside .irs-hole").all_inner_texts() == ["0.5", "0.25"]
-    lab.close()
-    assert lab.errors == []
+    given = "import irscope as irs\nfrom tests.report.panes.test_same_view import HAND\nf = irs.fuse(irs.parse(HAND))"
+    with lab.shown("same.ipynb", given, "e = irs.explore(irs.dedup(f))\ne", until=".irs .irs-card"):
+        live = lab.page.locator(f"{ACTIVE} .irs")
+        live.locator(".irs-card").first.click()
+        lab.python("e.selection = [g.id for g in f.groups]")
+        live.get_by_role("button", name="show them side by side").click()
+        live.locator(".irs-verdict .irs-beside .irs-hole").first.wait_for()
+        assert live.locator(".irs-verdict .irs-beside .irs-hole").all_inner_texts() == ["0.5", "0.25"]

@@ -13,8 +13,6 @@ import re
 from html import escape
 from typing import Any, Final
 
-__all__ = ["LONGEST", "in_dot", "in_markup", "in_script", "marked", "one_line", "printable", "shortened"]
-
 LONGEST: Final = 20_000
 """The most letters shown of a line; a longer constant is not readable, and browsers fail at some millions."""
 

@@ -11,8 +11,6 @@ import dataclasses
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar
 
-__all__ = ["EMPTY", "FrozenDict", "fast_constructor"]
-
 R = TypeVar("R")
 K = TypeVar("K")
 V = TypeVar("V")

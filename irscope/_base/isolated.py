@@ -24,8 +24,6 @@ from typing import Any, Final, Literal, NoReturn
 
 from irscope._base.words import byte_count
 
-__all__ = ["IsolatedError", "isolated", "machine_memory"]
-
 _CAN_FORK: Final = hasattr(os, "fork") and sys.platform.startswith(("linux", "darwin", "freebsd"))
 _MOST_TEXT: Final = 1000
 """The most characters reported of an exception."""

@@ -14,8 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["lines_below", "loaded_files", "loaded_lines"]
-
 _LARGEST: Final = 4 << 20
 """The most bytes of a source file that is shown."""
 _QUIETLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

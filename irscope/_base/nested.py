@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
-__all__ = ["Call", "leaves", "leaves_by_path", "run"]
-
 
 def leaves(nested: Any) -> Iterator[Any]:
     """The leaves of a nested value, in order; a value that is not a container is its own leaf.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-__all__ = ["Drawn", "Verdict", "no", "yes"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:

@@ -15,11 +15,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-__all__ = [
-    "counted", "interrupts_deferred", "progress", "run_together", "run_uninterruptible", "without_collector",
-]  # fmt: skip
-
-
 T = TypeVar("T")
 
 

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["address_range", "by_storage"]
-
 _Key = TypeVar("_Key", bound=Hashable)
 
 _UNKNOWN = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)

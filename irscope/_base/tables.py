@@ -7,8 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["Table"]
-
 _MOST_ROWS = 60
 _LEAST_CELL = 20
 

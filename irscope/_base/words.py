@@ -9,9 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["byte_count", "each", "listed", "plural", "warn_caller"]
-
-
 T = TypeVar("T")
 
 

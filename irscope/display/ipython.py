@@ -36,14 +36,10 @@ def register(shell: Any) -> None:
         ("irscope.report.program_diff", "ProgramDiff", _diff),
     ):
         html.for_type_by_name(home, name, _never_raising(draw))
-        svg.for_type_by_name(home, name, _nothing)  # the HTML contains the picture: a saved notebook should hold it once
+        svg.for_type_by_name(home, name, lambda _thing: None)  # the HTML contains the picture: a saved notebook should hold it once
     # charts are figures made without pyplot, which would register a formatter; if it has, its formatter is kept
     png = shell.display_formatter.formatters["image/png"]
     png.for_type_by_name("matplotlib.figure", "Figure", _png)
-
-
-def _nothing(_thing: Any) -> None:
-    return None
 
 
 def _never_raising(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from irscope._base.escaping import in_markup
 from irscope._base.words import byte_count
+from irscope.display.svg import text as _text
 from irscope.report.view_models import AxisView, BufferView, MemoryBar, MemoryView
 from irscope.report.words import PALETTE, WRITES
 
@@ -85,15 +86,11 @@ def layout_svg(name: str, axes: Sequence[AxisView]) -> str:
         lines = (f"axis {axis['axis']}: {axis['extent']}", f"stride {axis['stride']}", axis["flag"])
         for line, text in enumerate(lines):
             style = "" if line == 0 else ' class="d"'
-            parts.append(f'<text{style} x="{x + 8}" y="{44 + line * 14}">{in_markup(_cut(text))}</text>')
+            parts.append(f'<text{style} x="{x + 8}" y="{44 + line * 14}">{in_markup(text if len(text) <= 18 else f"{text[:17]}…")}</text>')
     if not axes:
         parts.append(f'<text class="d" x="{_EDGE}" y="50">one element</text>')
     parts.append("</svg>")
     return "".join(parts)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 18 else f"{text[:17]}…"
 
 
 # A memory plan as SVG, addresses over time, for light and dark pages; needs no script, font or network.
@@ -185,8 +182,3 @@ def _curves(view: MemoryView, across: float) -> list[str]:
 def _steps(changes: Sequence[Sequence[int]], moments: int, across: float, bottom: float, most: int) -> str:
     path = [f"H{_LEFT + at * across:.1f}V{bottom - _CURVE * value / most:.1f}" for at, value in changes]
     return "".join(path) + f"H{_LEFT + moments * across:.1f}"
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
-    more = (f' class="{kind}"' if kind else "") + (f' text-anchor="{anchor}"' if anchor else "")
-    return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{in_markup(text)}</text>'

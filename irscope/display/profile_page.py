@@ -16,7 +16,7 @@ from irscope.display.svg import picture as _svg
 from irscope.display.svg import rect as _rect
 from irscope.display.svg import text as _text
 from irscope.report.panes import profile_view
-from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedNode, TimedWay
+from irscope.report.view_models import HeatLine, IcicleBox, ProfileView, TimedGroup, TimedWay
 from irscope.report.words import duration
 from irscope.runtime.profile import Profile
 
@@ -58,12 +58,9 @@ def nodes_svg(way: TimedWay) -> str:
         parts.append(f'<path class="w" d="M{low:.1f} {y + 9}H{high:.1f}M{low:.1f} {y + 6}v6M{high:.1f} {y + 6}v6"/>')
         parts.append(_text(max(high, middle) + 6, y + 12, duration(node["ms"]), "q"))
         parts.append(_text(640, y + 12, f"{node['share']:.1%}"))
-        parts += [_text(x, y + 12, f"{part:.0%}") for x, part in _limits(node) if part is not None]
+        limits = (695, node["of_copy"]), (760, node["of_peak"])
+        parts += [_text(x, y + 12, f"{part:.0%}") for x, part in limits if part is not None]
     return _svg(28 + len(nodes) * _ROW, parts, f"the slowest nodes of {way['label']}")
-
-
-def _limits(node: TimedNode) -> tuple[tuple[float, float | None], ...]:
-    return (695, node["of_copy"]), (760, node["of_peak"])
 
 
 def heat_svg(lines: Sequence[HeatLine]) -> str:

@@ -80,7 +80,7 @@ class Match:
         self._pair(left, right, lambda node: keys[node] if not count[keys[node]] else None)
         names = {**self.first.names, **self.second.names}
         self._pair(left, right, lambda node: _given_name(node, names))
-        for key in (_op, _result_count):  # first nodes of one op, then those whose op was replaced
+        for key in (lambda node: node.op, lambda node: len(node.outputs)):  # first nodes of one op, then those whose op was replaced
             self._pair_makers(left, key)
             self._pair_readers(left, right)
             self._pair_in_gaps(left, right, key)
@@ -182,14 +182,6 @@ class Match:
             key = found[node] = hash((node.op, _content(node.attrs), reads, types))
             of.update((value, (key, k)) for k, value in enumerate(node.outputs))
         return found
-
-
-def _op(node: Node) -> Hashable:
-    return node.op
-
-
-def _result_count(node: Node) -> Hashable:
-    return len(node.outputs)
 
 
 def _outside(graph: Graph) -> dict[Value, Value]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope._base.escaping import shortened
-from irscope.analysis.dependence import Dependences, dependences
+from irscope.analysis.dependence import dependences
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ir.text import print_node
 from irscope.ops.registry import effect_of
@@ -208,7 +208,7 @@ class _Order:
 
     def __init__(self, first: Graph, second: Graph, nodes: Mapping[Node, Node]) -> None:
         self._graph = first
-        self._writes = [node for node in first.nodes() if node in nodes and not is_group(node) and _orders(node)]
+        self._writes = [node for node in first.nodes() if node in nodes and not node.blocks and effect_of(node) in ("in-place", "opaque")]
         self._before = {node: k for k, node in enumerate(first.nodes())}
         there = {node: k for k, node in enumerate(second.nodes())}
         self._after = {node: there[other] for node, other in nodes.items()}
@@ -226,19 +226,13 @@ class _Order:
         passed = [write for write in passed if (self._before[write] < self._before[node]) != (self._after[write] < self._after[node])]
         for write in passed[:_MOST_WRITES]:
             pair = (write, node) if now < then else (node, write)
-            if self._graph.block_of[write] is not self._graph.block_of[node] or self._dependences(node).reason(*pair):
+            block = self._graph.block_of[node]
+            if self._graph.block_of[write] is not block or dependences(self._graph, block).reason(*pair):
                 return self._words(write, then, now)
         return self._words(passed[_MOST_WRITES], then, now) if len(passed) > _MOST_WRITES else ""
 
     def _words(self, write: Node, then: int, now: int) -> str:
         return f"is now {'before' if now < then else 'after'} {_called(self._graph, write)}"
-
-    def _dependences(self, node: Node) -> Dependences:
-        return dependences(self._graph, self._graph.block_of[node])
-
-
-def _orders(node: Node) -> bool:
-    return effect_of(node) in ("in-place", "opaque") and not node.blocks
 
 
 def _writes_before(graph: Graph, writes: Set[Node]) -> dict[Node, int]:

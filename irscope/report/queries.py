@@ -19,6 +19,7 @@ from irscope.errors import ArgumentError, IrscopeError
 from irscope.ir import GROUPS, Graph, Node, TensorType, Type, Value
 from irscope.ir.text import print_graph
 from irscope.ops.registry import category_of
+from irscope.ops.type_rules import static_shape
 from irscope.report.box_tree import node_lines, writes_memory
 from irscope.report.query_language import Both, Either, Not, Query, Term, parse_query
 from irscope.report.words import names_in, short_type
@@ -343,18 +344,15 @@ class Queries:
 
     def _is(self, text: str) -> Iterable[Node | Value]:
         graph = self._graph
-
-        def writes() -> Iterable[Node]:
-            return (node for node in self.index.nodes if writes_memory(graph, node))
-
         kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
             "group": self._groups,
-            "write": writes, "in-place": writes,
+            "write": lambda: (node for node in self.index.nodes if writes_memory(graph, node)),
             "input": lambda: graph.free_inputs, "parameter": lambda: graph.bound, "output": lambda: graph.outputs,
             "constant": lambda: (node for node in self.index.nodes if node.op == "prim::Constant"),
             "block": lambda: (node for node in self.index.nodes if node.blocks and node.op not in GROUPS),
             "unused": lambda: (node for node in self.index.nodes if graph.users.keys().isdisjoint(node.outputs)),
         }  # fmt: skip
+        kinds["in-place"] = kinds["write"]
         if text not in kinds:
             near = [f"is:{kind}" for kind in get_close_matches(text, kinds, 1)] or [f"there are {', '.join(kinds)}"]
             raise ArgumentError(f"there is no is:{text}", hint=near[0])
@@ -380,7 +378,7 @@ class Queries:
             return (node for node in self.index.nodes if compare(len(node.inputs), wanted))
         if term.field == "outputs":
             return (node for node in self.index.nodes if compare(len(node.outputs), wanted))
-        measure = {"bytes": _bytes, "rank": _rank, "elements": _elements}[term.field]
+        measure = _AMOUNTS[term.field]
         amounts = ((measure(type), nodes) for type, nodes in self.index.of_types if isinstance(type, TensorType))
         return (node for amount, nodes in amounts if amount is not None and compare(amount, wanted) for node in nodes)
 
@@ -393,18 +391,11 @@ def _has_node(found: Found) -> bool:
     return Node in set(map(type, found))
 
 
-def _bytes(type: TensorType) -> float | None:
-    return type.nbytes
-
-
-def _rank(type: TensorType) -> float | None:
-    return None if type.shape is None else len(type.shape)
-
-
-def _elements(type: TensorType) -> float | None:
-    if type.shape is None or any(not isinstance(extent, int) for extent in type.shape):
-        return None
-    return prod(extent for extent in type.shape if isinstance(extent, int))
+_AMOUNTS: Mapping[str, Callable[[TensorType], float | None]] = {
+    "bytes": lambda type: type.nbytes,
+    "rank": lambda type: None if type.shape is None else len(type.shape),
+    "elements": lambda type: None if (shape := static_shape(type)) is None else prod(shape),
+}
 
 
 def _matcher(text: str) -> Callable[[str], bool]:

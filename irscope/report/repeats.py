@@ -127,14 +127,12 @@ def quiet_nodes(graph: Graph) -> set[Node]:
         if node.blocks:
             is_number_work = is_number_work and all(inner in quiet for block in node.blocks for inner in block.nodes)
         readers = graph.users.get(node.outputs[0], ()) if node.op in PACKS_SEQUENCE else ()
-        is_link = node.op in PACKS_SEQUENCE and len(readers) <= 1 and not any(_takes_apart(use.user) for use in readers)
+        is_link = node.op in PACKS_SEQUENCE and len(readers) <= 1 and not any(
+            isinstance(use.user, Node) and use.user.op not in PACKS_SEQUENCE and category_of(use.user) == "container" for use in readers
+        )
         if node.op == CONSTANT or is_link or (is_number_work and node.op not in _ALWAYS_SHOWN):
             quiet.add(node)
     return quiet
-
-
-def _takes_apart(user: object) -> bool:
-    return isinstance(user, Node) and user.op not in PACKS_SEQUENCE and category_of(user) == "container"
 
 
 class _Data:
@@ -147,14 +145,11 @@ class _Data:
         for value in values:
             known = self._known.get(id(value.type))
             if known is None:
-                known = self._known[id(value.type)] = value.type, _holds_data(value.type)
+                holds_data = any(isinstance(part, TensorType | ClassType) or part == ANY for part in walk(value.type))
+                known = self._known[id(value.type)] = value.type, holds_data
             if known[1]:
                 return True
         return False
-
-
-def _holds_data(type: Type) -> bool:
-    return any(isinstance(part, TensorType | ClassType) or part == ANY for part in walk(type))
 
 
 # Finds repeated modules of a program: the layers of a transformer, the blocks of a residual network.

@@ -202,7 +202,7 @@ class AliasSteps:
         points["records"] = [meant.get(id, id) for id in points["records"]]
         ids = found["alias_set"]
         if id(ids) not in renamed:  # all values that share memory have one list, and usually all of them are asked about
-            renamed[id(ids)] = ids, _once(meant.get(other, other) for other in ids)
+            renamed[id(ids)] = ids, list(dict.fromkeys(meant.get(other, other) for other in ids))
         return AliasDetail(
             summary=rename(found["summary"]), alias_set=renamed[id(ids)][1], writers=found["writers"], points_to=points,
         )  # fmt: skip
@@ -267,7 +267,3 @@ def stands_for(graph: Graph) -> dict[int, int]:
             found.update((a.id, b.id) for a, b in zip(block.params, node.inputs, strict=True) if a is not b)
             found.update((a.id, b.id) for a, b in zip(block.returns, node.outputs, strict=True) if a is not b)
     return found
-
-
-def _once(ids: Iterable[int]) -> list[int]:
-    return list(dict.fromkeys(ids))

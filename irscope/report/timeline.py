@@ -197,7 +197,10 @@ def timeline_view(history: History, text: TextView) -> TimelineView | None:
     found = lives(history, passes)
     number = {group: k for k, group in enumerate(node for node in history.final.nodes() if node in found.groups)}
     names = _Names(history)
-    steps = [step for stretch in passes for step in _steps(stretch, found, number, names)]
+    steps: list[StepView] = []
+    for stretch in passes:
+        rename = Renaming(stretch.record.before, names.by_id)
+        steps += [_step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)]
     return TimelineView(
         passes=[PassView(name=s.record.name, first=s.first, steps=len(s.steps)) for s in passes],
         steps=steps,
@@ -225,11 +228,6 @@ class _Names:
         if len(nodes) > _MOST_NAMED:
             said.append(f"{len(nodes) - _MOST_NAMED:,} more")
         return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
-
-
-def _steps(stretch: Stretch, found: Lives, number: Mapping[Node, int], names: _Names) -> list[StepView]:
-    rename = Renaming(stretch.record.before, names.by_id)
-    return [_step(state, step, found, number, names, rename) for state, step in enumerate(stretch.steps, stretch.first + 1)]
 
 
 def _step(state: int, step: Step, found: Lives, number: Mapping[Node, int], names: _Names, rename: Renaming) -> StepView:

@@ -46,15 +46,6 @@ def duration(milliseconds: float) -> str:
     return time_words(milliseconds * 1e6)
 
 
-def amount(count: int) -> str:
-    """A count with thousands separated.
-
-    >>> amount(2816)
-    '2,816'
-    """
-    return f"{count:,}"
-
-
 # One colour for each op category, in every view, and the words of the legend.
 
 

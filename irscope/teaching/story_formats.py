@@ -144,14 +144,7 @@ def _step(record: Any) -> Step:
     words = (record["text"], record.get("colour", "kind"), record.get("pane", ""), *selection, *(opened or ()))
     if not all(isinstance(word, str) for word in words) or not (state is None or isinstance(state, int)):
         raise TypeError("a field of a step has another type")
-    return Step(
-        record["text"],
-        tuple(selection),
-        state,
-        None if opened is None else tuple(opened),
-        record.get("colour", "kind"),
-        record.get("pane", ""),
-    )
+    return Step(**{**record, "selection": tuple(selection), "open": None if opened is None else tuple(opened)})
 
 
 # Output formats of a story: one page, a notebook, and the static picture that a notebook keeps.

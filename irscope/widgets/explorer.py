@@ -19,7 +19,7 @@ from irscope.display.html import static_html
 from irscope.display.text import overview
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra, ParseError, UnknownName
 from irscope.report.pages import Exploration, Page, ProgramPage, history_page
-from irscope.report.view_models import EditTrouble, ExplorerView, PaneName
+from irscope.report.view_models import EditTrouble, PaneName
 from irscope.runtime.profile import Profile
 from irscope.transforms.history import History
 from irscope.widgets.hub import Hub, Runtime, View, answer_beside
@@ -365,7 +365,9 @@ class Explorer(Forking):
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({_headline(self._page.view)})"
+        view = self._page.view
+        words = [one_line(view["title"]), *(f"{count['value']} {count['label']}" for count in view["headline"])]
+        return f"{type(self).__name__}({' · '.join(words)})"
 
     def static(self) -> HTML:
         """The picture that a saved notebook shows without its kernel. An explorer alone in a cell keeps one by itself; inside
@@ -392,10 +394,6 @@ class Pane(View):
 
     def __repr__(self) -> str:
         return f"{self.explorer!r}.pane({self.pane!r})"
-
-
-def _headline(view: ExplorerView) -> str:
-    return " · ".join([one_line(view["title"]), *(f"{count['value']} {count['label']}" for count in view["headline"])])
 
 
 # `irs.timeline`: the history of a program in one cell, scrubbed step by step in text, graph and alias view.

@@ -151,7 +151,8 @@ class Inspection(HistoryInspection):
     def __init__(self, exploration: Exploration) -> None:
         super().__init__(exploration.fusion.history)
         self._of = exploration
-        self._kernels_of: frozenset[Node] | None = None
+        self.kernels_of: Collection[Node] | None = None
+        """The groups whose kernels are shown; all, if None."""
 
     @property
     def graph(self) -> Graph:
@@ -207,7 +208,7 @@ class Inspection(HistoryInspection):
         if node is not None:
             detail["fusion"] = fusion_sentence(self._of.fusion, node, self._rename)
             detail["same"] = self._same(node)
-            if (group := self._group(node)) is not None and self._shows_kernel(group):
+            if (group := self._group(node)) is not None and (self.kernels_of is None or group in self.kernels_of):
                 detail["kernel"] = self.kernels.detail(group)
             detail["time"] = time_sentence(self._of.profile, node.id, self._of.way)
             if self._of.fusion.made(node):
@@ -224,13 +225,6 @@ class Inspection(HistoryInspection):
         detail["fusion"] = f"in {program_name(self.history, gone.state)}; {gone.by} took it away{became}"
         detail["gone_after"] = gone.state
         return detail
-
-    def only_kernels_of(self, groups: Collection[Node]) -> None:
-        """Show kernels of these groups only, from now on."""
-        self._kernels_of = frozenset(groups)
-
-    def _shows_kernel(self, group: Node) -> bool:
-        return self._kernels_of is None or group in self._kernels_of
 
     def kernel_text(self, id: int, language: str) -> KernelText:
         """The kernel of the group that a node is, or belongs to, as `llvm`, `assembly`, `cuda`, `ptx` or `sass`.

@@ -17,7 +17,7 @@ from irscope.report.box_tree import writes_memory
 from irscope.report.pages.details import Inspection
 from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count, TimelineView
-from irscope.report.words import amount, duration
+from irscope.report.words import duration
 from irscope.runtime.timer import time_words
 from irscope.transforms.history import History
 
@@ -44,7 +44,7 @@ def headline(exploration: Exploration, inspection: Inspection) -> list[Count]:
         counts.append(Count(label="moved by the groups", value=f"{byte_words(before)} → {byte_words(after)}", selects=groups, hint=hint))
     if exploration.graph.storages:
         counts.append(_storages(exploration.graph))
-    writes = in_place_writes(exploration)
+    writes = [node.id for node in exploration.graph.nodes() if writes_memory(exploration.graph, node)]
     counts.append(_count(len(writes), "in-place write", writes, "nodes that write memory which others may see"))
     missed = [remark.subject.id for remark in fusion.remarks if remark.kind == "missed"]
     counts.append(_count(len(missed), "missed fusion", missed, "opportunities that were declined, each with its reason"))
@@ -69,12 +69,12 @@ def history_headline(history: History, timeline: TimelineView | None) -> list[Co
     steps = timeline["steps"] if timeline is not None else []
     groups = [group["id"] for group in timeline["groups"]] if timeline is not None else []
     saved = sum(step["saved"] for step in steps)
-    nodes = amount(before) if before == after else f"{amount(before)} → {amount(after)}"
+    nodes = f"{before:,}" if before == after else f"{before:,} → {after:,}"
     counts = [
         Count(label="node" if nodes == "1" else "nodes", value=nodes, selects=[], hint="as loaded, and after the passes"),
         _count(len(steps), "step", [], "what the passes did, one by one"),
         *(
-            Count(label=f"by {stretch['name']}", value=amount(stretch["steps"]), selects=[], hint="steps of the pass")
+            Count(label=f"by {stretch['name']}", value=f"{stretch['steps']:,}", selects=[], hint="steps of the pass")
             for stretch in passes
             if stretch["steps"]
         ),
@@ -97,12 +97,6 @@ def _sizes(exploration: Exploration) -> list[Count]:
     if given:
         counts.append(_count(len(given), "given group", given, "the program had them already, and they stay as they are"))
     return counts
-
-
-def in_place_writes(exploration: Exploration) -> list[int]:
-    """Ids of the nodes that write in place."""
-    graph = exploration.graph
-    return [node.id for node in graph.nodes() if writes_memory(graph, node)]
 
 
 def _traffic(exploration: Exploration) -> tuple[Num, Num]:
@@ -134,4 +128,4 @@ def _storages(graph: Graph) -> Count:
 
 
 def _count(number: int, noun: str, selects: Iterable[int], hint: str, many: str = "") -> Count:
-    return Count(label=noun if number == 1 else many or f"{noun}s", value=amount(number), selects=list(selects), hint=hint)
+    return Count(label=noun if number == 1 else many or f"{noun}s", value=f"{number:,}", selects=list(selects), hint=hint)

@@ -109,7 +109,9 @@ class ProgramPage(Page):
 
     def __init__(self, exploration: Exploration, held: Cost | None = None) -> None:
         self.exploration = exploration
-        self.held = _held_at_first(exploration) if held is None else held
+        if held is None:
+            held = Cost.WHOLE_PROGRAM if is_sent_whole(exploration.graph) else _held_of_large(exploration)
+        self.held = held
         self.index = ProgramIndex(exploration.graph, exploration.queries)
         self.inspection = Inspection(exploration)
         view = ExplorerView()  # type: ignore[typeddict-item]
@@ -219,10 +221,6 @@ def _remarks(page: ProgramPage) -> Fields:
     return {"remarks": remarks_table(exploration.fusion.history, exploration.names, None if page.is_whole else _MOST_REMARKS)}
 
 
-def _timeline(page: ProgramPage) -> Fields:
-    return {} if page.timeline is None else {"timeline": page.timeline}
-
-
 def _programs(page: ProgramPage) -> Fields:
     stops = program_stops(page.exploration.fusion.history)
     return {"programs": stops} if stops else {}
@@ -243,27 +241,11 @@ def _later(page: ProgramPage) -> Fields:
     return {"later": [*names, "timing"] if page.exploration.can_measure else names}
 
 
-def _opened(page: ProgramPage) -> Fields:
-    return {} if page.exploration.same is None else {"opens": "Classes"}
-
-
 def _same(page: ProgramPage) -> Fields:
     exploration = page.exploration
     if len(exploration.dedup.classes) < 2 and exploration.same is None:
         return {}
     return {"same": page.same.stored(), "coarser": with_coarser_steps(page.classes, exploration.dedup)}
-
-
-def _repeats(page: ProgramPage) -> Fields:
-    return {"repeats": page.index.repeats()}
-
-
-def _memory(page: ProgramPage) -> Fields:
-    return {"memory": memory_view(memory_plan(page.exploration.graph), page.exploration.records)}
-
-
-def _copies(page: ProgramPage) -> Fields:
-    return {"copies": page.exploration.layouts.copies()}
 
 
 def _answers(page: ProgramPage) -> Fields:
@@ -277,25 +259,21 @@ def _answers(page: ProgramPage) -> Fields:
     }  # fmt: skip
 
 
-def _timing(page: ProgramPage) -> Fields:
-    return {"timing": timing_view(page.exploration.measured)}
-
-
 PARTS: Final[dict[str, tuple[Callable[[ProgramPage], Fields], Cost]]] = {
     "beginning": (_beginning, Cost.LITTLE),
     "numbers": (_numbers, Cost.EACH_GROUP),
     "remarks": (_remarks, Cost.EACH_GROUP),
-    "timeline": (_timeline, Cost.WHOLE_PROGRAM),
+    "timeline": (lambda page: {} if page.timeline is None else {"timeline": page.timeline}, Cost.WHOLE_PROGRAM),
     "programs": (_programs, Cost.LITTLE),
     "profile": (_profile, Cost.LITTLE),
     "later": (_later, Cost.LITTLE),
-    "opened": (_opened, Cost.LITTLE),
+    "opened": (lambda page: {} if page.exploration.same is None else {"opens": "Classes"}, Cost.LITTLE),
     "same": (_same, Cost.STORED),
-    "repeats": (_repeats, Cost.STORED),
-    "memory": (_memory, Cost.PANE),
-    "copies": (_copies, Cost.MOMENT),
+    "repeats": (lambda page: {"repeats": page.index.repeats()}, Cost.STORED),
+    "memory": (lambda page: {"memory": memory_view(memory_plan(page.exploration.graph), page.exploration.records)}, Cost.PANE),
+    "copies": (lambda page: {"copies": page.exploration.layouts.copies()}, Cost.MOMENT),
     "answers": (_answers, Cost.EVERY_ANSWER),
-    "timing": (_timing, Cost.MEASURED),
+    "timing": (lambda page: {"timing": timing_view(page.exploration.measured)}, Cost.MEASURED),
 }
 """The parts of a page by the name by which a live one asks: what makes its fields, and what that costs."""
 
@@ -388,10 +366,6 @@ def is_sent_whole(graph: Graph) -> bool:
     return len(graph.position) <= _SENT_WHOLE and names <= 4 * _SENT_WHOLE
 
 
-def _held_at_first(exploration: Exploration) -> Cost:
-    return Cost.WHOLE_PROGRAM if is_sent_whole(exploration.graph) else _held_of_large(exploration)
-
-
 def _held_of_large(exploration: Exploration) -> Cost:
     return Cost.EACH_GROUP if len(exploration.fusion.groups) <= _FEW_GROUPS else Cost.LITTLE
 
@@ -401,7 +375,7 @@ def _answered_ahead(exploration: Exploration, inspection: Inspection) -> tuple[l
     made = exploration.fusion.groups
     if not is_sent_whole(exploration.graph):  # in a large program, the kernel of one group per class
         made = tuple(alike[0] for alike in exploration.alike())
-        inspection.only_kernels_of(made)
+        inspection.kernels_of = frozenset(made)
     groups = {node.id for node in made}
     details = [inspection.detail(id) for id in counted(exploration.records, "answers for the page")]
     sources: dict[str, str] = {}

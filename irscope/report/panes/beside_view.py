@@ -82,22 +82,17 @@ def _spot_in(found: Match, pair: SlotPair) -> Spot | None:
     return None if node is None else (node, part, place)
 
 
-def _constants(piece: Piece) -> Mapping[Value, Any]:
-    bodies = [piece.body, *(body for name in piece.roots for body in piece.named[name])]
-    return {value: payload for body in bodies for value, payload in body.constants.items()}
-
-
 class _Printer:
     """Prints the lines of one piece, with constants inline."""
 
     def __init__(self, piece: Piece, holes: Mapping[Spot, int]) -> None:
         self._piece = piece
         self._holes = holes
-        self._payloads = _constants(piece)
+        called = [body for name in piece.roots for body in piece.named[name]]
+        self._payloads = {value: payload for body in (piece.body, *called) for value, payload in body.constants.items()}
         self._names: dict[Value, str] = dict(piece.graph.names)
-        for name in piece.roots:
-            for body in piece.named[name]:
-                self._names.update(body.graph.names)
+        for body in called:
+            self._names.update(body.graph.names)
 
     def head(self) -> list[Word]:
         """The parameters of the piece."""

@@ -37,6 +37,8 @@ class KernelViews:
         self._adapted = adapted
         self._alike = alike or (lambda: [[group] for group in self._groups])
         self._plans: dict[Node, LaunchPlan | None] = {}
+        self._texts: dict[tuple[KernelSpec, tuple[int, ...]], SourceText] = {}
+        self._details: dict[Node, KernelDetail | None] = {}
 
     def plan(self, group: Node) -> LaunchPlan | None:
         """The launches of a group; None if it has no kernel."""
@@ -66,19 +68,11 @@ class KernelViews:
                 found[spec] += len(groups)
         return found
 
-    @cached_property
-    def _texts(self) -> dict[tuple[KernelSpec, tuple[int, ...]], SourceText]:
-        return {}
-
     def detail(self, group: Node) -> KernelDetail | None:
         """The first kernel of a group. Cached, because each node of the group shows it."""
         if group not in self._details:
             self._details[group] = self._made(group)
         return self._details[group]
-
-    @cached_property
-    def _details(self) -> dict[Node, KernelDetail | None]:
-        return {}
 
     def _made(self, group: Node) -> KernelDetail | None:
         plan, specs = self.plan(group), self.specs(group)

@@ -68,7 +68,9 @@ def graph_view(graph: Graph, classes: Mapping[Node, int] | None = None, hottest:
         Edge(source=ids[source], target=ids[target], value=value)
         for source, target, value in zip(tree.sources.tolist(), tree.targets.tolist(), tree.values.tolist(), strict=True)
     ]
-    return GraphView(boxes=[tree.box(k) for k in range(len(tree))], edges=edges, closed=closed_at_first(tree, hottest))
+    opened = set(opened_at_first(tree, hottest))
+    closed = [ids[box] for box in range(len(tree)) if tree.is_holder(box) and box not in opened]
+    return GraphView(boxes=[tree.box(k) for k in range(len(tree))], edges=edges, closed=closed)
 
 
 def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
@@ -79,7 +81,7 @@ def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
     visible = sum(1 for _ in tree.children(-1))
     is_small = len(tree) <= _SMALL
     more = _MOST_OPEN if is_small else 0 if "repeat" in tree.kinds else _FEW_OPEN
-    for is_wanted, most in ((_holds_modules, _MOST_OPEN), (_holds_anything, more)):
+    for only_modules, most in ((True, _MOST_OPEN), (False, more)):
         waiting = list(tree.children(-1))
         known = set(opened)
         for box in waiting:
@@ -87,7 +89,8 @@ def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
                 continue
             inside = list(tree.children(box))
             if box not in known:
-                if not is_wanted(tree, inside) or visible + len(inside) > most:
+                is_wanted = not only_modules or any(tree.kinds[each] in ("module", "repeat") for each in inside)
+                if not is_wanted or visible + len(inside) > most:
                     continue
                 visible += len(inside)
                 opened.append(box)
@@ -97,20 +100,6 @@ def opened_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
         if box not in opened:
             opened.append(box)
     return opened
-
-
-def _holds_modules(tree: BoxTree, inside: list[int]) -> bool:
-    return any(tree.kinds[box] in ("module", "repeat") for box in inside)
-
-
-def _holds_anything(_tree: BoxTree, inside: list[int]) -> bool:
-    return bool(inside)
-
-
-def closed_at_first(tree: BoxTree, hottest: int = 0) -> list[int]:
-    """Ids of the non-empty boxes that start closed."""
-    opened = set(opened_at_first(tree, hottest))
-    return [tree.ids[box] for box in range(len(tree)) if tree.is_holder(box) and box not in opened]
 
 
 # Equivalence classes as boxes that contain their members, largest first.

@@ -211,7 +211,7 @@ def _show(options: argparse.Namespace) -> None:
         if len(names) > 1:
             print(f"# {name}")
         print(fusion.graph if options.fused else graph)
-        for line in overview(explorer_view(Exploration.of(fusion))).splitlines():
+        for line in overview(explorer_view(Exploration(fusion))).splitlines():
             print(f"# {line}".rstrip())  # so that what is printed of one graph can be read again
 
 

@@ -93,9 +93,7 @@ class ParseError(IrscopeError):
     `line` and `column` count from 1; `where` shows the line with a caret under the column.
     """
 
-    def __init__(
-        self, what: str, *, line: int, column: int, source_line: str = "", hint: str = "", file: str = ""
-    ) -> None:
+    def __init__(self, what: str, *, line: int, column: int, source_line: str = "", hint: str = "", file: str = "") -> None:
         place = f"{file}:{line}:{column}" if file else f"line {line}, column {column}"
         super().__init__(f"{place}: {what}", where=marked(source_line, column), hint=hint)
         self.line = line
@@ -184,7 +182,4 @@ def loading(package: str) -> Iterator[None]:
         yield
     except (ImportError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "there is not enough memory"
-        raise IrscopeError(
-            f"the package {package!r} cannot be loaded: {reason}",
-            hint=_LOAD_AGAIN,
-        ) from None
+        raise IrscopeError(f"the package {package!r} cannot be loaded: {reason}", hint=_LOAD_AGAIN) from None

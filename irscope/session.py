@@ -438,4 +438,4 @@ def exploration(
         timed = partial(compare, fusion, *arguments, threads=threads)
     comparison = timed() if timed is not None and measure == "at once" else None
     folder = None if sources is None else Path(sources)
-    return Exploration.of(fusion, comparison, sources=folder, profile=profiled, measure=timed, same=same, arguments=arguments)
+    return Exploration(fusion, comparison, sources=folder, profile=profiled, measure=timed, same=same, arguments=tuple(arguments))

@@ -94,7 +94,7 @@ def _of_graph(graph: Graph) -> Iterator[tuple[str, str]]:
     yield "memory", irs.memory_plan(fusion).table().to_csv()
     yield "dedup", "\n".join(_fingerprints(fusion))
     yield "kernels", "\n".join(_kernels(fusion))
-    yield "view", json.dumps(_plain(explorer_view(Exploration.of(fusion), details=True)), indent=1, ensure_ascii=False)
+    yield "view", json.dumps(_plain(explorer_view(Exploration(fusion), details=True)), indent=1, ensure_ascii=False)
 
 
 def _fingerprints(fusion: irs.Fusion) -> Iterator[str]:

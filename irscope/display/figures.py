@@ -130,7 +130,7 @@ def _view(thing: Any, *, opened: bool = False) -> GraphView:
     graph: Graph = thing.graph if isinstance(thing, Fusion) else thing
     if not is_sent_whole(graph):
         return ProgramIndex(graph).first_graph()
-    classes = Exploration.of(thing).class_of if isinstance(thing, Fusion) and len(thing.groups) else None
+    classes = Exploration(thing).class_of if isinstance(thing, Fusion) and len(thing.groups) else None
     view = graph_view(graph, classes)
     return GraphView(boxes=view["boxes"], edges=view["edges"], closed=[]) if opened else view
 

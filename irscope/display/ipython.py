@@ -75,7 +75,7 @@ def _fusion(fusion: Any) -> str:
     from irscope.report.pages import Exploration
     from irscope.report.pages.parts import explorer_view
 
-    view = explorer_view(Exploration.of(fusion), whole=False)
+    view = explorer_view(Exploration(fusion), whole=False)
     return f"{embedded_svg(graph_svg(view['graph'], themed=True), 'fusion groups')}<pre>{in_markup(overview(view))}</pre>"
 
 

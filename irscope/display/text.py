@@ -75,10 +75,7 @@ _MOST_ROWS = 6
 
 def profile_text(profile: Profile) -> str:
     """The profile as text; tables have at most `_MOST_ROWS` rows."""
-    lines = [repr(profile)]
-    lines += _fused(profile)
-    lines += _apart(profile)
-    return "\n".join(lines)
+    return "\n".join([repr(profile), *_fused(profile), *_apart(profile)])
 
 
 def _fused(profile: Profile) -> list[str]:

@@ -14,6 +14,7 @@ from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ir.text import print_node
 from irscope.ops.registry import effect_of
 from irscope.report.matching import By, Match, is_group
+from irscope.report.words import depth_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,10 +286,7 @@ def _literal(constant: Node) -> str:
 def _line(graph: Graph, node: Node | None) -> str:
     if node is None:
         return ""
-    depth, here = 1, node
-    while (owner := graph.owner.get(graph.block_of[here])) is not None:
-        depth, here = depth + 2, owner
-    return "  " * depth + _with_constants(graph, node)
+    return "  " * (depth_of(graph, node) + 1) + _with_constants(graph, node)
 
 
 def _with_constants(graph: Graph, node: Node) -> str:

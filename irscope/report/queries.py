@@ -143,7 +143,7 @@ class Queries:
         dedup: Callable[[], Dedup] | None = None,
         db: Callable[[], AliasDb] | None = None,
     ) -> None:
-        self._graph = graph
+        self.graph = graph
         self.index = NodeIndex(graph)
         self._history = history
         self._dedup = dedup
@@ -178,37 +178,32 @@ class Queries:
     def as_written(self) -> Queries | None:
         """The queries of the program before the first pass; None if no pass changed it, or if it is so long that the first
         query takes over a second."""
-        initial = self._graph if self._history is None else self._history.initial
-        return None if initial is self._graph or len(self.index.nodes) > _LONG else Queries(initial)
+        initial = self.graph if self._history is None else self._history.initial
+        return None if initial is self.graph or len(self.index.nodes) > _LONG else Queries(initial)
 
     @cached_property
     def names(self) -> Mapping[Value, str]:
         """The name of each value of the history, the same in every state."""
-        return self._graph.names if self._history is None else names_in(self._history)
-
-    @property
-    def graph(self) -> Graph:
-        """The program that is queried."""
-        return self._graph
+        return self.graph.names if self._history is None else names_in(self._history)
 
     def prepare(self) -> None:
         """Build the indexes that the first query of each kind would wait for."""
         self.index.prepare()
-        self._db, self._graph.users, self._graph.producer, self._graph.block_of, self._graph.owner  # noqa: B018
+        self._db, self.graph.users, self.graph.producer, self.graph.block_of, self.graph.owner  # noqa: B018
 
     def _stands(self, record: Node | Value) -> tuple[int, int]:
         """The entry of `_place` for one record, without computing the rest."""
         lines = self.index.line_of
         if isinstance(record, Node):
             return lines[record.id], -1
-        maker = self._graph.producer.get(record)
+        maker = self.graph.producer.get(record)
         return self._place[record] if maker is None else (lines[maker.id], maker.outputs.index(record))
 
     @cached_property
     def _place(self) -> Mapping[Node | Value, tuple[int, int]]:
         """The sort key of each record: its line, nodes before their results."""
         lines = self.index.line_of
-        placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self._graph.values())}
+        placed: dict[Node | Value, tuple[int, int]] = {value: (-1, k) for k, value in enumerate(self.graph.values())}
         for node in self.index.nodes:
             placed[node] = lines[node.id], -1
             placed.update((value, (lines[node.id], k)) for k, value in enumerate(node.outputs))
@@ -226,7 +221,7 @@ class Queries:
             case Not(part):
                 found = self._found(part)
                 if found and not _has_node(found):
-                    return frozenset(self._graph.values()) - found
+                    return frozenset(self.graph.values()) - found
                 return frozenset(self.index.nodes) - self._as_nodes(found)
             case Either(parts):
                 return frozenset().union(*map(self._found, parts))
@@ -239,7 +234,7 @@ class Queries:
     def _as_nodes(self, found: Found) -> Found:
         if not _has_value(found):
             return found
-        producer = self._graph.producer
+        producer = self.graph.producer
         return frozenset(
             record if isinstance(record, Node) else producer[record] for record in found if isinstance(record, Node) or record in producer
         )
@@ -250,9 +245,13 @@ class Queries:
         if not term.field and not term.relation:
             return self._plain_word(term)
         ask: dict[str, Callable[[str], Iterable[Node | Value]]] = {
-            "": self._word, "op": self._op, "type": self._type, "name": self._name, "line": self._line, "source": self._source,
+            "": self._word, "op": self._op, "name": self._name, "line": self._line, "source": self._source,
             "scope": self._scope, "class": self._class, "group": self._group, "rule": self._rule, "remark": self._remark,
-            "kind": self._kind, "is": self._is, "writes": self._writes, "reads": self._reads, "alias": self._alias, "makes": self._makes,
+            "is": self._is, "reads": self._reads, "makes": self._makes,
+            "type": lambda text: self._of_type(text.lower().replace(" ", "")),
+            "kind": lambda text: (node for node in self.index.nodes if not node.blocks and category_of(node) == text),
+            "writes": lambda name: self._db.writers(self.graph.value(name)),
+            "alias": lambda name: self._db.alias_set(self.graph.value(name)),
         }  # fmt: skip
         return ask[term.field](term.text)
 
@@ -268,8 +267,8 @@ class Queries:
         source; matches inputs by their declaration."""
         exact = self.index.value_of.get(text.removeprefix("%"))
         wanted = text.lower()
-        for value in self._graph.inputs:
-            if wanted in f"%{self._graph.names[value]} : {value.type}".lower():
+        for value in self.graph.inputs:
+            if wanted in f"%{self.graph.names[value]} : {value.type}".lower():
                 yield value
         yield from (node for node, line in zip(self.index.nodes, self.index.small_lines, strict=True) if wanted in line)
         for told, nodes in self.index.of_place.items():
@@ -282,9 +281,6 @@ class Queries:
     def _op(self, text: str) -> Iterable[Node]:
         has = _matcher(text)
         return (node for op, nodes in self.index.of_op.items() if has(op) for node in nodes)
-
-    def _type(self, text: str) -> Iterable[Node]:
-        return self._of_type(text.lower().replace(" ", ""))
 
     def _of_type(self, wanted: str) -> Iterator[Node]:
         for type, nodes in self.index.of_types:
@@ -339,11 +335,8 @@ class Queries:
             raise ArgumentError(f"there is no kind of remarks {text!r}", hint=f"the kinds are {', '.join(_REMARKS)}")
         return self._remarked(lambda remark: bool(remark.kind == text))
 
-    def _kind(self, text: str) -> Iterable[Node]:
-        return (node for node in self.index.nodes if not node.blocks and category_of(node) == text)
-
     def _is(self, text: str) -> Iterable[Node | Value]:
-        graph = self._graph
+        graph = self.graph
         kinds: dict[str, Callable[[], Iterable[Node | Value]]] = {
             "group": self._groups,
             "write": lambda: (node for node in self.index.nodes if writes_memory(graph, node)),
@@ -358,18 +351,12 @@ class Queries:
             raise ArgumentError(f"there is no is:{text}", hint=near[0])
         return kinds[text]()
 
-    def _writes(self, name: str) -> Iterable[Node]:
-        return self._db.writers(self._graph.value(name))
-
     def _reads(self, name: str) -> Iterable[Node]:
-        users = self._graph.users.get(self._graph.value(name), ())
+        users = self.graph.users.get(self.graph.value(name), ())
         return (use.user for use in users if isinstance(use.user, Node))
 
-    def _alias(self, name: str) -> Iterable[Value]:
-        return self._db.alias_set(self._graph.value(name))
-
     def _makes(self, name: str) -> Iterable[Node]:
-        maker = self._graph.producer.get(self._graph.value(name))
+        maker = self.graph.producer.get(self.graph.value(name))
         return () if maker is None else (maker,)
 
     def _amount(self, term: Term) -> Iterable[Node]:

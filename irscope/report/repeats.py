@@ -254,7 +254,9 @@ class ModuleText:
                     shape.append(~outsiders.setdefault(value, len(outsiders)))
             for value in outputs:
                 known = types.get(id(value.type))
-                holes.append(self._type(value.type) if known is None else known[1])
+                if known is None:
+                    known = types[id(value.type)] = value.type, self._number(str(value.type))
+                holes.append(known[1])
             if node.attrs or len(outputs) != 1:
                 shape.append(~len(outputs) if node.attrs else len(outputs))
             if node.attrs:
@@ -269,12 +271,6 @@ class ModuleText:
 
     def _constant(self, node: Node) -> int:
         return self._number(repr(sorted(node.attrs.items(), key=lambda item: item[0]))[:400])
-
-    def _type(self, type: Type) -> int:
-        known = self._types.get(id(type))
-        if known is None:
-            known = self._types[id(type)] = type, self._number(str(type))
-        return known[1]
 
     def _number(self, text: str) -> int:
         return self._numbers.setdefault(text, len(self._numbers))

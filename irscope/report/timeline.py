@@ -18,7 +18,7 @@ from irscope.report.view_models import (
     TextView,
     TimelineView,
 )
-from irscope.report.words import Renaming, names_in
+from irscope.report.words import Renaming, depth_of, names_in
 from irscope.transforms.history import History, Step
 
 # The programs of a history by the names users know: as written, pure, fused.
@@ -119,7 +119,7 @@ def _is_inside(graph: Graph, node: Node, before: Graph) -> bool:
 
 
 def _line(graph: Graph, node: Node, names: Mapping[Value, str]) -> str:
-    return "  " * (_depth(graph, node) + 1) + print_node(node, names)
+    return "  " * (depth_of(graph, node) + 1) + print_node(node, names)
 
 
 def _put(over: dict[int, int], id: int, place: int) -> None:
@@ -162,14 +162,6 @@ def _gone_line(history: History, at: int, node: Node, above: int, found: Lives, 
         until=found.until[node.id],
         became=now.id if now is not None else 0,
     )
-
-
-def _depth(graph: Graph, node: Node) -> int:
-    """The indentation of a node: two levels for each block around it below the body."""
-    depth = 0
-    while (owner := graph.owner.get(graph.block_of[node])) is not None:
-        depth, node = depth + 2, owner
-    return depth
 
 
 # A history on one picture: the last graph, and what each step did to it.

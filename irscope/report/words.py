@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from irscope.ir import DictType, Graph, ListType, OptionalType, TensorType, TupleType, Type, Value
+from irscope.ir import DictType, Graph, ListType, Node, OptionalType, TensorType, TupleType, Type, Value
 from irscope.runtime.timer import time_words
 from irscope.transforms.history import History
 
@@ -118,6 +118,14 @@ def _copied(history: History) -> dict[Value, Value]:
             if inner is not None and inner is not node:
                 found.update(zip(inner.inputs, node.inputs, strict=False))  # a later pass may have rewritten the group
     return found
+
+
+def depth_of(graph: Graph, node: Node) -> int:
+    """The indentation of a node in the text: two levels for each block around it below the body."""
+    depth = 0
+    while (owner := graph.owner.get(graph.block_of[node])) is not None:
+        depth, node = depth + 2, owner
+    return depth
 
 
 class Renaming:

@@ -217,7 +217,8 @@ def speed_question(fusion: Fusion, arguments: Sequence[Any], repeats: int = 7) -
     moved = [fusion.traffic(group) for group in fusion.groups]
     before, after = sum(each[0] for each in moved), sum(each[1] for each in moved)
     fewer = f", and the fused ops move {byte_words(after)} in place of {byte_words(before)}" if moved else ", and nothing was fused"
-    because = f"fused is {ratio:.2f} times as fast here ({_times(measured)}){fewer}"
+    alone, fused = (duration(row.best) for row in _rows(measured))
+    because = f"fused is {ratio:.2f} times as fast here (at best {alone} op by op, {fused} fused){fewer}"
     nearest = next(k for k, (_, to) in enumerate(BRACKETS) if ratio < to)
     options = tuple(
         Option("abcde"[k], words, Verdict(abs(k - nearest) <= 1 and low < to * _AGAIN and high * _AGAIN >= since, because, fusion.groups))
@@ -240,11 +241,6 @@ def speedup(measured: Comparison) -> tuple[float, float, float]:
     alone, fused = _rows(measured)
     ratio = alone.best / fused.best
     return min(ratio, alone.low / fused.high), ratio, max(ratio, alone.high / fused.low)
-
-
-def _times(measured: Comparison) -> str:
-    alone, fused = _rows(measured)
-    return f"at best {duration(alone.best)} op by op, {duration(fused.best)} fused"
 
 
 def example_arguments(graph: Graph, seed: int) -> list[Any]:

@@ -433,8 +433,25 @@ class Shown:
         return self._explorers[number]
 
     def card(self, number: int) -> CardView:
-        """Returns the current card of a question."""
-        return card_of(self._quiz, number)
+        """Returns the current card of a question; it contains the right answer only once the question is answered."""
+        quiz = self._quiz
+        question, judged = quiz.questions[number], quiz.judgements.get(number)
+        done = [quiz.judgements.get(k) for k in range(len(quiz.questions))]
+        options = [CardOption(name=option.name, text=option.text, record=_id(question.graph, option.record)) for option in question.options]
+        return CardView(
+            title=f"{quiz.title}, seed {quiz.seed}",
+            kind=question.kind,
+            number=number,
+            done=["" if each is None else "right" if each else "wrong" for each in done],
+            summary=quiz.summary(),
+            prompt=question.prompt,
+            note=question.note,
+            how=question.how,
+            several=question.several,
+            subject=_id(question.graph, question.subject),
+            options=options,
+            judged=None if judged is None else _judged(question, judged),
+        )
 
     def answer(self, number: int, picks: Sequence[str]) -> None:
         """Records an answer, which notifies the quiz's listeners."""
@@ -448,26 +465,6 @@ class Shown:
             parts.append(embedded_svg(graph_svg(graph, themed=True), f"the graph of question {number + 1}"))
         html = f'<div class="irs-static">{"".join(parts)}<pre>{in_markup(self._quiz.text())}</pre></div>'
         return {**self._quiz.kept(), "text/html": html}
-
-
-def card_of(quiz: Quiz, number: int) -> CardView:
-    """Returns the card of a question; it contains the right answer only once the question is answered."""
-    question, judged = quiz.questions[number], quiz.judgements.get(number)
-    done = [quiz.judgements.get(k) for k in range(len(quiz.questions))]
-    return CardView(
-        title=f"{quiz.title}, seed {quiz.seed}",
-        kind=question.kind,
-        number=number,
-        done=["" if each is None else "right" if each else "wrong" for each in done],
-        summary=quiz.summary(),
-        prompt=question.prompt,
-        note=question.note,
-        how=question.how,
-        several=question.several,
-        subject=_id(question.graph, question.subject),
-        options=[CardOption(name=option.name, text=option.text, record=_id(question.graph, option.record)) for option in question.options],
-        judged=None if judged is None else _judged(question, judged),
-    )
 
 
 def _judged(question: Question, judged: Judgement) -> CardJudgement:

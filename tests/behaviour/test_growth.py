@@ -79,7 +79,7 @@ def doubling_lists(n: int) -> str:
 
 
 def page(graph: irs.Graph) -> str:
-    return standalone_html(Exploration.of(irs.fuse(graph)))
+    return standalone_html(Exploration(irs.fuse(graph)))
 
 
 def lines_run(graph: irs.Graph) -> int:

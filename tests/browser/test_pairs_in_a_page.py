@@ -25,7 +25,7 @@ def asked(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     fusion = irs.fuse(program())
     report = irs.write_report(fusion, output=tmp_path_factory.mktemp("report") / "pairs.html")
     with opened(browser, Path(report).as_uri(), ".irs-box") as page:
-        yield page, fusion.graph, Inspection(Exploration.of(fusion))
+        yield page, fusion.graph, Inspection(Exploration(fusion))
 
 
 def said(page: Any, record: int) -> dict[str, bool | None]:

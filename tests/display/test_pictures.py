@@ -40,7 +40,7 @@ CHAIN = """graph(%x : Tensor, %flag : bool):
 
 @pytest.fixture(params=[PROGRAM, CHAIN], ids=["strange", "chain"])
 def exploration(request: pytest.FixtureRequest) -> Exploration:
-    return Exploration.of(irs.fuse(irs.parse(request.param)))
+    return Exploration(irs.fuse(irs.parse(request.param)))
 
 
 def test_an_svg_is_well_formed_and_shows_every_visible_box(exploration: Exploration) -> None:

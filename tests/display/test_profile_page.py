@@ -182,7 +182,7 @@ def test_mistakes_in_magics_are_reported(line: str, cell: str | None, told: str)
 
 
 def test_boxes_have_the_heat_of_all_inside(profile: Any) -> None:
-    exploration = Exploration.of(profile.measured.fusion, profile=profile)
+    exploration = Exploration(profile.measured.fusion, profile=profile)
     view = explorer_view(exploration)
     heat = json.loads(json.dumps(view["profile"]["heat"]))
     time = {box["id"]: heat.get(str(box["id"]), [0.0])[0] for box in view["graph"]["boxes"]}
@@ -195,11 +195,11 @@ def test_boxes_have_the_heat_of_all_inside(profile: Any) -> None:
     assert sum(line[0] for line in lines.values()) == pytest.approx(1.0, abs=1e-4) and view["opens"] == "Time"
     assert "of the run" in Inspection(exploration).detail(group.id)["time"]
     assert any(count["label"] == "a call" for count in view["headline"])
-    assert "profile" not in explorer_view(Exploration.of(profile.measured.fusion))
+    assert "profile" not in explorer_view(Exploration(profile.measured.fusion))
 
 
 def test_what_is_clicked_is_in_the_program_that_is_shown(profile: Any) -> None:
-    exploration = Exploration.of(profile.measured.fusion, profile=profile)
+    exploration = Exploration(profile.measured.fusion, profile=profile)
     view = explorer_view(exploration)["profile"]
     for way in view["ways"]:
         ids = [*(node["id"] for node in way["nodes"]), *(span["id"] for span in way["spans"]), *(mark["id"] for mark in way["marks"])]
@@ -208,21 +208,21 @@ def test_what_is_clicked_is_in_the_program_that_is_shown(profile: Any) -> None:
 
 
 def test_a_page_that_holds_a_part_asks_for_the_heat_of_what_it_shows(profile: Any) -> None:
-    exploration = Exploration.of(profile.measured.fusion, profile=profile)
+    exploration = Exploration(profile.measured.fusion, profile=profile)
     page = ProgramPage(exploration, Cost.EACH_GROUP)
     view = page.view
     assert view["profile"]["heat"] == {}
     answered = page.answers["heat"]({"ids": [box["id"] for box in view["graph"]["boxes"]]})["heat"]
     whole = explorer_view(exploration)["profile"]["heat"]
     assert answered and all(whole[id] == values for id, values in answered.items())
-    assert ProgramPage(Exploration.of(profile.measured.fusion)).answers["heat"]({"ids": list(answered)}) == {"heat": {}}
+    assert ProgramPage(Exploration(profile.measured.fusion)).answers["heat"]({"ids": list(answered)}) == {"heat": {}}
 
 
 def test_a_profile_may_come_later_and_must_be_of_the_program(profile: Any) -> None:
     pytest.importorskip("anywidget")
     from irscope.widgets.explorer import Explorer
 
-    e = Explorer(Exploration.of(profile.measured.fusion))
+    e = Explorer(Exploration(profile.measured.fusion))
     assert e.profile is None and e.measured == b""
     e.profile = profile
     part = json.loads(e.measured)
@@ -236,4 +236,4 @@ def test_a_profile_may_come_later_and_must_be_of_the_program(profile: Any) -> No
     e.set_state({"measured": "{}"})
     assert json.loads(e.measured) == part
     e.profile = None
-    assert e.measured == b"" and Explorer(Exploration.of(profile.measured.fusion, profile=profile)).profile is profile
+    assert e.measured == b"" and Explorer(Exploration(profile.measured.fusion, profile=profile)).profile is profile

@@ -32,8 +32,8 @@ def verbs(graph: irs.Graph, *, compiled: bool) -> Iterator[tuple[str, Callable[[
     yield "dedup", lambda: irs.dedup(graph)
     yield "fuse", lambda: irs.fuse(graph)
     yield "fuse again", lambda: irs.fuse(irs.fuse(graph).graph)
-    yield "report", lambda: standalone_html(Exploration.of(irs.fuse(graph)))
-    yield "report of fused", lambda: standalone_html(Exploration.of(irs.fuse(irs.parse(str(irs.fuse(graph).graph)))))
+    yield "report", lambda: standalone_html(Exploration(irs.fuse(graph)))
+    yield "report of fused", lambda: standalone_html(Exploration(irs.fuse(irs.parse(str(irs.fuse(graph).graph)))))
     if compiled:
         yield "compile", lambda: irs.compile(irs.fuse(graph)).kernels
         yield "reference", lambda: irs.compile(graph, device="reference")

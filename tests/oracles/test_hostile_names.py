@@ -68,7 +68,7 @@ def views() -> Callable[[str], Any]:
     def of(text: str) -> Any:
         if text not in kept:
             fusion = irs.fuse(program(text))
-            kept[text] = (fusion, explorer_view(Exploration.of(fusion), details=True))
+            kept[text] = (fusion, explorer_view(Exploration(fusion), details=True))
         return kept[text]
 
     return of

@@ -31,4 +31,4 @@ PROGRAM = """graph(%x : Float(4, 8, strides=[8, 1], device=cpu), %flag : bool):
 
 @pytest.fixture(scope="session")
 def exploration() -> Exploration:
-    return Exploration.of(irs.fuse(irs.parse(PROGRAM)))
+    return Exploration(irs.fuse(irs.parse(PROGRAM)))

@@ -25,13 +25,13 @@ def test_the_stops_are_the_passes_that_changed_something() -> None:
     unchanged = irs.fuse(irs.parse("graph(%x : Tensor):\n  return (%x)"))
     assert program_stops(unchanged.history) == []
     for whole in (True, False):
-        assert explorer_view(Exploration.of(f), whole=whole)["programs"] == program_stops(f.history)
+        assert explorer_view(Exploration(f), whole=whole)["programs"] == program_stops(f.history)
 
 
 def test_what_passes_removed_is_shown_with_its_memory_as_it_was() -> None:
     g = irs.parse(WRITES)
     f = irs.fuse(g)
-    db, exploration = irs.AliasDb(g), Exploration.of(f)
+    db, exploration = irs.AliasDb(g), Exploration(f)
     (write,) = db.writers("a")
     last = {record.id for record in (*f.graph.values(), *f.graph.nodes())}
     before = {record.id for graph in (g, f.history.graph(2)) for record in (*graph.values(), *graph.nodes())}
@@ -54,7 +54,7 @@ def test_what_passes_removed_is_shown_with_its_memory_as_it_was() -> None:
 def test_a_pair_is_asked_of_the_state_that_is_shown() -> None:
     g = irs.parse(WRITES)
     f = irs.fuse(g)
-    inspection = Inspection(Exploration.of(f))
+    inspection = Inspection(Exploration(f))
     a, b, c = (g.value(name) for name in "abc")
     for first, second in ((a, b), (a, c), (b, c)):
         answer = inspection.pair(first.id, second.id, 0)["alias"]

@@ -25,7 +25,7 @@ posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 
 def sources(program: Any, *arguments: Any, folder: Path | None = None) -> dict[str, list[str]]:
     graph = program if isinstance(program, irs.Graph) else irs.load(program, *arguments)
-    return explorer_view(Exploration.of(irs.fuse(graph), sources=folder))["source"]
+    return explorer_view(Exploration(irs.fuse(graph), sources=folder))["source"]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_remarks_and_reasons_name_what_the_text_shows() -> None:
     table = remarks_table(fusion.history, names_in(fusion.history))
     rows = [row for row in table["rows"] if row[0] == "missed"]
     assert [row[2] for row in rows] == [f"add_ %{shown}"]
-    inspection = Inspection(Exploration.of(fusion))
+    inspection = Inspection(Exploration(fusion))
     sentence = inspection.detail(written.id)["fusion"]
     names = {f"%{name}" for name in fusion.graph.names.values()}
     assert set(re.findall(r"%[\w.]+", sentence)) <= names
@@ -46,11 +46,11 @@ def test_remarks_and_reasons_name_what_the_text_shows() -> None:
 def test_what_many_answers_share_is_stored_once() -> None:
     inputs = ", ".join(f"%p{k} : Tensor" for k in range(30))
     graph = irs.parse(f"graph({inputs}):\n  %a : Tensor = aten::add_(%p0, %p1, %p2)\n  return (%a)")
-    view = explorer_view(Exploration.of(irs.fuse(graph)), details=True)
+    view = explorer_view(Exploration(irs.fuse(graph)), details=True)
     told = [detail["alias"] for detail in view["details"].values() if detail["alias"] is not None]
     assert len(told) >= 30
     assert len(view["alias_sets"]) < 4
-    live = Inspection(Exploration.of(irs.fuse(graph)))
+    live = Inspection(Exploration(irs.fuse(graph)))
     for detail in view["details"].values():
         whole = live.detail(detail["id"])
         if detail["alias"] is not None and whole["alias"] is not None:

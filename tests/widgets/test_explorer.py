@@ -128,7 +128,7 @@ def test_a_question_that_fails_is_answered_with_the_error(message: Any) -> None:
 
 def test_a_kernel_is_asked_for_by_language() -> None:
     fusion = irs.fuse(irs.parse(CHAIN))
-    e = Recorded(Exploration.of(fusion))
+    e = Recorded(Exploration(fusion))
     answer = e.receive({"kind": "kernel", "id": fusion.groups[0].id, "language": "assembly", "token": 4})
     assert (answer["kind"], answer["token"], answer["kernel"]["language"]) == ("kernel", 4, "assembly") and answer["kernel"]["source"]
     refused = explorer().receive({"kind": "kernel", "id": 7, "language": "llvm", "token": 5})
@@ -300,7 +300,7 @@ def test_groups_that_were_given_are_counted_apart() -> None:
     from irscope.report.pages.parts import explorer_view
 
     given = irs.parse(str(irs.fuse(irs.parse(CHAIN)).graph))
-    told = {count["label"]: count["value"] for count in explorer_view(Exploration.of(irs.fuse(given)))["headline"]}
+    told = {count["label"]: count["value"] for count in explorer_view(Exploration(irs.fuse(given)))["headline"]}
     assert (told["fusion groups"], told["given group"]) == ("0", "1")
 
 
@@ -311,7 +311,7 @@ def test_the_kernels_shown_are_those_of_an_exact_fusion() -> None:
     text = "graph(%x : Half(8)):\n  %a : Half(8) = aten::mul(%x, %x)\n  %b : Half(8) = aten::mul(%a, %x)\n  return (%b)"
     for exact in (None, "torch"):
         fusion = irs.fuse(irs.parse(text), exact=exact)
-        kernels = Inspection(Exploration.of(fusion)).kernels
+        kernels = Inspection(Exploration(fusion)).kernels
         specs = [spec for group in fusion.groups for spec in kernels.specs(group)]
         assert fusion.exact == (exact is not None)
         assert [spec.exact for spec in specs] == [fusion.exact] * len(fusion.groups) != []
@@ -324,7 +324,7 @@ LONG = "graph(%x : Float(8)):\n" + "".join(
 
 def test_an_explorer_of_a_large_program_sends_what_it_shows_and_answers_for_the_rest() -> None:
     fusion = irs.fuse(irs.parse(LONG))
-    e = Recorded(Exploration.of(fusion))
+    e = Recorded(Exploration(fusion))
     assert len(e.view) < 150_000
     view = json.loads(e.view)
     assert view["text"]["total"] > 3000 > len(view["text"]["lines"])

@@ -79,7 +79,7 @@ class Branches(Sequence[Branch]):
 
     >>> import irscope as irs
     >>> g = irs.parse("graph(%x : Float(9)):\\n  %a : Float(9) = aten::relu(%x)\\n  %b : Float(9) = aten::tanh(%a)\\n  return (%b)")
-    >>> tried = Branches(Exploration.of(irs.fuse(g)))
+    >>> tried = Branches(Exploration(irs.fuse(g)))
     >>> tried.what_if(0, forbid=[("a", "b")])
     <Branch 'a | b apart': 0 kernels, 2 library calls, 144 B>
     >>> print(tried.code(1))
@@ -161,7 +161,7 @@ class Branches(Sequence[Branch]):
     @staticmethod
     def _explore(origin: Branch, fusion: Fusion) -> Exploration:
         before = origin.exploration
-        return Exploration.of(fusion, sources=before.sources, arguments=before.arguments)
+        return Exploration(fusion, sources=before.sources, arguments=before.arguments)
 
     def code(self, branch: int) -> str:
         """The Python that creates a branch; `g` is the program that `irs.load` returned."""
@@ -248,10 +248,8 @@ def branch_diff(first: Branch, second: Branch) -> BranchDiff:
 
 def _laid_out_as(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The arguments, in channels-last layout where the program expects it."""
-    found = []
-    for value, argument in zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False):
-        found.append(_channels_last(argument) if _lies_channels_last(value.type) else argument)
-    return found
+    given = zip(graph.free_inputs, flatten_arguments(tuple(args), graph), strict=False)
+    return [_channels_last(argument) if _lies_channels_last(value.type) else argument for value, argument in given]
 
 
 def _lies_channels_last(type: Type) -> bool:

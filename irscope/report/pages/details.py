@@ -49,7 +49,6 @@ from irscope.transforms.history import History
 _MOST_SAMPLES: Final = 50
 
 
-
 class HistoryInspection:
     """Answers the inspector's questions about a history: the text of one record, and what may share memory in each state."""
 
@@ -143,7 +142,7 @@ class Inspection(HistoryInspection):
     >>> import irscope as irs
     >>> from irscope.report.pages.exploration import Exploration
     >>> g = irs.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu_(%x)\\n  return (%y)")
-    >>> asked = Inspection(Exploration.of(irs.fuse(g)))
+    >>> asked = Inspection(Exploration(irs.fuse(g)))
     >>> asked.pair(g.value("x").id, g.value("y").id)["alias"]["because"]
     '%y is %x after aten::relu_'
     """

@@ -47,14 +47,6 @@ class Exploration:
     arguments: tuple[Any, ...] = ()
     """Example arguments, if any were given."""
 
-    @staticmethod
-    def of(
-        fusion: Fusion, comparison: Comparison | None = None, *, sources: Path | None = None, profile: Profile | None = None,
-        measure: Callable[[], Comparison] | None = None, same: Dedup | None = None, arguments: Iterable[Any] = (),
-    ) -> Exploration:  # fmt: skip
-        """The exploration of a fusion."""
-        return Exploration(fusion, comparison, sources, profile, measure, same, tuple(arguments))
-
     def with_profile(self, profile: Profile) -> Exploration:
         """The same program with a profile; cached analyses are kept. Raises ArgumentError for the profile of another
         program."""

@@ -102,7 +102,7 @@ class ProgramIndex:
         for around in sorted(opened):
             boxes += self._boxes(around)
             edges += self._levels.edges_in(around)
-        ids = [self._id(around) for around in opened]
+        ids = [self.tree.ids[around] if around >= 0 else 0 for around in opened]
         shown = {*ids}
         closed = [box["id"] for box in boxes if box.get("holds") and box["id"] not in shown]
         return GraphView(boxes=boxes, edges=edges, closed=closed, levels=ids, kinds=self._kinds())
@@ -151,9 +151,6 @@ class ProgramIndex:
             if crosses:
                 box["crosses"] = crosses
             yield box
-
-    def _id(self, number: int) -> int:
-        return self.tree.ids[number] if number >= 0 else 0
 
     def _number(self, id: int) -> int:
         if id == 0:
@@ -231,7 +228,11 @@ class ProgramIndex:
 
         If the program has no such record, records that passes removed are searched, and marked as written.
         """
-        found, trouble = self._answer(query)
+        found, trouble = list[Node | Value](), ""
+        try:
+            found = self._queries(query)
+        except IrscopeError as error:
+            trouble = str(error)
         before = self._as_written.find(query, all=all) if not found and self._as_written is not None else None
         if before is not None and before["count"]:
             before["titles"] = [f"{title}, as written" for title in before["titles"]]
@@ -242,13 +243,6 @@ class ProgramIndex:
             titles=[self._titled(record) for record in shown],
             lines=[shortened(self._printed(record), 400) for record in shown], trouble=trouble,
         )  # fmt: skip
-
-    def _answer(self, query: str) -> tuple[list[Node | Value], str]:
-        """The results of a query, or its error."""
-        try:
-            return self._queries(query), ""
-        except IrscopeError as error:
-            return [], str(error)
 
     @cached_property
     def _as_written(self) -> ProgramIndex | None:

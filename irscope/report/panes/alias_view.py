@@ -123,8 +123,8 @@ class AliasViews:
             labels=[self._label(place, value) for place in places],
             kinds=[self._kind(place) for place in places],
             records=[self._record(place, value) for place in places],
-            edges=[[found[a], found[b]] for a in places for b in self._among(found, self._targets(a))],
-            contains=[[found[a], found[b]] for a in places for b in self._among(found, self._held(a)) if a != b],
+            edges=[[found[a], found[b]] for a in places for b in self._among(found, self._targets_of, a, sealed.targets)],
+            contains=[[found[a], found[b]] for a in places for b in self._among(found, self._held_in, a, self._inside) if a != b],
         )
 
     def _nearest(self, start: int) -> list[int]:
@@ -140,15 +140,15 @@ class AliasViews:
                     places.append(other)
         return places
 
-    def _among(self, shown: Mapping[int, int], places: Mapping[int, None]) -> Iterator[int]:
-        """The classes that are shown, found through the smaller of both collections."""
-        return (place for place in places if place in shown) if len(places) < len(shown) else (p for p in shown if p in places)
-
-    def _targets(self, place: int) -> Mapping[int, None]:
-        return _once(self._targets_of, place, self.db.sealed.targets.get(place, ()))
-
-    def _held(self, place: int) -> Mapping[int, None]:
-        return _once(self._held_in, place, self._inside.get(place, ()))
+    def _among(
+        self, shown: Mapping[int, int], known: dict[int, Mapping[int, None]], place: int, near: Mapping[int, Iterable[int]]
+    ) -> Iterator[int]:
+        """The classes near one that are shown, found through the smaller of both collections. Those near are an ordered set, built
+        once in `known`: a class may have a hundred thousand neighbours."""
+        if place not in known:
+            known[place] = dict.fromkeys(near.get(place, ()))
+        places = known[place]
+        return (other for other in places if other in shown) if len(places) < len(shown) else (p for p in shown if p in places)
 
     def _label(self, place: int, asked: Value) -> str:
         values = self._values.get(place, [])
@@ -176,10 +176,3 @@ class AliasViews:
         if isinstance(label, Value) or place in self._values:
             return "value" if place in sealed.targets else "location"
         return "content" if label.kind in ("contents", "field", "attribute", "slot", "objects") else "wildcard"
-
-
-def _once(known: dict[int, Mapping[int, None]], place: int, places: Iterable[int]) -> Mapping[int, None]:
-    """The classes as an ordered set, built once: a class may have a hundred thousand neighbours."""
-    if place not in known:
-        known[place] = dict.fromkeys(places)
-    return known[place]

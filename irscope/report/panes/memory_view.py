@@ -13,7 +13,7 @@ from irscope._base.words import byte_count, plural
 from irscope.analysis.memory import memory_plan, stacked
 from irscope.analysis.views import ViewAliases, as_demand
 from irscope.errors import UnknownName
-from irscope.ir import GROUPS, Graph, Location, Node, Value, has_kernel
+from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import ByteSet, Layout
 from irscope.report.view_models import (
@@ -310,13 +310,14 @@ def _place(location: Location) -> str:
 def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar:
     name = plan.graph.names[buffer.value]
     place = buffer.maker.location
+    inside = buffer.maker.blocks[0].nodes if has_kernel(buffer.maker) else ()  # a kernel has the colour of its last op
     kind = "result" if buffer.is_result else "carried from round to round" if buffer.is_carried else ""
     words = [f"%{name}", str(buffer.value.type), byte_count(buffer.bytes), f"made by {buffer.maker.op}", kind, str(place or "")]
     return MemoryBar(
         id=buffer.value.id,
         label=f"%{name}",
         title=" · ".join(word for word in words if word),
-        category=_category(buffer.maker),
+        category=category_of(inside[-1] if inside else buffer.maker),
         start=buffer.birth,
         end=buffer.death,
         low=low,
@@ -324,12 +325,6 @@ def _bar(plan: MemoryPlan, buffer: Buffer, low: int, at_peak: bool) -> MemoryBar
         at_peak=at_peak,
         line=f"{place.file}:{place.line}" if place is not None else "",
     )
-
-
-def _category(maker: Node) -> str:
-    """The op category of the producer; for a kernel, that of its last op."""
-    inside = maker.blocks[0].nodes if has_kernel(maker) else ()
-    return category_of(inside[-1] if inside else maker)
 
 
 def _addresses(plan: MemoryPlan) -> tuple[dict[Buffer, int], list[MemorySection]]:

@@ -46,14 +46,10 @@ _MOST_SELECTED: Final = 200
 """The most records that one click selects."""
 
 
-class _Everything:
-    """Holds every id."""
-
-    def __contains__(self, id: object) -> bool:
-        return True
+_EVERY_ID: Final = range(1 << 62)
 
 
-def profile_view(profile: Profile, known: Container[int] = _Everything()) -> ProfileView:
+def profile_view(profile: Profile, known: Container[int] = _EVERY_ID) -> ProfileView:
     """The view of a profile, with sources of live code only. Records that are not among `known` ids, those of the program
     shown, get the id 0 and cannot be selected."""
     return ProfileView(

@@ -23,7 +23,7 @@ TEXT = """graph(%x : Float(4, 3, 8, 8), %y : Float(4, 3, 8, 8)):
 
 
 def grown(**arguments: Any) -> Branches:
-    return Branches(Exploration.of(irs.fuse(irs.parse(TEXT)), **arguments))
+    return Branches(Exploration(irs.fuse(irs.parse(TEXT)), **arguments))
 
 
 CHANGES: list[dict[str, Any]] = [

@@ -93,9 +93,9 @@ def test_a_group_is_shown_with_its_neighbours_and_why_they_are_not_in_it() -> No
   %c : Float(8, 8, strides=[8, 1], device=cpu) = aten::cumsum(%b, %zero, %none)
   return (%c)""")
     f = irs.fuse(g)
-    detail = Inspection(Exploration.of(f)).detail(f.groups[0].id)
+    detail = Inspection(Exploration(f)).detail(f.groups[0].id)
     assert detail["fusion"].endswith("it moves 512 B where its nodes one by one move 1.02 kB")
     near = {near["id"]: near for near in detail["neighbours"]}
     assert {id: each["feeds"] for id, each in near.items()} == {f.graph.node("s").id: True, f.graph.node("c").id: False}
     assert all("aten::cumsum" in each["because"] for each in near.values())
-    assert "neighbours" not in Inspection(Exploration.of(f)).detail(f.graph.node("s").id)
+    assert "neighbours" not in Inspection(Exploration(f)).detail(f.graph.node("s").id)

@@ -28,7 +28,7 @@ def long_program(count: int) -> irs.Graph:
 
 @pytest.fixture(scope="module")
 def exploration() -> Exploration:
-    return Exploration.of(irs.fuse(long_program(4000)))
+    return Exploration(irs.fuse(long_program(4000)))
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def test_the_kernel_is_the_one_that_runs() -> None:
   %z : Float(3000, 4096, strides=[4096, 1]) = aten::neg(%y)
   return (%z)""")
     fusion = irs.fuse(g)
-    shown = Inspection(Exploration.of(fusion)).detail(fusion.groups[0].id)["kernel"]
+    shown = Inspection(Exploration(fusion)).detail(fusion.groups[0].id)["kernel"]
     (made,) = irs.compile(fusion).kernels
     assert shown is not None
     assert (shown["name"], shown["source"]) == (made.name, made.source.text)
@@ -105,7 +105,7 @@ def test_a_group_says_over_how_much_it_runs_its_kernel() -> None:
     for columns in (8, 4096, 1 << 20):
         x = f"Float(16, {columns}, strides=[{columns}, 1])"
         fusion = irs.fuse(irs.parse(f"graph(%x : {x}):\n  %y : {x} = aten::relu(%x)\n  %z : {x} = aten::neg(%y)\n  return (%z)"))
-        kernel = Inspection(Exploration.of(fusion)).detail(fusion.groups[0].id)["kernel"]
+        kernel = Inspection(Exploration(fusion)).detail(fusion.groups[0].id)["kernel"]
         assert kernel is not None
         told[columns] = kernel["launched"]
     assert told[8].startswith("in this group it runs over 128 points and moves ")

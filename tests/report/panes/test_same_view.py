@@ -137,7 +137,7 @@ def test_a_group_alone_in_its_class_shows_where_it_meets_others() -> None:
     from irscope.report.pages import Inspection
 
     f = irs.fuse(irs.parse(HAND))
-    same = Inspection(Exploration.of(f)).detail(f.groups[0].id)["same"]
+    same = Inspection(Exploration(f)).detail(f.groups[0].id)["same"]
     assert "no other group" in same and "From step 'constants' on it is one of 2" in same
 
 

@@ -32,7 +32,7 @@ PROGRAM = """graph(%x : Float(8, 8, strides=[8, 1], device=cpu), %i : int):
 
 @pytest.fixture(scope="module")
 def exploration() -> Exploration:
-    return Exploration.of(irs.fuse(irs.parse(PROGRAM)))
+    return Exploration(irs.fuse(irs.parse(PROGRAM)))
 
 
 def test_a_copy_is_shown_with_the_step_that_failed(exploration: Exploration) -> None:

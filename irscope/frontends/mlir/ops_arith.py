@@ -156,10 +156,6 @@ def _python_constant(op: Operation, kind: str) -> Value | None:
     return op.e.constant(known[kind](attribute.value), op.types[0]) if attribute is not None and kind in known else None
 
 
-_TORCH: Final[Mapping[str, Rule]] = {"torch.*": _torchs}
-"""The rule of every op of the dialect."""
-
-
 # Rules of ops on numbers with a sign and on floats, and the conversions between them.
 
 
@@ -218,7 +214,7 @@ def _integer(aten: str, rule: Rule) -> Rule:
     tensors = _on_tensors(rule)
 
     def either(op: Operation) -> Any:
-        if all(value.type == INT for value in op.operands) and aten:
+        if all(value.type == INT for value in op.operands):
             return op.e.op(aten, *op.operands, type=INT)
         return tensors(op)
 
@@ -294,17 +290,6 @@ def _index_cast(op: Operation) -> Value | None:
     return None
 
 
-def _extreme(aten: str) -> Rule:
-    tensors = _on_tensors(simple(f"{aten}imum", SIGNED))
-
-    def either(op: Operation) -> Any:
-        if all(value.type == INT for value in op.operands):
-            return op.e.op(f"prim::{aten}", *op.operands, type=INT)
-        return tensors(op)
-
-    return either
-
-
 def _complex_constant(op: Operation) -> Value | None:
     """A complex constant, whose two floats are read from their text, which keeps all bits."""
     parts = ", ".join(str(part).partition(" :")[0] for part in op.attr("value"))
@@ -362,8 +347,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "arith.divsi": _division("div", "trunc"),
     "arith.floordivsi": _division("div", "floor"),
     "arith.remsi": _division("fmod"),
-    "arith.maxsi": _extreme("max"),
-    "arith.minsi": _extreme("min"),
+    "arith.maxsi": _integer("prim::max", simple("maximum", SIGNED)),
+    "arith.minsi": _integer("prim::min", simple("minimum", SIGNED)),
     "arith.andi": _bits("bitwise_and"),
     "arith.ori": _bits("bitwise_or"),
     "arith.xori": _bits("bitwise_xor"),
@@ -389,7 +374,7 @@ RULES: Final[Mapping[str, Rule]] = {
     },
     "complex.constant": _complex_constant,
     "stablehlo.composite": _composite,
-    **_TORCH,
+    "torch.*": _torchs,
     "util.optimization_barrier": lambda op: op.operands,
 }  # fmt: skip
 """The rule of each op."""

@@ -189,9 +189,6 @@ def _arg_extreme(op: Operation, axes: Sequence[int]) -> Sequence[Value] | None:
     return [reduced(e, kind, x, axes), e.cast(place, dtype_of(index))]
 
 
-_REDUCTIONS: Final[Mapping[str, Rule]] = {"stablehlo.reduce": _reduce}
-
-
 # Rules of reductions over sliding windows: pooling, cumulative sums, and the gradient of max pooling.
 #
 # A window that extends from the beginning to each element is a cumulative op. Any other is a reduction over the window
@@ -290,9 +287,6 @@ def _select_and_scatter(op: Operation) -> Value | None:
     total = prod(grid)
     summed = e.tensor("scatter_add", zeros, 0, reshaped(e, at, [total]), reshaped(e, source, [total]), dtype=op.dtype, shape=[count + 1])
     return reshaped(e, sliced(e, summed, 0, 0, count), before)
-
-
-_WINDOWS: Final[Mapping[str, Rule]] = {"stablehlo.reduce_window": _reduce_window, "stablehlo.select_and_scatter": _select_and_scatter}
 
 
 # Rules of `dot_general` as (batched) matrix products, and of `convolution`, with permutations around torch's ops.
@@ -409,14 +403,6 @@ def _groups_of_batches(op: Operation, x: Value, batches: int) -> Value:
     return reshaped(e, transposed, [count, batches * features, *rest])
 
 
-_PRODUCTS: Final[Mapping[str, Rule]] = {
-    "stablehlo.dot_general": _dot_general,
-    "stablehlo.dot": _dot,
-    "stablehlo.fft": _fft,
-    "stablehlo.convolution": _convolution,
-}
-
-
 # Rules of sorting: `stablehlo.sort` with a comparator that is a lexicographic order, `chlo.top_k`, and the custom calls of JAX that
 # have a meaning on one device.
 
@@ -499,8 +485,17 @@ _MARKERS: Final = ("LayoutConstraint", "Sharding", "annotate_device_placement")
 """Custom calls that say where or how a tensor lies; their results are their operands."""
 
 
-_ORDERING: Final[Mapping[str, Rule]] = {"stablehlo.sort": _sort, "chlo.top_k": _top_k, "stablehlo.custom_call": _custom_call}
-
-
-RULES: Final[Mapping[str, Rule]] = {"stablehlo.pad": _pad, **_REDUCTIONS, **_WINDOWS, **_PRODUCTS, **_ORDERING}
+RULES: Final[Mapping[str, Rule]] = {
+    "stablehlo.pad": _pad,
+    "stablehlo.reduce": _reduce,
+    "stablehlo.reduce_window": _reduce_window,
+    "stablehlo.select_and_scatter": _select_and_scatter,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.dot": _dot,
+    "stablehlo.fft": _fft,
+    "stablehlo.convolution": _convolution,
+    "stablehlo.sort": _sort,
+    "chlo.top_k": _top_k,
+    "stablehlo.custom_call": _custom_call,
+}
 """The rule of each op."""

@@ -262,26 +262,6 @@ def _dimension_size(op: Operation) -> Value | None:
     return op.e.cast(op.e.tensor("prim::NumToTensor", counted, dtype="int64", shape=()), op.dtype)
 
 
-_SHAPING: Final[Mapping[str, Rule]] = {
-    "stablehlo.constant": tensor_constant,
-    "stablehlo.broadcast_in_dim": lambda op: _spread_along(op, op.ints("broadcast_dimensions")),
-    "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
-    "stablehlo.reshape": _reshape,
-    "stablehlo.dynamic_reshape": _dynamic_reshape,
-    "stablehlo.dynamic_iota": _iota,
-    "stablehlo.get_dimension_size": _dimension_size,
-    "stablehlo.transpose": _transpose,
-    "stablehlo.slice": _slice,
-    "stablehlo.concatenate": _concatenate,
-    "stablehlo.reverse": _reverse,
-    "stablehlo.iota": _iota,
-    "stablehlo.dynamic_slice": _dynamic_slice,
-    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
-    "stablehlo.optimization_barrier": lambda op: op.operands,
-    "sdy.sharding_constraint": lambda op: op.operands,
-}
-
-
 # Rules of `tensor`: empty tensors, reshapes, and slices that are extracted or inserted, at known or computed offsets.
 #
 # Tensors are values: `insert_slice` returns another tensor, and the tensor inserted into is unchanged.
@@ -386,16 +366,6 @@ def _inside(e: Emitter, place: Value, extent: int) -> Value:
         place = e.tensor("prim::NumToTensor", place, dtype="int64", shape=())
     low, high = e.bounds.get(place, (-inf, inf))
     return place if low >= 0 and high < extent else e.like("clamp", place, 0, extent - 1)
-
-
-_TENSORS: Final[Mapping[str, Rule]] = {
-    "tensor.empty": _empty,
-    "tensor.collapse_shape": _reshape,
-    "tensor.expand_shape": _reshape,
-    "tensor.extract": _extract,
-    "tensor.extract_slice": _extract_slice,
-    "tensor.insert_slice": _insert_slice,
-}
 
 
 # Rules of `gather` and `scatter` as indexing by tensors: for each dimension of the operand, the indices to read or
@@ -561,8 +531,30 @@ def _written(op: Operation, kind: str, index: _Indexing, updates: Value) -> Valu
     return reshaped(e, sliced(e, made, 0, 0, count), shape)
 
 
-_GATHERS: Final[Mapping[str, Rule]] = {"stablehlo.gather": _gather, "stablehlo.scatter": _scatter}
-
-
-RULES: Final[Mapping[str, Rule]] = {**_SHAPING, **_TENSORS, **_GATHERS}
+RULES: Final[Mapping[str, Rule]] = {
+    "stablehlo.constant": tensor_constant,
+    "stablehlo.broadcast_in_dim": lambda op: _spread_along(op, op.ints("broadcast_dimensions")),
+    "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
+    "stablehlo.reshape": _reshape,
+    "stablehlo.dynamic_reshape": _dynamic_reshape,
+    "stablehlo.dynamic_iota": _iota,
+    "stablehlo.get_dimension_size": _dimension_size,
+    "stablehlo.transpose": _transpose,
+    "stablehlo.slice": _slice,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.reverse": _reverse,
+    "stablehlo.iota": _iota,
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+    "stablehlo.optimization_barrier": lambda op: op.operands,
+    "sdy.sharding_constraint": lambda op: op.operands,
+    "tensor.empty": _empty,
+    "tensor.collapse_shape": _reshape,
+    "tensor.expand_shape": _reshape,
+    "tensor.extract": _extract,
+    "tensor.extract_slice": _extract_slice,
+    "tensor.insert_slice": _insert_slice,
+    "stablehlo.gather": _gather,
+    "stablehlo.scatter": _scatter,
+}
 """The rule of each op."""

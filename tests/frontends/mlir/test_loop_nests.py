@@ -14,30 +14,35 @@ from irscope.frontends.mlir.source import installed, new_context, required
 if not installed():
     pytest.skip("neither jaxlib nor iree-base-compiler is installed", allow_module_level=True)
 
-MAPS = {
-    "ij": "affine_map<(d0, d1) -> (d0, d1)>", "ji": "affine_map<(d0, d1) -> (d1, d0)>", "j": "affine_map<(d0, d1) -> (d1)>",
-    "i": "affine_map<(d0, d1) -> (d0)>", "i2": "affine_map<(d0, d1) -> (d0 * 2)>",
-}  # fmt: skip
+MAPS = {"ij": "d0, d1", "ji": "d1, d0", "j": "d1", "i": "d0", "i2": "d0 * 2"}
 X, Y, V = (np.random.default_rng(i).normal(size=s).astype(np.float32) for i, s in enumerate(((3, 4), (4, 3), (4,))))
 
 
-def _generic(maps: list[str], kinds: str, operands: list[str], result: str, body: str) -> str:
-    """A function of one `linalg.generic`, in generic form, which both bindings read."""
-    told = ", ".join(MAPS[name] for name in maps)
+def _text(maps: list[str], kinds: str, operands: list[str], results: list[str], body: str) -> str:
+    """A function of one `linalg.generic`, in generic form, which both bindings read; `body` names the elements `%e0`, `%e1`, … and
+    ends in a yield."""
     iterators = ", ".join(f"#linalg.iterator_type<{'parallel' if k == 'p' else 'reduction'}>" for k in kinds)
-    names = [f"%a{i}" for i in range(len(operands))]
-    declared = ", ".join(f"{name}: {type}" for name, type in zip(names, operands, strict=True))
+    loops = ", ".join(f"d{i}" for i in range(len(kinds)))
+    told = ", ".join(f"affine_map<({loops}) -> ({to})>" for to in maps)
+    elements = ", ".join(f"%e{i}: {type[:-1].rpartition('x')[2].removeprefix('tensor<')}" for i, type in enumerate(operands))
+    declared = ", ".join(f"%a{i}: {type}" for i, type in enumerate(operands))
+    given, made = ", ".join(f"%a{i}" for i in range(len(operands))), ", ".join(results)
+    names = ", ".join(f"%r#{i}" for i in range(len(results)))
     return f"""// generic
 "builtin.module"() ({{
-func.func @f({declared}) -> {result} {{
-  %r = "linalg.generic"({", ".join(names)}) <{{indexing_maps = [{told}], iterator_types = [{iterators}],
-      operandSegmentSizes = array<i32: {len(operands) - 1}, 1>}}> ({{
-  ^bb0({", ".join(f"%e{i}: f32" for i in range(len(operands)))}):
+func.func @f({declared}) -> ({made}) {{
+  %r:{len(results)} = "linalg.generic"({given}) <{{indexing_maps = [{told}], iterator_types = [{iterators}],
+      operandSegmentSizes = array<i32: {len(operands) - len(results)}, {len(results)}>}}> ({{
+  ^bb0({elements}):
     {body}
-  }}) : ({", ".join(operands)}) -> {result}
-  return %r : {result}
+  }}) : ({", ".join(operands)}) -> ({made})
+  return {names} : {made}
 }}
 }}) : () -> ()"""
+
+
+def _generic(maps: list[str], kinds: str, operands: list[str], result: str, body: str) -> str:
+    return _text([MAPS[name] for name in maps], kinds, operands, [result], body)
 
 
 def _load(text: str) -> Any:
@@ -110,25 +115,8 @@ def test_a_parallel_loop_missing_from_the_result_is_not_a_reduction() -> None:
 
 
 def _nest(maps: list[str], kinds: str, operands: list[str], results: list[str], body: str) -> Any:
-    """A function of one nest, compiled; `body` names the elements `%e0`, `%e1`, … and ends in a yield."""
-    iterators = ", ".join(f"#linalg.iterator_type<{'parallel' if k == 'p' else 'reduction'}>" for k in kinds)
-    loops = ", ".join(f"d{i}" for i in range(len(kinds)))
-    told = ", ".join(f"affine_map<({loops}) -> ({to})>" for to in maps)
-    elements = ", ".join(f"%e{i}: {type[:-1].rpartition('x')[2].removeprefix('tensor<')}" for i, type in enumerate(operands))
-    declared = ", ".join(f"%a{i}: {type}" for i, type in enumerate(operands))
-    given, made = ", ".join(f"%a{i}" for i in range(len(operands))), ", ".join(results)
-    names = ", ".join(f"%r#{i}" for i in range(len(results)))
-    graph = _load(f"""// generic
-"builtin.module"() ({{
-func.func @f({declared}) -> ({made}) {{
-  %r:{len(results)} = "linalg.generic"({given}) <{{indexing_maps = [{told}], iterator_types = [{iterators}],
-      operandSegmentSizes = array<i32: {len(operands) - len(results)}, {len(results)}>}}> ({{
-  ^bb0({elements}):
-    {body}
-  }}) : ({", ".join(operands)}) -> ({made})
-  return {names} : {made}
-}}
-}}) : () -> ()""")
+    """A function of one nest, compiled; every op must have become one of ours."""
+    graph = _load(_text(maps, kinds, operands, results, body))
     assert {node.op.partition("::")[0] for node in graph.nodes()} <= {"aten", "prim", "prims"}
     return irs.compile(graph)
 

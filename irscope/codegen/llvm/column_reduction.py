@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from irscope.codegen.kernel import BROADCAST, KernelSpec, Pass, reduction_nest
@@ -39,15 +38,6 @@ from irscope.ops.expr import REDUCTIONS
 # Where the spec says that rows are short, there is one vector and a mask.
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Vectors `start` to below `stop` of a row of columns; the last of all starts at column `last`."""
-
-    start: str
-    stop: str
-    last: str
-
-
 class ColumnTile:
     """The tiles of a kernel whose innermost loop runs over columns, and the vectors of the one being emitted."""
 
@@ -59,7 +49,8 @@ class ColumnTile:
         """For each instruction, whether it differs from column to column."""
         self.memory: dict[tuple[int, int], str] = {}
         """The array of a tile's values of an instruction, by (instruction, part)."""
-        self.tile = Tile("0", "1", "0")
+        self.start, self.stop, self.last = "0", "1", "0"
+        """The tile's first vector, the one after its last, and the column where the last of all vectors starts."""
         self.number = "0"
         """The vector of the tile that is being emitted."""
         self.column = "0"
@@ -88,7 +79,7 @@ class ColumnTile:
         count = body.value(f"sdiv i64 {body.value(f'add i64 {length}, {self.k.width - 1}')}, {self.k.width}")
         with self.body.loop(count, step=self.most_vectors) as tile:
             stop = self.body.least(body.value(f"add i64 {tile.index}, {self.most_vectors}"), count)
-            self.tile = Tile(tile.index, stop, last)
+            self.start, self.stop, self.last = tile.index, stop, last
             yield
 
     @contextmanager
@@ -97,9 +88,9 @@ class ColumnTile:
         if self.short:
             yield
             return
-        with self.body.loop(self.tile.stop, start=self.tile.start) as vector:
+        with self.body.loop(self.stop, start=self.start) as vector:
             self.number = vector.index
-            self.column = self.body.least(self.body.value(f"mul i64 {vector.index}, {self.k.width}"), self.tile.last)
+            self.column = self.body.least(self.body.value(f"mul i64 {vector.index}, {self.k.width}"), self.last)
             yield
 
     def stand(self) -> None:
@@ -146,7 +137,7 @@ class ColumnTile:
     def _slot(self, array: str, kind: str) -> str:
         if self.short:
             return array
-        offset = self.body.value(f"sub i64 {self.number}, {self.tile.start}")
+        offset = self.body.value(f"sub i64 {self.number}, {self.start}")
         return self.body.value(f"getelementptr {self.vector.type(kind)}, ptr {array}, i64 {offset}")
 
     def hold(self, index: int, values: Sequence[str]) -> None:

@@ -7,6 +7,10 @@ with the number of chunks and the length of a chunk, not with their product.
 Memory is read a tenth to a fifth faster in several places at once, because the processor can follow as many streams. Where
 the work at a point is small, two rows are reduced together, half of all rows apart; in a kernel that reduces a single
 long row each register of a vector covers its own part of the row. The result of a row does not depend on the others.
+
+A value that is expensive and needed again in a later pass (the exponentials of a softmax) is kept: in the row of a result of its
+type that is written only in that later pass, if there is one, else in a row on the stack, if rows are known to
+be short enough for that.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, NO_NODE, UNIT, Pass, reduction_nest
+from irscope.codegen.kernel import BROADCAST, ITEM_SIZE, UNIT, Pass, reduction_nest
 from irscope.codegen.llvm.builder import Carry, Loop
 from irscope.codegen.llvm.instruction_text import MEMORY, REGISTER, across_lanes, first_values, kinds, taken_in
 from irscope.codegen.llvm.kernel_base import (
@@ -33,131 +37,6 @@ from irscope.codegen.llvm.kernel_base import (
     weight,
 )
 from irscope.ops.expr import POSITIONS
-
-# Emits what a kernel that works row by row does at the points of one vector.
-#
-# A value that is expensive and needed again in a later pass (the exponentials of a softmax) is kept: in the row of a result of its
-# type that is written only in that later pass, if there is one, else in a row on the stack, if rows are known to
-# be short enough for that.
-#
-# A long row that is only reduced is read in several places at once: each register of a vector covers its own part of the row,
-# because the processor can then follow as many streams.
-
-
-class RowPoints:
-    """The innermost body of a kernel whose innermost loop is reduced."""
-
-    def __init__(self, k: KernelBuilder) -> None:
-        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
-        k.reader = self._read
-        spec, width = k.spec, k.width
-        self.kept = kept_value(spec, on_stack=True) if not 0 < spec.row_limit <= width else None
-        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
-        self.single = len(spec.reduced) == 1 and 0 < spec.row_limit <= width
-        """Whether a row is one vector, so that values computed in one pass are still in registers in the next."""
-        self.apart: list[str] = []
-        """While a vector is read in several places: the offset of each register from the first, in elements."""
-
-    def make_room(self) -> None:
-        """Allocate memory on the stack for a value kept there."""
-        if self.kept is not None and self.kept[3] < 0:
-            kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
-            room = self.spec.row_limit + self.k.width
-            self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
-
-    def registers(self, each: Pass) -> int:
-        """Return how many parts of a row a vector may cover in a pass: one per register, if nothing depends on positions."""
-        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
-        read = [self.spec.inputs[code.operand] for code in codes if code.op == "input"]
-        along = [operand for operand in read if operand.pattern and operand.pattern[-1] != BROADCAST]
-        item = max([ITEM_SIZE[code.dtype] for code in codes] + [4])
-        is_free = (
-            len(self.spec.reduced) == self.spec.rank  # with many rows, few are long
-            and not self.spec.row_limit
-            and bool(each.reductions)
-            and not each.writes
-            and not any(code.op in POSITIONS for code in codes)
-            and (self.kept is None or self.kept[0] not in each.body)
-            and all(operand.kind == "tensor" and operand.pattern[-1] == UNIT for operand in along)
-            and all(ITEM_SIZE[operand.dtype] == item for operand in along)
-        )
-        return self.k.width * item // self.k.target.vector_bytes if is_free else 1
-
-    def point(self, number: int, each: Pass, index: str, some: tuple[str, str] | None) -> None:
-        """Emit what is computed and written at the points of a vector."""
-        k = self.k
-        k.some = some
-        k.places = {slot: k.at(slot, k.pointers[slot], index, k.lane_steps.get(slot)) for slot in k.moving}
-        for code in each.body:
-            if self.single and code in k.wide:
-                continue
-            if self.kept is None or code != self.kept[0]:
-                instruction(k, code, self.vector)
-            elif number > self.kept[1]:
-                self._load_kept(code, self.kept[3], index)
-            else:
-                instruction(k, code, self.vector)
-                self._keep(code, self.kept[3], index)
-        for slot in each.writes:
-            result = self.spec.outputs[slot]
-            self.body.node = self.spec.instructions[result.instruction].node
-            self._store(slot, stored(k, slot, self.vector))
-            self.body.node = NO_NODE
-
-    def _keep(self, code: int, slot: int, index: str) -> None:
-        """Store a value for later passes; on the stack always as a whole vector."""
-        if slot >= 0:
-            self._store(slot, self.k.wide[code])
-            return
-        kind = REGISTER[self.spec.instructions[code].dtype]
-        place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
-        self.body.add(f"store {self.vector.type(kind)} {self.k.wide[code]}, ptr {place}, align {self._room_alignment()}")
-
-    def _load_kept(self, code: int, slot: int, index: str) -> None:
-        self.body.node = self.spec.instructions[code].node
-        if slot >= 0:
-            self.k.wide[code] = self._read(slot, None)
-        else:
-            kind = REGISTER[self.spec.instructions[code].dtype]
-            place = self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
-            self.k.wide[code] = self.body.value(f"load {self.vector.type(kind)}, ptr {place}, align {self._room_alignment()}")
-        self.body.node = NO_NODE
-
-    def _room_alignment(self) -> int:
-        """Return the alignment of a kept vector: whole vectors follow one another from an aligned start."""
-        assert self.kept is not None
-        item = ITEM_SIZE[self.spec.instructions[self.kept[0]].dtype]
-        return min(self.k.target.vector_bytes, self.k.width * max(item, 1))
-
-    def _read(self, slot: int, step: str | None) -> str:
-        """Load a vector: contiguous, or one contiguous stretch per register (`apart`), or strided."""
-        if step is None and self.k.target.masks and slot in self.k.whole:
-            row = load_vector(self.k, slot, step)
-            # its second use keeps LLVM from folding the load into a masked instruction, which would make it a masked load again
-            kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
-            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
-            return row
-        if step is not None or not self.apart:
-            return load_vector(self.k, slot, step)
-        kind, lanes = MEMORY[self.k.dtypes[slot]], self.k.width // len(self.apart)
-        parts = []
-        for offset in self.apart:
-            place = self.k.at(slot, self.k.places[slot], offset, None)
-            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"))
-        while len(parts) > 1:
-            lanes *= 2
-            order = ", ".join(f"i32 {lane}" for lane in range(lanes))
-            half = f"<{lanes // 2} x {kind}>"
-            parts = [
-                self.body.value(f"shufflevector {half} {one}, {half} {other}, <{lanes} x i32> <{order}>")
-                for one, other in zip(parts[::2], parts[1::2], strict=True)
-            ]
-        return parts[0]
-
-    def _store(self, slot: int, value: str) -> None:
-        again = self.kept is not None and self.kept[3] == slot
-        store(self.k, slot, value, streaming=self.spec.nontemporal and not again)
-
 
 _CHUNK: Final = 128
 _LONG: Final = 1 << 18
@@ -180,9 +59,15 @@ class RowKernel:
 
     def __init__(self, k: KernelBuilder) -> None:
         self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
-        self.points = RowPoints(k)
-        self.nest, self.single = self.points.nest, self.points.single
-        self.in_chunks = not 0 < k.spec.row_limit <= 2 * _CHUNK * k.width
+        k.reader = self._read
+        limit = k.spec.row_limit
+        self.kept = kept_value(k.spec, on_stack=True) if not 0 < limit <= k.width else None
+        self.nest = reduction_nest(k.spec, self.kept and self.kept[:3])
+        self.single = len(k.spec.reduced) == 1 and 0 < limit <= k.width
+        """Whether a row is one vector, so that values computed in one pass are still in registers in the next."""
+        self.in_chunks = not 0 < limit <= 2 * _CHUNK * k.width
+        self.apart: list[str] = []
+        """While a vector is read in several places: the offset of each register from the first, in elements."""
         self.rows: list[_Row] = []
         """The rows that are reduced together."""
 
@@ -192,7 +77,7 @@ class RowKernel:
         if self.single:
             self.k.some = (self.k.sizes[-1], self.k.lanes_below(self.k.sizes[-1]))
         else:
-            self.points.make_room()
+            self._make_room()
         stages = self.k.staged(self.nest.passes[0].before, self.spec.reduced[0])
         if self._is_paired():
             with outer_loops(self.k, stages[:-1]):
@@ -279,10 +164,9 @@ class RowKernel:
     def _write_reduced(self) -> None:
         for slot, result in enumerate(self.spec.outputs):
             if self.spec.is_reduced(result):
-                self.body.node = self.spec.instructions[result.instruction].node
-                value = stored(self.k, slot, self.k.scalar)
-                self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.k.pointers[slot]}")
-                self.body.node = NO_NODE
+                with self.body.written_for(self.spec.instructions[result.instruction].node):
+                    value = stored(self.k, slot, self.k.scalar)
+                    self.body.add(f"store {MEMORY[result.dtype]} {value}, ptr {self.k.pointers[slot]}")
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
@@ -312,10 +196,9 @@ class RowKernel:
         names = iter(held)
         for _ in self._each_row():
             for index in each.reductions:
-                self.body.node = self.spec.instructions[index].node
-                own = [next(names) for _ in kinds(self.spec, index)]
-                self.k.values[index] = across_lanes(self.spec, index, self.vector, own)
-                self.body.node = NO_NODE
+                with self.body.written_for(self.spec.instructions[index].node):
+                    own = [next(names) for _ in kinds(self.spec, index)]
+                    self.k.values[index] = across_lanes(self.spec, index, self.vector, own)
 
     def _first(self, each: Pass) -> list[str]:
         """Return the initial accumulators of all rows: for each row all reductions, for each reduction all its parts."""
@@ -331,14 +214,14 @@ class RowKernel:
         """Emit the innermost loop: whole vectors, then the rest."""
         body, length = self.body, self.k.sizes[-1]
         full = body.value(f"and i64 {length}, {-self.k.width}")
-        registers = self.points.registers(each)
+        registers = self._registers(each)
         if registers > 1:
             is_long = body.value(f"icmp sge i64 {length}, {_LONG}")
             with self.body.only_if(is_long, self._carry(each, held)) as long:
                 part = body.value(f"udiv i64 {full}, {registers}")
-                self.points.apart = [body.value(f"mul i64 {part}, {place}") for place in range(registers)]
+                self.apart = [body.value(f"mul i64 {part}, {place}") for place in range(registers)]
                 long.following = self._vectors(number, each, part, self.k.width // registers, held)
-                self.points.apart = []
+                self.apart = []
             is_short = body.value(f"xor i1 {is_long}, true")
             with self.body.only_if(is_short, self._carry(each, long.joined)) as short:
                 short.following = self._vectors(number, each, full, self.k.width, long.joined)
@@ -372,11 +255,10 @@ class RowKernel:
         one, other, found = iter(held), iter(more), list[str]()
         for _ in self.rows:
             for index in each.reductions:
-                self.body.node = self.spec.instructions[index].node
-                parts = range(len(kinds(self.spec, index)))
-                own = [next(one) for _ in parts]
-                found += taken_in(self.spec, index, self.vector, own, [next(other) for _ in parts])
-                self.body.node = NO_NODE
+                with self.body.written_for(self.spec.instructions[index].node):
+                    parts = range(len(kinds(self.spec, index)))
+                    own = [next(one) for _ in parts]
+                    found += taken_in(self.spec, index, self.vector, own, [next(other) for _ in parts])
         return found
 
     # -- one vector ---------------------------------------------------------------------------------------------------
@@ -385,12 +267,113 @@ class RowKernel:
         """Return the accumulators after a vector of each row was accumulated; with `some`, (count, mask), only those lanes."""
         names, found = iter(held), list[str]()
         for _ in self._each_row():
-            self.points.point(number, each, index, some)
+            self._point(number, each, index, some)
             for reduction in each.reductions:
                 code = self.spec.instructions[reduction]
-                self.body.node = code.node
-                own = [next(names) for _ in kinds(self.spec, reduction)]
-                more = [operand(self.k, arg, self.vector) for arg in code.args]
-                found += taken_in(self.spec, reduction, self.vector, own, more, some and some[1])
-                self.body.node = NO_NODE
+                with self.body.written_for(code.node):
+                    own = [next(names) for _ in kinds(self.spec, reduction)]
+                    more = [operand(self.k, arg, self.vector) for arg in code.args]
+                    found += taken_in(self.spec, reduction, self.vector, own, more, some and some[1])
         return found
+
+    # -- the points of one vector -----------------------------------------------------------------------------------------
+
+    def _make_room(self) -> None:
+        """Allocate memory on the stack for a value kept there."""
+        if self.kept is not None and self.kept[3] < 0:
+            kind = REGISTER[self.spec.instructions[self.kept[0]].dtype]
+            room = self.spec.row_limit + self.k.width
+            self.body.add(f"%row = alloca [{room} x {kind}], align {self.k.target.vector_bytes}")
+
+    def _registers(self, each: Pass) -> int:
+        """Return how many parts of a row a vector may cover in a pass: one per register, if nothing depends on positions."""
+        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
+        read = [self.spec.inputs[code.operand] for code in codes if code.op == "input"]
+        along = [operand for operand in read if operand.pattern and operand.pattern[-1] != BROADCAST]
+        item = max([ITEM_SIZE[code.dtype] for code in codes] + [4])
+        is_free = (
+            len(self.spec.reduced) == self.spec.rank  # with many rows, few are long
+            and not self.spec.row_limit
+            and bool(each.reductions)
+            and not each.writes
+            and not any(code.op in POSITIONS for code in codes)
+            and (self.kept is None or self.kept[0] not in each.body)
+            and all(operand.kind == "tensor" and operand.pattern[-1] == UNIT for operand in along)
+            and all(ITEM_SIZE[operand.dtype] == item for operand in along)
+        )
+        return self.k.width * item // self.k.target.vector_bytes if is_free else 1
+
+    def _point(self, number: int, each: Pass, index: str, some: tuple[str, str] | None) -> None:
+        """Emit what is computed and written at the points of a vector."""
+        k = self.k
+        k.some = some
+        k.places = {slot: k.at(slot, k.pointers[slot], index, k.lane_steps.get(slot)) for slot in k.moving}
+        for code in each.body:
+            if self.single and code in k.wide:
+                continue
+            if self.kept is None or code != self.kept[0]:
+                instruction(k, code, self.vector)
+            elif number > self.kept[1]:
+                self._load_kept(code, self.kept[3], index)
+            else:
+                instruction(k, code, self.vector)
+                self._keep(code, self.kept[3], index)
+        for slot in each.writes:
+            with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
+                self._store(slot, stored(k, slot, self.vector))
+
+    def _keep(self, code: int, slot: int, index: str) -> None:
+        """Store a value for later passes; on the stack always as a whole vector."""
+        if slot >= 0:
+            self._store(slot, self.k.wide[code])
+        else:
+            kind, place = self._place_on_stack(code, index)
+            self.body.add(f"store {kind} {self.k.wide[code]}, ptr {place}, align {self._room_alignment()}")
+
+    def _load_kept(self, code: int, slot: int, index: str) -> None:
+        with self.body.written_for(self.spec.instructions[code].node):
+            if slot >= 0:
+                self.k.wide[code] = self._read(slot, None)
+            else:
+                kind, place = self._place_on_stack(code, index)
+                self.k.wide[code] = self.body.value(f"load {kind}, ptr {place}, align {self._room_alignment()}")
+
+    def _place_on_stack(self, code: int, index: str) -> tuple[str, str]:
+        """Return the type and the place of a vector of the row on the stack."""
+        kind = REGISTER[self.spec.instructions[code].dtype]
+        return self.vector.type(kind), self.body.value(f"getelementptr {kind}, ptr %row, i64 {index}")
+
+    def _room_alignment(self) -> int:
+        """Return the alignment of a kept vector: whole vectors follow one another from an aligned start."""
+        assert self.kept is not None
+        item = ITEM_SIZE[self.spec.instructions[self.kept[0]].dtype]
+        return min(self.k.target.vector_bytes, self.k.width * max(item, 1))
+
+    def _read(self, slot: int, step: str | None) -> str:
+        """Load a vector: contiguous, or one contiguous stretch per register (`apart`), or strided."""
+        if step is None and self.k.target.masks and slot in self.k.whole:
+            row = load_vector(self.k, slot, step)
+            # its second use keeps LLVM from folding the load into a masked instruction, which would make it a masked load again
+            kind = self.vector.type(MEMORY[self.k.dtypes[slot]])
+            self.body.add(f"store {kind} {row}, ptr %buffer{slot}, align {self.k.target.vector_bytes}")
+            return row
+        if step is not None or not self.apart:
+            return load_vector(self.k, slot, step)
+        kind, lanes = MEMORY[self.k.dtypes[slot]], self.k.width // len(self.apart)
+        parts = []
+        for offset in self.apart:
+            place = self.k.at(slot, self.k.places[slot], offset, None)
+            parts.append(self.body.value(f"load <{lanes} x {kind}>, ptr {place}, align {ITEM_SIZE[self.k.dtypes[slot]]}"))
+        while len(parts) > 1:
+            lanes *= 2
+            order = ", ".join(f"i32 {lane}" for lane in range(lanes))
+            half = f"<{lanes // 2} x {kind}>"
+            parts = [
+                self.body.value(f"shufflevector {half} {one}, {half} {other}, <{lanes} x i32> <{order}>")
+                for one, other in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return parts[0]
+
+    def _store(self, slot: int, value: str) -> None:
+        again = self.kept is not None and self.kept[3] == slot
+        store(self.k, slot, value, streaming=self.spec.nontemporal and not again)

@@ -7,6 +7,10 @@ to others, so that the rounding errors of a long sum grow with the number of spa
 
 Short rows are one vector, whose accumulators stay in registers for a span; a row that is not known to be short is longer
 than `MOST_LANES`.
+
+Everything with one value per column (accumulators, and values computed from them) is in an array on the stack, one vector for
+each vector of the tile. The last vector of a row of columns overlaps the one before and computes the same values again.
+Where the spec says that rows are short, there is one vector and a mask.
 """
 
 from __future__ import annotations
@@ -31,30 +35,251 @@ from irscope.codegen.llvm.kernel_base import (
 )
 from irscope.ops.expr import REDUCTIONS
 
-# A tile of columns side by side: the values that each column holds while a kernel goes over its rows.
-#
-# Everything with one value per column (accumulators, and values computed from them) is in an array on the stack, one vector for
-# each vector of the tile. The last vector of a row of columns overlaps the one before and computes the same values again.
-# Where the spec says that rows are short, there is one vector and a mask.
+MOST_LANES: Final = 32
+_TOGETHER: Final = 8
+"""The most rows in a step."""
+_LIGHT: Final = 16
+"""Approximate LLVM instructions in a step up to which it includes more rows."""
+_SPAN: Final = 128
+_TILE: Final = 1024
 
 
-class ColumnTile:
-    """The tiles of a kernel whose innermost loop runs over columns, and the vectors of the one being emitted."""
+class ColumnKernel:
+    """Kept loops outside, then tiles of the innermost loop, then the reduced loops, then vectors of a tile."""
 
-    def __init__(self, k: KernelBuilder, most_vectors: int) -> None:
+    def __init__(self, k: KernelBuilder) -> None:
         self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
         self.short = bool(k.spec.row_limit)
-        self.most_vectors = 1 if self.short else most_vectors
+        self.most_vectors = 1 if self.short else max(_TILE // k.width, 1)
         self.lies = self._differing()
         """For each instruction, whether it differs from column to column."""
+        self.kept = None if self.short else _kept_value(k.spec)
+        self.nest = reduction_nest(k.spec, self.kept and self.kept[:3])
+        self.in_spans = self.short or len(k.spec.reduced) == 1
+        """Whether the accumulators of the current span are separate from those of all rows before."""
         self.memory: dict[tuple[int, int], str] = {}
         """The array of a tile's values of an instruction, by (instruction, part)."""
+        self.near: dict[tuple[int, int], str] = {}
+        """The accumulators of the current span: arrays of the tile, or registers if rows are short."""
         self.start, self.stop, self.last = "0", "1", "0"
         """The tile's first vector, the one after its last, and the column where the last of all vectors starts."""
         self.number = "0"
         """The vector of the tile that is being emitted."""
         self.column = "0"
         """The column where it starts."""
+        self.fresh = ""
+        """The mask of the lanes to be written; empty for all."""
+
+    def write(self) -> None:
+        """Emit the kept loops around the tiles."""
+        self.k.buffers()
+        for index, code in enumerate(self.spec.instructions):
+            for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
+                array = self.memory[index, part] = self.array(kind)
+                self.near[index, part] = self.array(kind) if self.in_spans and not self.short else array
+            if self.is_stored(index, self.nest.varies):
+                self.memory[index, 0] = self.array(REGISTER[code.dtype])
+        first = [index for index in self.nest.passes[0].before if not self.lies[index]]
+        with outer_loops(self.k, self.k.staged(first, self.spec.reduced[0])), self.tiles():
+            self._all_passes()
+
+    def _all_passes(self) -> None:
+        for number, each in enumerate(self.nest.passes):
+            for index in each.before if number else ():
+                if not self.lies[index]:
+                    instruction(self.k, index, self.k.scalar)
+            with self.each_vector():
+                self.stand()
+                self._between(each.before)
+                for index in each.reductions:
+                    self.hold(index, first_values(self.spec, index, self.vector))
+                if self.in_spans:
+                    self._set_near(each, self._first(each))
+            if each.body or each.reductions or each.writes:
+                self._pass(number, each)
+        with self.each_vector():
+            self.stand()
+            self._between(self.nest.after)
+            for slot, result in enumerate(self.spec.outputs):
+                if self.spec.is_reduced(result):
+                    self.fetch(result.instruction)
+                    self._write(slot)
+
+    def _between(self, codes: Sequence[int]) -> None:
+        """Emit the instructions computed once per column, between two passes."""
+        for index in codes:
+            if self.is_stored(index, self.nest.varies):
+                for arg in self.spec.instructions[index].args:
+                    self.fetch(arg)
+                instruction(self.k, index, self.vector)
+                self.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.k.wide[index])
+
+    # -- a pass over the rows of a tile -------------------------------------------------------------------------------
+
+    def _pass(self, number: int, each: Pass) -> None:
+        pointers, rows = dict(self.k.pointers), self.k.sizes[self.spec.reduced[-1]]
+        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
+        most = min(_LIGHT // weight(codes), _TOGETHER // len(self.nest.passes)) if each.reductions else 0
+        together = 1 << most.bit_length() - 1 if most else 1
+        with ExitStack() as loops:
+            for loop in self.spec.reduced[:-1]:
+                self.k.advance(loop, loops.enter_context(self.body.loop(self.k.sizes[loop])).index)
+            if not (each.reductions and self.in_spans):
+                self._rows(number, each, ("0", rows), together)
+            else:
+                length = _SPAN * together
+                span = loops.enter_context(self.body.loop(rows, step=length))
+                stop = self.body.least(self.body.value(f"add i64 {span.index}, {length}"), rows)
+                self._span(number, each, (span.index, stop), together)
+        self.k.pointers = pointers
+
+    def _span(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        """Reduce some rows separately from those before, add them to the total, and reset the span's accumulators."""
+        self._rows(number, each, rows, together)
+        with self.each_vector():
+            found = iter(self._near(each))
+            for index in each.reductions:
+                with self.body.written_for(self.spec.instructions[index].node):
+                    more = [next(found) for _ in kinds(self.spec, index)]
+                    self.hold(index, taken_in(self.spec, index, self.vector, self.held(index), more))
+            self._set_near(each, self._first(each))
+
+    def _rows(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        """Emit the rows from one to below another, `together` at a time. The remaining ones follow singly; with short rows, so do
+        those that too few elements follow."""
+        start, stop = rows
+        if together > 1:
+            loop, limit = self.spec.reduced[-1], stop
+            if self.short:
+                limit = self.body.least(stop, self.k.rows_before_the_last(self.k.sizes[loop]))
+                limit = self.body.value(f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}")
+                self.k.whole = self.k.followed(loop)
+            count = self.body.value(f"and i64 {self.body.value(f'sub i64 {limit}, {start}')}, {-together}")
+            even = self.body.value(f"add i64 {start}, {count}")
+            self._steps(number, each, (start, even), together)
+            self.k.whole, start = frozenset(), even
+        self._steps(number, each, (start, stop), 1)
+
+    def _steps(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
+        start, stop = rows
+        types = [self.vector.type(kind) for index in each.reductions for kind in kinds(self.spec, index)]
+        carry = list(zip(types, self._near(each), strict=True)) if self.short else []
+        with self.body.loop(stop, start=start, step=together, carry=carry) as step:
+            if self.short:
+                self._set_near(each, step.carried)
+            pointers, at = self.k.pointers, step.index
+            rows_at = [self._at_row(self.body.value(f"add i64 {at}, {row}") if row else at) for row in range(together)]
+            with self.each_vector():
+                self.stand()
+                self._step(number, each, rows_at)
+            self.k.pointers = pointers
+            if self.short:
+                step.following = self._near(each)
+        if self.short:
+            self._set_near(each, step.carried)
+
+    def _at_row(self, index: str) -> dict[int, str]:
+        """Return the pointer of each tensor in a row."""
+        loop = self.spec.reduced[-1]
+        found = dict(self.k.pointers)
+        for slot, pattern in enumerate(self.k.patterns):
+            if pattern and pattern[loop] != BROADCAST:
+                found[slot] = self.k.at(slot, found[slot], index, self.k.strides[slot, loop])
+        return found
+
+    def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
+        """Emit a vector of columns in a few rows."""
+        for index in each.carried:
+            self.fetch(index)
+        if self.kept is not None and self.kept[0] in each.body:
+            self.fresh = self._fresh_lanes()
+        wide = self.k.wide
+        found = [self._one_row(number, each, row, dict(wide)) for row in rows]
+        self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
+        for index in each.reductions:
+            with self.body.written_for(self.spec.instructions[index].node):
+                parts = [more[index] for more in found]
+                while len(parts) > 1:
+                    pairs = zip(parts[::2], parts[1::2], strict=True)
+                    parts = [taken_in(self.spec, index, self.vector, one, other) for one, other in pairs]
+                own = [next(held) for _ in kinds(self.spec, index)]
+                gathered += taken_in(self.spec, index, self.vector, own, parts[0])
+        self._set_near(each, gathered)
+
+    def _one_row(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
+        """Emit what is computed and written in one row; return the operands of each reduction."""
+        self.k.pointers, self.k.places, self.k.wide = row, self.standing(row), wide
+        for index in each.body:
+            if self.kept is not None and self.kept[0] == index:
+                self._keep_or_load(number)
+            else:
+                instruction(self.k, index, self.vector)
+        found = {}
+        for index in each.reductions:
+            code = self.spec.instructions[index]
+            with self.body.written_for(code.node):
+                found[index] = [operand(self.k, arg, self.vector) for arg in code.args]
+        for slot in each.writes:
+            self._write(slot)
+        return found
+
+    # -- accumulators of the current span -----------------------------------------------------------------------------
+
+    def _first(self, each: Pass) -> list[str]:
+        return [value for index in each.reductions for value in first_values(self.spec, index, self.vector)]
+
+    def _near(self, each: Pass) -> list[str]:
+        """Return the span's accumulators of all reductions of a pass, in their order."""
+        found = []
+        for index in each.reductions:
+            with self.body.written_for(self.spec.instructions[index].node):
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    near = self.near[index, part]
+                    found.append(near if self.short else self.kept_in(near, kind))
+        return found
+
+    def _set_near(self, each: Pass, values: Sequence[str]) -> None:
+        names = iter(values)
+        for index in each.reductions:
+            with self.body.written_for(self.spec.instructions[index].node):
+                for part, kind in enumerate(kinds(self.spec, index)):
+                    if self.short:
+                        self.near[index, part] = next(names)
+                    else:
+                        self.keep(self.near[index, part], kind, next(names))
+
+    # -- an expensive value -------------------------------------------------------------------------------------------
+
+    def _keep_or_load(self, number: int) -> None:
+        """Compute and store the kept value in its first pass, load it in later ones."""
+        assert self.kept is not None
+        index, first, _, slot = self.kept
+        if number == first:
+            instruction(self.k, index, self.vector)
+        with self.body.written_for(self.spec.instructions[index].node):
+            if number == first:
+                store(self.k, slot, self._blended(slot, self.k.wide[index], load_row(self.k, slot)))
+            else:
+                self.k.wide[index] = load_row(self.k, slot)
+
+    def _blended(self, slot: int, fresh: str, old: str) -> str:
+        return self.vector.select(MEMORY[self.k.dtypes[slot]], self.fresh, fresh, old)
+
+    def _fresh_lanes(self) -> str:
+        """Return the mask of the lanes that the previous vector did not cover; in the others, results have overwritten the kept
+        values."""
+        wanted = self.body.value(f"mul i64 {self.number}, {self.k.width}")
+        seen = self.body.value(f"sub i64 {wanted}, {self.column}")
+        return self.vector.op("xor", "i1", self.k.lanes_below(seen), self.vector.constant("i1", 1))
+
+    def _write(self, slot: int) -> None:
+        with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
+            value = stored(self.k, slot, self.vector)
+            if self.fresh and self.kept is not None and slot == self.kept[3]:
+                value = self._blended(slot, value, self.k.wide[self.kept[0]])
+            store(self.k, slot, value)
+
+    # -- tiles: the values that each column holds -------------------------------------------------------------------------
 
     def _differing(self) -> list[bool]:
         found: list[bool] = []
@@ -163,241 +388,6 @@ class ColumnTile:
                 kind = REGISTER[code.dtype]
                 kept = code.op not in REDUCTIONS
                 self.k.wide[index] = self.kept_in(self.memory[index, 0], kind) if kept else self.held(index)[-1]
-
-
-MOST_LANES: Final = 32
-_TOGETHER: Final = 8
-"""The most rows in a step."""
-_LIGHT: Final = 16
-"""Approximate LLVM instructions in a step up to which it includes more rows."""
-_SPAN: Final = 128
-_TILE: Final = 1024
-
-
-class ColumnKernel:
-    """Kept loops outside, then tiles of the innermost loop, then the reduced loops, then vectors of a tile."""
-
-    def __init__(self, k: KernelBuilder) -> None:
-        self.k, self.spec, self.body, self.vector = k, k.spec, k.body, k.vector
-        self.tile, spec = ColumnTile(k, max(_TILE // k.width, 1)), k.spec
-        self.short, self.lies, self.memory = self.tile.short, self.tile.lies, self.tile.memory
-        self.kept = None if self.short else _kept_value(spec)
-        self.nest = reduction_nest(spec, self.kept and self.kept[:3])
-        self.in_spans = self.short or len(spec.reduced) == 1
-        """Whether the accumulators of the current span are separate from those of all rows before."""
-        self.near: dict[tuple[int, int], str] = {}
-        """The accumulators of the current span: arrays of the tile, or registers if rows are short."""
-        self.fresh = ""
-        """The mask of the lanes to be written; empty for all."""
-
-    def write(self) -> None:
-        """Emit the kept loops around the tiles."""
-        self.k.buffers()
-        for index, code in enumerate(self.spec.instructions):
-            for part, kind in enumerate(kinds(self.spec, index) if code.op in REDUCTIONS else ()):
-                array = self.memory[index, part] = self.tile.array(kind)
-                self.near[index, part] = self.tile.array(kind) if self.in_spans and not self.short else array
-            if self.tile.is_stored(index, self.nest.varies):
-                self.memory[index, 0] = self.tile.array(REGISTER[code.dtype])
-        first = [index for index in self.nest.passes[0].before if not self.lies[index]]
-        with outer_loops(self.k, self.k.staged(first, self.spec.reduced[0])), self.tile.tiles():
-            self._all_passes()
-
-    def _all_passes(self) -> None:
-        for number, each in enumerate(self.nest.passes):
-            for index in each.before if number else ():
-                if not self.lies[index]:
-                    instruction(self.k, index, self.k.scalar)
-            with self.tile.each_vector():
-                self.tile.stand()
-                self._between(each.before)
-                for index in each.reductions:
-                    self.tile.hold(index, first_values(self.spec, index, self.vector))
-                if self.in_spans:
-                    self._set_near(each, self._first(each))
-            if each.body or each.reductions or each.writes:
-                self._pass(number, each)
-        with self.tile.each_vector():
-            self.tile.stand()
-            self._between(self.nest.after)
-            for slot, result in enumerate(self.spec.outputs):
-                if self.spec.is_reduced(result):
-                    self.tile.fetch(result.instruction)
-                    self._write(slot)
-
-    def _between(self, codes: Sequence[int]) -> None:
-        """Emit the instructions computed once per column, between two passes."""
-        for index in codes:
-            if self.tile.is_stored(index, self.nest.varies):
-                for arg in self.spec.instructions[index].args:
-                    self.tile.fetch(arg)
-                instruction(self.k, index, self.vector)
-                self.tile.keep(self.memory[index, 0], REGISTER[self.spec.instructions[index].dtype], self.k.wide[index])
-
-    # -- a pass over the rows of a tile -------------------------------------------------------------------------------
-
-    def _pass(self, number: int, each: Pass) -> None:
-        pointers, rows = dict(self.k.pointers), self.k.sizes[self.spec.reduced[-1]]
-        codes = [self.spec.instructions[index] for index in (*each.body, *each.reductions)]
-        most = min(_LIGHT // weight(codes), _TOGETHER // len(self.nest.passes)) if each.reductions else 0
-        together = 1 << most.bit_length() - 1 if most else 1
-        with ExitStack() as loops:
-            for loop in self.spec.reduced[:-1]:
-                self.k.advance(loop, loops.enter_context(self.body.loop(self.k.sizes[loop])).index)
-            if not (each.reductions and self.in_spans):
-                self._rows(number, each, ("0", rows), together)
-            else:
-                length = _SPAN * together
-                span = loops.enter_context(self.body.loop(rows, step=length))
-                stop = self.body.least(self.body.value(f"add i64 {span.index}, {length}"), rows)
-                self._span(number, each, (span.index, stop), together)
-        self.k.pointers = pointers
-
-    def _span(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
-        """Reduce some rows separately from those before, add them to the total, and reset the span's accumulators."""
-        self._rows(number, each, rows, together)
-        with self.tile.each_vector():
-            found = iter(self._near(each))
-            for index in each.reductions:
-                with self.body.written_for(self.spec.instructions[index].node):
-                    more = [next(found) for _ in kinds(self.spec, index)]
-                    self.tile.hold(index, taken_in(self.spec, index, self.vector, self.tile.held(index), more))
-            self._set_near(each, self._first(each))
-
-    def _rows(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
-        """Emit the rows from one to below another, `together` at a time. The remaining ones follow singly; with short rows, so do
-        those that too few elements follow."""
-        start, stop = rows
-        if together > 1:
-            loop, limit = self.spec.reduced[-1], stop
-            if self.short:
-                limit = self.body.least(stop, self.k.rows_before_the_last(self.k.sizes[loop]))
-                limit = self.body.value(f"select i1 {self.body.value(f'icmp sgt i64 {limit}, {start}')}, i64 {limit}, i64 {start}")
-                self.k.whole = self.k.followed(loop)
-            count = self.body.value(f"and i64 {self.body.value(f'sub i64 {limit}, {start}')}, {-together}")
-            even = self.body.value(f"add i64 {start}, {count}")
-            self._steps(number, each, (start, even), together)
-            self.k.whole, start = frozenset(), even
-        self._steps(number, each, (start, stop), 1)
-
-    def _steps(self, number: int, each: Pass, rows: tuple[str, str], together: int) -> None:
-        start, stop = rows
-        types = [self.vector.type(kind) for index in each.reductions for kind in kinds(self.spec, index)]
-        carry = list(zip(types, self._near(each), strict=True)) if self.short else []
-        with self.body.loop(stop, start=start, step=together, carry=carry) as step:
-            if self.short:
-                self._set_near(each, step.carried)
-            pointers, at = self.k.pointers, step.index
-            rows_at = [self._at_row(self.body.value(f"add i64 {at}, {row}") if row else at) for row in range(together)]
-            with self.tile.each_vector():
-                self.tile.stand()
-                self._step(number, each, rows_at)
-            self.k.pointers = pointers
-            if self.short:
-                step.following = self._near(each)
-        if self.short:
-            self._set_near(each, step.carried)
-
-    def _at_row(self, index: str) -> dict[int, str]:
-        """Return the pointer of each tensor in a row."""
-        loop = self.spec.reduced[-1]
-        found = dict(self.k.pointers)
-        for slot, pattern in enumerate(self.k.patterns):
-            if pattern and pattern[loop] != BROADCAST:
-                found[slot] = self.k.at(slot, found[slot], index, self.k.strides[slot, loop])
-        return found
-
-    def _step(self, number: int, each: Pass, rows: Sequence[dict[int, str]]) -> None:
-        """Emit a vector of columns in a few rows."""
-        for index in each.carried:
-            self.tile.fetch(index)
-        if self.kept is not None and self.kept[0] in each.body:
-            self.fresh = self._fresh_lanes()
-        wide = self.k.wide
-        found = [self._one_row(number, each, row, dict(wide)) for row in rows]
-        self.fresh, held, gathered = "", iter(self._near(each)), list[str]()
-        for index in each.reductions:
-            with self.body.written_for(self.spec.instructions[index].node):
-                parts = [more[index] for more in found]
-                while len(parts) > 1:
-                    pairs = zip(parts[::2], parts[1::2], strict=True)
-                    parts = [taken_in(self.spec, index, self.vector, one, other) for one, other in pairs]
-                own = [next(held) for _ in kinds(self.spec, index)]
-                gathered += taken_in(self.spec, index, self.vector, own, parts[0])
-        self._set_near(each, gathered)
-
-    def _one_row(self, number: int, each: Pass, row: dict[int, str], wide: dict[int, str]) -> dict[int, list[str]]:
-        """Emit what is computed and written in one row; return the operands of each reduction."""
-        self.k.pointers, self.k.places, self.k.wide = row, self.tile.standing(row), wide
-        for index in each.body:
-            if self.kept is not None and self.kept[0] == index:
-                self._keep_or_load(number)
-            else:
-                instruction(self.k, index, self.vector)
-        found = {}
-        for index in each.reductions:
-            code = self.spec.instructions[index]
-            with self.body.written_for(code.node):
-                found[index] = [operand(self.k, arg, self.vector) for arg in code.args]
-        for slot in each.writes:
-            self._write(slot)
-        return found
-
-    # -- accumulators of the current span -----------------------------------------------------------------------------
-
-    def _first(self, each: Pass) -> list[str]:
-        return [value for index in each.reductions for value in first_values(self.spec, index, self.vector)]
-
-    def _near(self, each: Pass) -> list[str]:
-        """Return the span's accumulators of all reductions of a pass, in their order."""
-        found = []
-        for index in each.reductions:
-            with self.body.written_for(self.spec.instructions[index].node):
-                for part, kind in enumerate(kinds(self.spec, index)):
-                    near = self.near[index, part]
-                    found.append(near if self.short else self.tile.kept_in(near, kind))
-        return found
-
-    def _set_near(self, each: Pass, values: Sequence[str]) -> None:
-        names = iter(values)
-        for index in each.reductions:
-            with self.body.written_for(self.spec.instructions[index].node):
-                for part, kind in enumerate(kinds(self.spec, index)):
-                    if self.short:
-                        self.near[index, part] = next(names)
-                    else:
-                        self.tile.keep(self.near[index, part], kind, next(names))
-
-    # -- an expensive value -------------------------------------------------------------------------------------------
-
-    def _keep_or_load(self, number: int) -> None:
-        """Compute and store the kept value in its first pass, load it in later ones."""
-        assert self.kept is not None
-        index, first, _, slot = self.kept
-        if number == first:
-            instruction(self.k, index, self.vector)
-        with self.body.written_for(self.spec.instructions[index].node):
-            if number == first:
-                store(self.k, slot, self._blended(slot, self.k.wide[index], load_row(self.k, slot)))
-            else:
-                self.k.wide[index] = load_row(self.k, slot)
-
-    def _blended(self, slot: int, fresh: str, old: str) -> str:
-        return self.vector.select(MEMORY[self.k.dtypes[slot]], self.fresh, fresh, old)
-
-    def _fresh_lanes(self) -> str:
-        """Return the mask of the lanes that the previous vector did not cover; in the others, results have overwritten the kept
-        values."""
-        wanted = self.body.value(f"mul i64 {self.tile.number}, {self.k.width}")
-        seen = self.body.value(f"sub i64 {wanted}, {self.tile.column}")
-        return self.vector.op("xor", "i1", self.k.lanes_below(seen), self.vector.constant("i1", 1))
-
-    def _write(self, slot: int) -> None:
-        with self.body.written_for(self.spec.instructions[self.spec.outputs[slot].instruction].node):
-            value = stored(self.k, slot, self.vector)
-            if self.fresh and self.kept is not None and slot == self.kept[3]:
-                value = self._blended(slot, value, self.k.wide[self.kept[0]])
-            store(self.k, slot, value)
 
 
 def _kept_value(spec: KernelSpec) -> tuple[int, int, int, int] | None:

@@ -28,9 +28,8 @@ from irscope.codegen.llvm.kernel_base import (
     load_vector,
     outer_loops,
     splat,
-    store,
+    store_results,
     store_some,
-    stored,
     weight,
 )
 from irscope.codegen.llvm.row_reduction import RowKernel
@@ -188,9 +187,7 @@ class PointwiseKernel:
         """Emit what is computed and written in the lanes of a vector."""
         for code in self.nest.stages[self.spec.rank]:
             instruction(self.k, code, self.vector)
-        for slot, result in enumerate(self.spec.outputs):
-            with self.body.written_for(self.spec.instructions[result.instruction].node):
-                store(self.k, slot, stored(self.k, slot, self.vector), streaming=self.spec.nontemporal)
+        store_results(self.k)
 
 
 # The text of a pointwise kernel that reads some operands in tiles, because they are contiguous along another loop.
@@ -259,13 +256,8 @@ class TurnedKernel:
             self.k.places = {slot: self.k.at(slot, self.k.pointers[slot], column, self.k.lane_steps.get(slot)) for slot in self.k.moving}
             for index in self.nest.stages[-1]:
                 instruction(self.k, index, self.vector)
-            self._write()
+            store_results(self.k)
         self.k.pointers, self.k.values = pointers, values
-
-    def _write(self) -> None:
-        for slot, result in enumerate(self.spec.outputs):
-            with self.body.written_for(self.spec.instructions[result.instruction].node):
-                store(self.k, slot, stored(self.k, slot, self.vector), streaming=self.spec.nontemporal)
 
     def _read(self, slot: int, step: str | None) -> str:
         """Load a row of a transposed tile, or a vector of any other operand."""

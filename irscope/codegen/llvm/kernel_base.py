@@ -386,12 +386,18 @@ def stored(k: KernelBuilder, slot: int, lanes: VectorBuilder) -> str:
     return to_memory(lanes, value, result.dtype, native_half=k.target.native_half)
 
 
+def store_results(k: KernelBuilder) -> None:
+    """Store a vector of each result."""
+    for slot, result in enumerate(k.spec.outputs):
+        with k.body.written_for(k.spec.instructions[result.instruction].node):
+            store(k, slot, stored(k, slot, k.vector), streaming=k.spec.nontemporal)
+
+
 def splat(k: KernelBuilder, index: int) -> None:
     """Copy a scalar instruction into every lane."""
     code = k.spec.instructions[index]
-    k.body.node = code.node
-    k.wide[index] = k.vector.splat(REGISTER[code.dtype], k.values[index])
-    k.body.node = NO_NODE
+    with k.body.written_for(code.node):
+        k.wide[index] = k.vector.splat(REGISTER[code.dtype], k.values[index])
 
 
 def _count(k: KernelBuilder, dtype: str) -> str:

@@ -160,6 +160,24 @@ def from_words(array: KernelsArray, dtype: str) -> KernelsArray:
     return (np.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
+def check_exprs(
+    prepare: Any, exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]
+) -> None:
+    """A kernel of these expressions gives what NumPy makes of them: equal bits, or one unit apart where a product and a sum were
+    rounded together."""
+    plan = plan_of(exprs, operands, dtypes, shape)
+    for expr, got, want in zip(exprs, run(prepare(plan), plan, operands), expected(exprs, operands, dtypes, shape), strict=True):
+        same(from_words(got, expr.dtype), want, f"{expr} in {expr.dtype} at {shape}")
+
+
+def same(got: KernelsArray, want: KernelsArray, what: str) -> None:
+    """Equal bits, or one unit apart where a product and a sum were rounded together."""
+    if np.issubdtype(want.dtype, np.floating):
+        np.testing.assert_allclose(got, want, rtol=2 * float(np.finfo(want.dtype).eps), atol=0, err_msg=what)
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=what)
+
+
 def expected(exprs: Sequence[Expr], operands: Sequence[KernelsArray], dtypes: Sequence[str], shape: tuple[int, ...]) -> list[KernelsArray]:
     """What NumPy makes of the expressions."""
     values = [from_words(array, dtype) for array, dtype in zip(operands, dtypes, strict=True)]

@@ -20,8 +20,20 @@ from irscope.runtime.cuda.device import CudaDevice
 from irscope.runtime.cuda.launch import laid_out as step_of
 from irscope.runtime.device.kernel_cache import ObjectStore
 from tests.codegen.cuda_emulator import AVAILABLE, EmulatedPlan, emulated_device
-from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, run, sample
-from tests.codegen.llvm.test_emit import bool_exprs, float_exprs, integer_exprs, same
+from tests.codegen.kernels import (
+    FLOATS,
+    INTEGERS,
+    LAYOUTS,
+    check_exprs,
+    expected,
+    from_words,
+    laid_out,
+    plan_of,
+    run,
+    same,
+    sample,
+)
+from tests.codegen.llvm.test_emit import exprs_of, float_exprs, integer_exprs
 
 needs_compiler = pytest.mark.skipif(not AVAILABLE, reason="g++ is not installed; it plays the GPU in this test")
 
@@ -34,12 +46,8 @@ SHAPE = (5, 40)
 def test_every_op_on_every_type(dtype: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     layout = LAYOUTS[1 + DTYPES.index(dtype) % (len(LAYOUTS) - 1)]
-    exprs = float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
     operands = [laid_out(sample(dtype, SHAPE, rng), layout, SHAPE), laid_out(sample(dtype, SHAPE, rng), "dense", SHAPE)]
-    plan = plan_of(exprs, operands, [dtype] * 2, SHAPE)
-    found = run(EmulatedPlan(plan, tmp_path, vector=False), plan, operands)
-    for expr, got, want in zip(exprs, found, expected(exprs, operands, [dtype] * 2, SHAPE), strict=True):
-        same(from_words(got, expr.dtype), want, f"{expr} in {expr.dtype}")
+    check_exprs(lambda plan: EmulatedPlan(plan, tmp_path, vector=False), exprs_of(dtype), operands, [dtype] * 2, SHAPE)
 
 
 @needs_compiler
@@ -138,10 +146,7 @@ def test_no_elements_one_and_odd_numbers_of_them(shape: tuple[int, int], tmp_pat
         x, y = input_element(0, dtype), input_element(1, dtype)
         wide = "float32" if dtype == "bfloat16" else dtype
         exprs = [cast(cast(x, wide) + cast(y, wide), dtype), call("lt", x, y)]
-        plan = plan_of(exprs, operands, [dtype] * 2, shape)
-        found = run(EmulatedPlan(plan, tmp_path, vector=True), plan, operands)
-        for expr, got, want in zip(exprs, found, expected(exprs, operands, [dtype] * 2, shape), strict=True):
-            same(from_words(got, expr.dtype), want, f"{expr} at {shape}")
+        check_exprs(lambda plan: EmulatedPlan(plan, tmp_path, vector=True), exprs, operands, [dtype] * 2, shape)
 
 
 def test_a_kernel_says_what_it_moves_and_what_sets_its_pace() -> None:
@@ -190,9 +195,8 @@ def test_nvrtc_compiles_the_kernels_of_the_suite_without_spills(architecture: st
 def test_nvrtc_accepts_every_op() -> None:
     pytest.importorskip("cupy", reason="CuPy is not installed; it brings NVRTC to this test")
     for dtype in DTYPES:
-        exprs = float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
         operand = np.zeros(SHAPE, np.uint16 if dtype == "bfloat16" else dtype)
-        spec = plan_of(exprs, [operand] * 2, [dtype] * 2, SHAPE).specs[0]
+        spec = plan_of(exprs_of(dtype), [operand] * 2, [dtype] * 2, SHAPE).specs[0]
         for architecture in ("80", "90", "100"):
             code = CudaDevice().machine_code(spec, architecture=architecture)
             assert code_sizes(code), "a cubin with instructions"

@@ -17,7 +17,7 @@ from irscope.runtime.cpu.compiler import Host
 from irscope.runtime.cpu.device import CpuDevice
 from irscope.runtime.device.kernel_cache import ObjectStore
 from irscope.runtime.device.numpy_device import NumpyDevice
-from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, expected, from_words, laid_out, plan_of, run, sample
+from tests.codegen.kernels import FLOATS, INTEGERS, LAYOUTS, check_exprs, expected, laid_out, plan_of, run, sample
 
 pytest.importorskip("llvmlite")
 
@@ -72,25 +72,18 @@ def integer_exprs(dtype: str) -> list[Expr]:
 def test_every_op_on_every_type_in_every_layout(device: Any, dtype: str, layout: str) -> None:
     rng = np.random.default_rng(LAYOUTS.index(layout))
     operands = [laid_out(sample(dtype, SHAPE, rng), layout, SHAPE), laid_out(sample(dtype, SHAPE, rng), "dense", SHAPE)]
-    exprs = float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
-    plan = plan_of(exprs, operands, [dtype] * 2, SHAPE)
-    found = run(device.prepare(plan), plan, operands)
-    for expr, got, want in zip(exprs, found, expected(exprs, operands, [dtype] * 2, SHAPE), strict=True):
-        same(from_words(got, expr.dtype), want, f"{expr} in {expr.dtype}")
+    check_exprs(device.prepare, exprs_of(dtype), operands, [dtype] * 2, SHAPE)
+
+
+def exprs_of(dtype: str) -> list[Expr]:
+    """Every op on a type."""
+    return float_exprs(dtype) if dtype in FLOATS else integer_exprs(dtype) if dtype != "bool" else bool_exprs()
 
 
 def bool_exprs() -> list[Expr]:
     x, y = input_element(0, "bool"), input_element(1, "bool")
     ops = [call(op, x, y) for op in ("and", "or", "xor", "eq", "ne", "lt")]
     return [*ops, ~x, cast(x, "float32"), cast(x, "int64"), cast(x, "uint8"), where(x, cast(y, "int32"), const(7, "int32"))]
-
-
-def same(got: Array, want: Array, what: str) -> None:
-    """Equal bits, or one unit apart where a product and a sum were rounded together."""
-    if np.issubdtype(want.dtype, np.floating):
-        np.testing.assert_allclose(got, want, rtol=2 * float(np.finfo(want.dtype).eps), atol=0, err_msg=what)
-    else:
-        np.testing.assert_array_equal(got, want, err_msg=what)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 2), (2, 1), (7, 1), (1, 31), (1, 32), (1, 33), (3, 63), (64, 64), (2, 129)])

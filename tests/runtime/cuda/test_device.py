@@ -81,6 +81,13 @@ def device_of(folder: Path, compiler: EmulatedCompiler | None = None) -> CudaDev
     return CudaDevice(store=ObjectStore(folder / "cuda"), compiler=compiler or CountingCompiler())
 
 
+def doubling(folder: Path) -> tuple[Array, LaunchPlan, CudaPlan]:
+    """The operand of a multiplication by 2, its plan, and what runs it."""
+    x = np.ones((4, 4), np.float32)
+    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
+    return x, plan, device_of(folder).prepare(plan)
+
+
 def long_sum(folder: Path) -> tuple[Array, LaunchPlan, CudaPlan]:
     """The operand of a sum that is cut into parts, its plan, and what runs it."""
     x = (np.arange(100_000) % 7).astype(np.float32)
@@ -142,9 +149,7 @@ def test_arguments_are_numbers_of_the_sizes_that_the_text_declares(cupy: FakeCup
 
 @emulated
 def test_kernels_run_on_the_stream_that_the_caller_uses(cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.ones((4, 4), np.float32)
-    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, plan, prepared = doubling(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     run_on(plan, prepared, x)
     with FakeStream(cupy, 9):
@@ -198,9 +203,7 @@ def test_a_thread_whose_gpu_is_another_one(monkeypatch: pytest.MonkeyPatch, tmp_
     """Modules are loaded by threads of a pool, and CUDA gives each new thread the first GPU."""
     cupy = installed(FakeCupy(devices=2), monkeypatch)
     cupy.here = 1
-    x = np.ones((4, 4), np.float32)
-    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, _, prepared = doubling(tmp_path)
     assert prepared.gpu is not None
     assert prepared.gpu.key == (1, "90")
     outputs = FakeArray(x.shape, x.dtype)
@@ -216,10 +219,8 @@ def test_code_that_the_driver_does_not_load(cupy: FakeCupy, tmp_path: Path, monk
         raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU")
 
     monkeypatch.setattr("tests.runtime.cuda.fake_cupy.FakeModule.load", refuse)
-    x = np.ones((4, 4), np.float32)
-    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
     with pytest.raises(RunError, match=r"does not load code for compute capability 90.*NO_BINARY"):
-        device_of(tmp_path).prepare(plan)
+        doubling(tmp_path)
 
 
 @emulated
@@ -265,9 +266,7 @@ def test_no_memory_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 @emulated
 def test_addresses_that_no_kernel_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cupy = installed(FakeCupy(devices=2), monkeypatch)
-    x = np.ones((4, 4), np.float32)
-    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, _, prepared = doubling(tmp_path)
     with pytest.raises(ArgumentError, match=r"input 0 starts at .* not aligned to its elements of 4 bytes"):
         prepared([4096], [x.ctypes.data + 2])
     cupy.owners[x.ctypes.data] = 1
@@ -278,9 +277,7 @@ def test_addresses_that_no_kernel_takes(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @emulated
 def test_a_driver_that_refuses(cupy: FakeCupy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.ones((4, 4), np.float32)
-    plan = plan_of([input_element(0, "float32") * 2.0], [x], ["float32"], x.shape)
-    prepared = device_of(tmp_path).prepare(plan)
+    x, plan, prepared = doubling(tmp_path)
 
     def refuse(*given: Any) -> None:
         raise ValueError("CUDA_ERROR_ILLEGAL_ADDRESS")

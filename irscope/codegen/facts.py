@@ -208,7 +208,7 @@ def _family(name: str) -> str:
     return bare.rstrip("xlh") if bare[0] in "abcd" and len(bare) == 2 else bare.rstrip("l") if len(bare) > 2 else bare
 
 
-# The record of a compiled kernel at a glance: what its spec and its text say, counted and not measured.
+# The record of a compiled kernel: what its spec and its text say, counted and not measured.
 #
 # For a processor these are bytes, operations, registers and spills, and what a copy of as many bytes takes, which is the limit
 # where memory sets the pace. How a kernel compares with that limit is measured (`irs.compare`), not predicted.

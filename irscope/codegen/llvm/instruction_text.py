@@ -6,6 +6,7 @@ Halves are computed as float32, bool as `i1`; in memory bool is a byte and bfloa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from irscope.codegen.kernel import (
@@ -230,9 +231,7 @@ def to_memory(lanes: VectorBuilder, a: str, dtype: str, *, native_half: bool) ->
 
 
 def _single_to_bfloat(lanes: VectorBuilder, a: str) -> str:
-    def number(value: int) -> str:
-        return lanes.constant("i32", value)
-
+    number = partial(lanes.constant, "i32")
     bits = lanes.convert("bitcast", "float", "i32", a)
     odd = lanes.op("and", "i32", lanes.op("lshr", "i32", bits, number(16)), number(1))
     up = lanes.op("add", "i32", lanes.op("add", "i32", bits, odd), number(0x7FFF))
@@ -243,10 +242,7 @@ def _single_to_bfloat(lanes: VectorBuilder, a: str) -> str:
 
 def _half_to_single(lanes: VectorBuilder, a: str) -> str:
     """Convert by a multiplication by 2^112, which also normalizes denormals."""
-
-    def number(value: int) -> str:
-        return lanes.constant("i32", value)
-
+    number = partial(lanes.constant, "i32")
     word = lanes.convert("zext", "i16", "i32", a)
     magnitude = lanes.op("shl", "i32", lanes.op("and", "i32", word, number(0x7FFF)), number(13))
     moved = lanes.op("fmul", "float", lanes.convert("bitcast", "i32", "float", magnitude), lanes.constant("float", 2.0**112))
@@ -259,10 +255,7 @@ def _half_to_single(lanes: VectorBuilder, a: str) -> str:
 
 def _single_to_half(lanes: VectorBuilder, a: str) -> str:
     """Round normal results by adding half a unit to the bits, denormal ones by adding 0.5, whose last place is theirs."""
-
-    def number(value: int) -> str:
-        return lanes.constant("i32", value)
-
+    number = partial(lanes.constant, "i32")
     bits = lanes.convert("bitcast", "float", "i32", a)
     magnitude = lanes.op("and", "i32", bits, number(0x7FFFFFFF))
     sign = lanes.op("and", "i32", lanes.op("lshr", "i32", bits, number(16)), number(0x8000))

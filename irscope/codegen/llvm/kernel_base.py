@@ -11,7 +11,6 @@ from typing import Final
 from irscope.codegen.kernel import (
     BROADCAST,
     ITEM_SIZE,
-    NO_NODE,
     STRIDED,
     UNIT,
     Instruction,
@@ -357,18 +356,16 @@ def outer_loops(k: KernelBuilder, stages: Sequence[Sequence[int]]) -> Iterator[N
 def instruction(k: KernelBuilder, index: int, lanes: VectorBuilder) -> None:
     """Emit one instruction."""
     code = k.spec.instructions[index]
-    k.body.node = code.node
-    if code.op == "input":
-        value = _load(k, code.operand, lanes)
-    elif code.op == "count":
-        value = _count(k, code.dtype)
-    else:
-        args = [operand(k, arg, lanes) for arg in code.args]
-        types = [k.spec.instructions[arg].dtype for arg in code.args]
-        half, exact = k.target.native_half, k.spec.exact
-        value = element(lanes, code, args, types, native_half=half, exact=exact)
+    with k.body.written_for(code.node):
+        if code.op == "input":
+            value = _load(k, code.operand, lanes)
+        elif code.op == "count":
+            value = _count(k, code.dtype)
+        else:
+            args = [operand(k, arg, lanes) for arg in code.args]
+            types = [k.spec.instructions[arg].dtype for arg in code.args]
+            value = element(lanes, code, args, types, native_half=k.target.native_half, exact=k.spec.exact)
     (k.values if lanes.width == 1 else k.wide)[index] = value
-    k.body.node = NO_NODE
 
 
 def operand(k: KernelBuilder, index: int, lanes: VectorBuilder) -> str:

@@ -307,10 +307,6 @@ class InstructionList:
                 done[id(here), scope[1]] = self._expr(here, given, scope[0], node)
         return done[id(root), False]
 
-    def cast(self, step: int, dtype: str, *, node: int) -> int:
-        """Return a step converted to another type, or the step itself if it has that type."""
-        return self._cast(step, dtype, node)
-
     def _expr(self, expr: Expr, args: tuple[int, ...], leaves: Mapping[int, int], node: int) -> int:
         if expr.op in ("input", "scalar"):
             assert isinstance(expr.value, int)
@@ -320,7 +316,7 @@ class InstructionList:
         if expr.op == "const":
             return self._step("const", (), expr.dtype, constant_bits(expr.value, expr.dtype), node)
         if expr.op == "cast":
-            step = self._cast(args[0], expr.dtype, node)
+            step = self.cast(args[0], expr.dtype, node=node)
             if expr.args[0].op in ("input", "scalar"):
                 self._explicit.add(step)
             return step
@@ -330,7 +326,8 @@ class InstructionList:
             return self._folded(expr.op, args, expr.dtype, node)
         return self._step(expr.op, args, expr.dtype, None, node)
 
-    def _cast(self, arg: int, dtype: str, node: int) -> int:
+    def cast(self, arg: int, dtype: str, *, node: int) -> int:
+        """Return a step converted to another type, or the step itself if it has that type."""
         source = self.steps[arg]
         if source.dtype == dtype:
             return arg

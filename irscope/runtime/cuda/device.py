@@ -307,21 +307,18 @@ class CudaDevice:
 
     def _compile_together(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
         """Compiles the missing kernels, several to a module, and modules in parallel; each kernel once for all callers."""
-        with self._compiling:
-            self._make_missing(wanted, gpu)
-
-    def _make_missing(self, wanted: Sequence[_Wanted], gpu: Gpu | None) -> None:
-        missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
-        if not missing:
-            return
-        share = min(_TOGETHER, -(-len(missing) // (os.cpu_count() or 1)))
 
         def make(group: list[_Wanted]) -> None:
             for each, kernel in zip(group, self._build(group, gpu), strict=True):
                 self._kernels.get((each, gpu and gpu.key), lambda kernel=kernel: kernel)  # type: ignore[misc]
 
-        for _ in run_together([partial(make, missing[start : start + share]) for start in range(0, len(missing), share)]):
-            pass
+        with self._compiling:
+            missing = [each for each in dict.fromkeys(wanted) if (each, gpu and gpu.key) not in self._kernels]
+            if not missing:
+                return
+            share = min(_TOGETHER, -(-len(missing) // (os.cpu_count() or 1)))
+            for _ in run_together([partial(make, missing[start : start + share]) for start in range(0, len(missing), share)]):
+                pass
 
     def _build(self, wanted: Sequence[_Wanted], gpu: Gpu | None, assumed: str = _ASSUMED) -> list[CudaKernel]:
         start = time.perf_counter()

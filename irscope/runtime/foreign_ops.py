@@ -68,7 +68,7 @@ def array_of(value: Any) -> Any:
             import ml_dtypes
         except ImportError:
             return value.float().numpy()
-        return value.contiguous().view(getattr(_torch(), SMALL_FLOATS[name])).numpy().view(getattr(ml_dtypes, name))
+        return value.contiguous().view(getattr(import_module("torch"), SMALL_FLOATS[name])).numpy().view(getattr(ml_dtypes, name))
     return value.numpy()
 
 
@@ -77,12 +77,6 @@ SMALL_FLOATS: Final = {
     "float8_e4m3fnuz": "uint8", "float8_e5m2fnuz": "uint8", "float8_e8m0fnu": "uint8",
 }  # fmt: skip
 """Element types that torch has, and NumPy by way of `ml_dtypes`, each with an integer type of its width that both have."""
-
-
-def _torch() -> Any:
-    import torch
-
-    return torch
 
 
 def plainly_typed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -100,12 +94,9 @@ def tensor_of(value: Any, torch: Any, device: str) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     bits = SMALL_FLOATS.get(str(value.dtype))
-    if bits is not None:
-        plain = value.flags.writeable and min(value.strides, default=0) >= 0
-        made = torch.from_numpy((value if plain else value.copy()).view(bits)).view(getattr(torch, str(value.dtype)))
-    elif value.dtype.kind not in "biufc":
+    if bits is None and value.dtype.kind not in "biufc":
         return value  # strings, int4: torch has no tensor for them
-    else:
-        plain = value.flags.writeable and min(value.strides, default=0) >= 0
-        made = torch.from_numpy(plainly_typed(value if plain else value.copy()))
+    plain = value if value.flags.writeable and min(value.strides, default=0) >= 0 else value.copy()
+    made = torch.from_numpy(plainly_typed(plain if bits is None else plain.view(bits)))
+    made = made if bits is None else made.view(getattr(torch, str(value.dtype)))
     return made.to(device) if device else made

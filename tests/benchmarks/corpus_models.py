@@ -6,7 +6,7 @@
 
 Surveys the corpus once for each number of processes, into a folder of its own each, and prints for each: models and nodes, clock and
 processor time, the largest memory of a model, and groups, classes and kernels. With 1 and 2 processes the ratio of the clocks is what
-a second process gains. `--parts` surveys an eighth, a quarter and a half first, which shows how the time grows with the nodes.
+a second process gains.
 
 `--write` replaces what stands between `<!-- figures -->` and `<!-- end of figures -->`: what was found, the ladder of classes, how the
 time of a model grows with its nodes, and what a process took. The words around it are for people to write, and to read again.
@@ -218,7 +218,6 @@ def main() -> None:
     options.add_argument("--models", type=int, default=200)
     options.add_argument("--processes", default="1,2")
     options.add_argument("--seconds", type=int, default=300)
-    options.add_argument("--parts", action="store_true")
     options.add_argument("--write", action="store_true")
     options.add_argument("--fingerprints", type=int)
     chosen = options.parse_args()
@@ -233,19 +232,17 @@ def main() -> None:
 def compare(chosen: argparse.Namespace) -> None:
     """Surveys with each number of processes, and prints the table."""
     models = corpus(chosen.models)
-    shares = (8, 4, 2, 1) if chosen.parts else (1,)
     print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|")
     for processes in map(int, chosen.processes.split(",")):
-        for share in shares:
-            folder = chosen.out / f"{processes}-{share}"
-            s, clock, whole = surveyed(models[: len(models) // share], folder, processes, chosen.seconds)
-            nodes, spent = s.models["nodes"].sum(), s.models["seconds"].sum()
-            cells = [
-                processes, len(s.models), len(s.failures), nodes, f"{clock:.1f}", f"{whole:.1f}", f"{spent:.1f}",
-                f"{s.models['seconds'].max():.1f}", f"{1e6 * spent / nodes:.0f}",
-                f"{s.models['peak_bytes'].max() / 1e6:.0f}", len(s.groups), len(s.classes), len(s.kernels),
-            ]  # fmt: skip
-            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+        folder = chosen.out / f"{processes}-1"
+        s, clock, whole = surveyed(models, folder, processes, chosen.seconds)
+        nodes, spent = s.models["nodes"].sum(), s.models["seconds"].sum()
+        cells = [
+            processes, len(s.models), len(s.failures), nodes, f"{clock:.1f}", f"{whole:.1f}", f"{spent:.1f}",
+            f"{s.models['seconds'].max():.1f}", f"{1e6 * spent / nodes:.0f}",
+            f"{s.models['peak_bytes'].max() / 1e6:.0f}", len(s.groups), len(s.classes), len(s.kernels),
+        ]  # fmt: skip
+        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 if __name__ == "__main__":

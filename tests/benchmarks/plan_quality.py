@@ -1,7 +1,6 @@
 """Kernels launched for the fusible part of eight models: our plans, torch's legacy fuser's, and Inductor's.
 
     python tests/benchmarks/plan_quality.py                # every model; Inductor plans, and compiles nothing
-    python tests/benchmarks/plan_quality.py bert unet --list   # also what each launch of greedy and of Inductor does
     python tests/benchmarks/plan_quality.py --views            # greedy without disjoint parts, with them, and with recommended layouts
 
 *The fusible part* is what none of the three leaves to a library in all models: elementwise ops, reductions, normalisations,
@@ -21,7 +20,6 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -267,7 +265,6 @@ def print_views(models: Sequence[str]) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("models", nargs="*", default=list(MODELS))
-    options.add_argument("--list", action="store_true", help="what each launch of greedy and of Inductor does")
     options.add_argument("--views", action="store_true", help="greedy with and without what the analysis of views brings")
     chosen = options.parse_args()
     if chosen.views:
@@ -293,10 +290,6 @@ def main() -> None:
         sizes = [f"{plans[policy].megabytes:.2f}" for policy in ("unfused", "greedy", "Inductor")]
         row = name, sum(1 for _ in graph.nodes()), plans["greedy"].library, *launches, *sizes
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
-        if chosen.list:
-            for policy in ("greedy", "Inductor"):
-                for what, count in Counter(plans[policy].launches).most_common():
-                    print(f"   {policy} {count} × {what[:200]}")
         better += len(plans["greedy"].launches) <= len(plans["Inductor"].launches)
     print(f"\ngreedy launches no more kernels than Inductor in {better} of {len(chosen.models)}")
 

@@ -1,11 +1,4 @@
-from .findings import (
-    Survey,
-)
-from .run import (
-    survey,
-)
+from .findings import Survey
+from .run import survey
 
-__all__ = [
-    "Survey",
-    "survey",
-]
+__all__ = ["Survey", "survey"]

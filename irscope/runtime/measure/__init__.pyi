@@ -1,8 +1,4 @@
 from .benchmark import compare, side_by_side
 from .comparison import Comparison
 
-__all__ = [
-    "Comparison",
-    "compare",
-    "side_by_side",
-]
+__all__ = ["Comparison", "compare", "side_by_side"]

@@ -1,11 +1,4 @@
-from .evidence import (
-    Remark,
-)
-from .ranking import (
-    remarks_of,
-)
+from .evidence import Remark
+from .ranking import remarks_of
 
-__all__ = [
-    "Remark",
-    "remarks_of",
-]
+__all__ = ["Remark", "remarks_of"]

@@ -1,4 +1,8 @@
-"""Modules: finding the entry graph, verifying, inlining calls, and what a user passes as what a graph takes."""
+"""Modules: finding the entry graph, verifying, inlining calls, and what a user passes as what a graph takes.
+
+A call by name (`func::call[callee="@f"]`, quoted as in MLIR where the name is not a plain word: `@"<lambda>"`) refers to a
+graph of the same module. `inlined` replaces calls by their callees, for passes and runtimes that do not support calls.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,6 @@ from irscope._base.words import plural
 from irscope.errors import ArgumentError, VerifyError
 from irscope.ir.core import Block, Graph, Module, Node, Value, make_block, make_node, make_value, new_id
 from irscope.ir.verify import verify
-
-# Operations on modules: finding the entry graph, verifying, and inlining calls.
-#
-# A call by name (`func::call[callee="@f"]`, quoted as in MLIR where the name is not a plain word: `@"<lambda>"`) refers to a
-# graph of the same module. `inlined` replaces calls by their callees, for passes and runtimes that do not support calls.
-
 
 MAX_INLINED: Final = 1_000_000
 """Nodes; a program that would become larger is refused, because nested calls can double it at every step."""

@@ -1,16 +1,14 @@
-"""The types of values: TorchScript's types, as frozen records compared by structure, and which may be used in place of which."""
+"""The types of values: TorchScript's types, as frozen records compared by structure, and which may be used in place of which.
+
+A type prints as TorchScript prints it (`Float(2, 3, strides=[3, 1], device=cpu)`, `Dict(str, Tensor)`, `Tensor?[]`).
+Whether values of a type can share memory is decided by an analysis (`irscope.analysis.alias`), not by the type.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
-
-# The types of values: TorchScript's types, as frozen records compared by structure.
-#
-# A type prints as TorchScript prints it (`Float(2, 3, strides=[3, 1], device=cpu)`, `Dict(str, Tensor)`, `Tensor?[]`).
-# Whether values of a type can share memory is decided by an analysis (`irscope.analysis.alias`), not by the type.
-
 
 DTYPES: Final = {
     "float32": "Float",

@@ -1,4 +1,8 @@
-"""Prints a program as TorchScript's text, which `irscope.ir.text.parser` reads back to the same structure."""
+"""Prints a program as TorchScript's text, which `irscope.ir.text.parser` reads back to the same structure.
+
+It differs from torch in four ways: a node without results has no ` = `, the body of a group is printed under its node,
+numbers have all their digits, and lines are indented by at most `MAX_INDENT`, so that a deep program is not mostly spaces.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,6 @@ from irscope.ir.text.constant_text import constant_text
 from irscope.ir.text.lexer import KEY, quote
 from irscope.ir.traversal import Step, steps
 from irscope.ir.types import Type
-
-# Prints a program as TorchScript's text, which `irscope.ir.text.parser` reads back to the same structure.
-#
-# It differs from torch in four ways: a node without results has no ` = `, the body of a group is printed under its node,
-# numbers have all their digits, and lines are indented by at most `MAX_INDENT`, so that a deep program is not mostly spaces.
-
 
 MAX_INDENT: Final = 128
 """Spaces; deeper blocks are printed at this indentation."""

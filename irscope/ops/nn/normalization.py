@@ -1,4 +1,7 @@
-"""The ops that rescale by statistics of their own input: softmax, and layer, group and batch norm, also in evaluation mode."""
+"""The ops that rescale by statistics of their own input: softmax, and layer, group and batch norm, also in evaluation mode.
+
+Statistics are computed in float32 at least.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,6 @@ from irscope.ops.type_rules import (
 )
 
 _normalization: Final = partial(define, category="normalization")
-
-# The ops that rescale by statistics of their own input: softmax, and layer, group and batch normalization.
-#
-# Statistics are computed in float32 at least. `aten::batch_norm` is defined in `batch_norm_eval`, because in evaluation
-# it is pointwise.
-
 
 _SCALES: Final = {"weight": 1, "bias": 1}
 _NOT_KNOWN: Final = object()

@@ -1,4 +1,7 @@
-"""The ops over windows of an image: pooling with fixed or adaptive windows, and resizing."""
+"""The ops over windows of an image: pooling with fixed or adaptive windows, and resizing.
+
+Pooling keeps the input's memory format: channels-last in, channels-last out.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,6 @@ from irscope.ops.type_rules import (
     refined,
     static_shape,
 )
-
-# The pooling ops, with fixed or adaptive windows.
-#
-# All keep the input's memory format: channels-last in, channels-last out.
 
 
 def in_format(self: TensorType, sizes: Sequence[Dim]) -> TensorType:

@@ -1,4 +1,7 @@
-"""The reductions along some dimensions (sum, mean, max, any, norm), running sums, and the backward ops of softmax."""
+"""The reductions along some dimensions (sum, mean, max, any, norm), running sums, and the backward ops of softmax.
+
+Results are row-major, whatever the operand's strides are. Halves are summed in float32.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,6 @@ from irscope.ops.type_rules import (
     to_real,
     wrap_dim,
 )
-
-# The reductions: ops that combine the elements along some dimensions (sum, mean, max, any, norm), and running sums.
-#
-# Results are row-major, whatever the operand's strides are. Halves are summed in float32.
 
 
 def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[Dim, ...] | None:

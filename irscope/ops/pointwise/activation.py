@@ -12,9 +12,6 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.op import Op
 from irscope.ops.pointwise.comparison import at_least, limited
 
-# The activations of neural networks and some of their backward ops; `derivatives` has the others.
-
-
 Array = np.ndarray[Any, Any]
 Number = Any
 """A Python number, or the expression of one known only when the kernel runs."""

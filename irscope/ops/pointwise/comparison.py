@@ -12,9 +12,6 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.op import Op
 from irscope.ops.type_rules import NUMBER_STRENGTH, is_integral
 
-# Pointwise predicates and logic: comparisons, logical and bitwise ops, and tests for NaN, infinite and finite numbers.
-
-
 Array = np.ndarray[Any, Any]
 
 

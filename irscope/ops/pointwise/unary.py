@@ -28,9 +28,6 @@ from irscope.ops.expr.elementwise import elementwise
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import Unknown, dtype_name, is_integral
 
-# Pointwise functions of one number: signs, rounding, exponentials, logarithms, trigonometric and hyperbolic functions.
-
-
 Array = np.ndarray[Any, Any]
 
 

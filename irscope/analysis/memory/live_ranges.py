@@ -374,15 +374,11 @@ class _Walk:
         """The number of these memories that may be live at once: two if carried, or one per round if held in a list."""
         body = loop.blocks[0]
         carried = {found for value in (*body.params, *loop.outputs) if (found := self.place_of.get(value)) is not None}
-        if place in self._leaves_of(carried):
+        if place in closure(carried, self.sealed.targets):  # without what these hold
             return 2
         limit = self.graph.producer.get(loop.inputs[0])
         count = constant_value(limit) if limit is not None and limit.op == "prim::Constant" else None
         return count if isinstance(count, int) and 2 <= count < 1 << 40 else 2
-
-    def _leaves_of(self, places: Iterable[int]) -> set[int]:
-        """The classes that these may be, without their contents."""
-        return closure(places, self.sealed.targets)
 
 
 # Finds the results that can be written in place of an operand, so that two memories become one.

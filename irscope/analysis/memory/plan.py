@@ -338,7 +338,7 @@ class MemoryPlan:
                 "made by": buffer.maker.op,
                 "from": buffer.birth,
                 "to": buffer.death,
-                "place": "own" if place is None else self._place_words(place.block),
+                "place": "own" if place is None else self._block_words(place.block).removeprefix("the "),
                 "offset (bytes)": None if place is None else place.offset,
                 "memory of": ", ".join(f"%{names[value]}" for value in before.get(buffer, ())),
                 "at peak": buffer in peak,
@@ -366,9 +366,6 @@ class MemoryPlan:
             for buffer in self.at_peak
         ]
         return Table(rows, columns=["value", "type", "bytes", "share (%)", "made by", "needed until", "line"])
-
-    def _place_words(self, block: Block) -> str:
-        return self._block_words(block).removeprefix("the ")
 
     def _before(self) -> Mapping[Buffer, Sequence[Value]]:
         """For each buffer, the values that most recently used some of its bytes before it."""

@@ -125,7 +125,7 @@ class AbstractRun(AbstractNodes):
             self.unreached.add(other)
             raises = yield self._block(taken)
             return self._leave(node, [self._get_raw(value) for value in taken.returns], raises)
-        sure = [_always_raises(block) for block in node.blocks]
+        sure = [any(inner.op == "prim::RaiseException" for inner in block.nodes) for block in node.blocks]
         if sure[0] != sure[1]:  # after this node, the branch that does not raise has run
             raising, other = node.blocks if sure[0] else node.blocks[::-1]
             self._enter(node)
@@ -219,10 +219,6 @@ class AbstractRun(AbstractNodes):
             self._enter(node)
         self._leave(node, carried, False)
         return False
-
-
-def _always_raises(block: Block) -> bool:
-    return any(node.op == "prim::RaiseException" for node in block.nodes)
 
 
 def _only_type(fact: Fact, declared: Type) -> Fact:

@@ -56,7 +56,7 @@ class KnownList(list[Fact]):
         super().__init__(items)
         self.type = type
         """Its type without refinements; a list of another type is another list."""
-        self.is_flat = isinstance(type, ListType) and _holds_nothing(type.element)
+        self.is_flat = isinstance(type, ListType) and (isinstance(type.element, TensorType) or type.element in _PLAIN)
         """Whether by its type its items are not containers: then a read inspects none of them."""
         self.epoch = epoch
         """The number of clobbering writes to lists of its type before it was created."""
@@ -87,10 +87,6 @@ def too_large(fact: Fact) -> str:
     if _count(fact, 0, {}) <= _MOST_PARTS:
         return ""
     return f"it holds containers with more than {_MOST_PARTS:,} parts, or more than {_MOST_DEPTH} in each other"
-
-
-def _holds_nothing(element: Type) -> bool:
-    return isinstance(element, TensorType) or element in _PLAIN
 
 
 _PLAIN: Final = frozenset({BOOL, COMPLEX, DEVICE, FLOAT, INT, NUMBER, STR})

@@ -22,7 +22,6 @@ from irscope.errors import ArgumentError
 from irscope.ir import (
     ANY,
     CONTROL_FLOW,
-    AliasAnnotation,
     Block,
     Graph,
     ListType,
@@ -106,13 +105,9 @@ def _own(node: Node) -> Written:
         return None
     types: set[Type] = set()
     for argument, value in zip(schema.arguments, node.inputs, strict=False):
-        if isinstance(argument.type, ListType) and _writes_list(argument.alias):
+        if isinstance(argument.type, ListType) and argument.alias is not None and argument.alias.is_write:
             types.add(erase_refinements(value.type))
     return None if any(map(_is_vague, types)) else frozenset(types)
-
-
-def _writes_list(alias: AliasAnnotation | None) -> bool:
-    return alias is not None and alias.is_write
 
 
 def _is_vague(type: Type) -> bool:

@@ -169,15 +169,12 @@ def _elementwise(declared: Layout, operands: Sequence[Layout | None]) -> Layout:
     shape = _broadcast(declared.shape, [layout.shape for layout in known]) if len(known) == len(operands) else declared.shape
     strides: tuple[Num, ...] | None = declared.strides
     if strides is None and len(known) == len(operands) and known:
+        first = known[0]
         if all(map(_lies_by_rows, known)):
             strides = loose(shape, row_major(shape))
-        elif known[0].shape == shape and _is_dense(known[0]) and all(_lies_like(layout, known[0]) for layout in known):
-            strides = known[0].strides
+        elif _is_dense(first) and all((layout.shape, layout.strides) == (shape, first.strides) for layout in known):
+            strides = first.strides
     return Layout(shape, strides, 0, declared.dtype)
-
-
-def _lies_like(a: Layout, b: Layout) -> bool:
-    return a.shape == b.shape and a.strides == b.strides
 
 
 def _is_dense(layout: Layout) -> bool:
@@ -308,7 +305,7 @@ class Placements:
             return
         if outputs[0].type == INT or is_whole_list(outputs[0].type) or op in _NUMBER_TENSORS:
             self._facts.note_number(node)
-        if not any(_may_hold(value.type) for value in outputs):
+        if not any(is_tensor(value.type) or isinstance(value.type, ListType | TupleType | OptionalType) for value in outputs):
             return
         if op in PACKS_SEQUENCE:
             self._items[outputs[0]] = tuple(self.of.get(value, _OPEN) for value in node.inputs)
@@ -522,10 +519,6 @@ def by_flags(layout: Layout, name: str) -> Layout:
 def _is_specific(type: Type) -> bool:
     """Whether a result type determines the result. An op that returns `Any` or `t` may return an operand, or a part of one."""
     return not (isinstance(type, PrimitiveType) and type.name in ("Any", "t"))
-
-
-def _may_hold(type: Type) -> bool:
-    return is_tensor(type) or isinstance(type, ListType | TupleType | OptionalType)
 
 
 def _written_operand(node: Node, schema: OpSchema, sets: frozenset[str]) -> Value | None:

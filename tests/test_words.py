@@ -38,11 +38,6 @@ INSTEAD = {
 
 IN_TESTS = {**INSTEAD, r"\btold\b": "reported, given, distinguished"}
 
-READ = (
-    "_base random_programs behaviour oracles analysis ops ir codegen transforms notebooks report display widgets browser teaching"
-).split()
-"""Folders of `tests`."""
-
 SAID = {
     *("Created", "Erased", "Replaced", "Merged", "Remark", "Refusal", "yes", "no", "Verdict", "PassError", "NoTwin"),
     *("Failed", "Undecided", "refuse", "refused", "unstructured", "wrong"),
@@ -66,10 +61,8 @@ def sentences() -> Iterator[tuple[str, str]]:
 
 
 def titles() -> Iterator[tuple[str, str]]:
-    """The names of tests as words, and all docstrings, of the rooms whose tests are in these words by now."""
-    here = Path(__file__).parent
-    paths = [*here.glob("*.py"), *(path for room in READ for path in (here / room).rglob("*.py") if "dedup" not in path.parts)]
-    for path in sorted(paths):
+    """The names of tests as words, and all docstrings, of all tests."""
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 yield f"{path.name}:{node.lineno}", node.name.replace("_", " ")

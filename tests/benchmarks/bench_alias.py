@@ -138,7 +138,7 @@ TORCH_LIMIT = {"merging_ifs": 100_000, "nested_loops": 1_000}
 
 
 def torch_ms(text: str, repeat: int) -> tuple[float, float]:
-    """The median time of torch's build, each on a graph parsed anew, and of asking the last db for all writers."""
+    """The median time of torch's build, each on a graph parsed again, and of asking the last db for all writers."""
     import torch
 
     parse_ir, dbs = torch._C.parse_ir, []

@@ -15,7 +15,7 @@ Modules of `flow.executable`s, each with one export and a function of eight elem
 
 `iree-opt` is that of the wheel `iree-base-compiler`, with `--iree-flow-deduplicate-executables` alone, on one thread; its time is
 the share of the process's processor time that `--mlir-timing` says of the pass, ours the processor time of `irs.dedup(module)`:
-pieces, keys, classes. Reading is given beside both. The text is read in its generic form where the bindings at hand know no
+pieces, keys, classes. Reading is given beside both. The text is read in its generic form where the installed bindings know no
 dialect of IREE's. The longest runs come last. `--lstm` compiles the fused LSTM of the examples, unrolled to so many steps, with a
 kernel for each group and with a kernel for each class, nothing cached: processor seconds of `irs.compile` alone.
 """

@@ -1,8 +1,8 @@
-"""`AliasDb.follow` for one edit on a large graph: what a step costs, beside building the db of the next graph anew.
+"""`AliasDb.follow` for one edit on a large graph: what a step costs, beside building the db of the next graph from scratch.
 
     python tests/benchmarks/bench_follow.py                  # 10^5 nodes, 300 steps of each kind
     python tests/benchmarks/bench_follow.py --nodes 1000000
-    python tests/benchmarks/bench_follow.py --fusion         # the records of fusing YOLOv3, beside building anew
+    python tests/benchmarks/bench_follow.py --fusion         # the records of fusing YOLOv3, beside building from scratch
 
 The program is pointwise nodes, a view after three of them, and a write through it. Each step is followed from the db of
 the step before; the graphs that the steps lead to are made beforehand, twenty at a time (making one empties the
@@ -54,7 +54,7 @@ def program(nodes: int) -> Graph:
 
 
 def group(first: Node, second: Node) -> Node:
-    """What fusion makes of two pointwise nodes, the second the only reader of the first."""
+    """What fusion makes of two pointwise nodes, the second the only user of the first."""
     params = {v: Value(new_id(), TENSOR, v.name) for v in (*first.inputs, *second.inputs) if v is not first.output}
     inside = {**params, first.output: Value(new_id(), TENSOR), second.output: Value(new_id(), TENSOR)}
     body = tuple(replace(n, inputs=tuple(inside[v] for v in n.inputs), outputs=(inside[n.output],)) for n in (first, second))

@@ -73,7 +73,7 @@ def best(work: Callable[[], object], repeats: int = 5) -> float:
 def main() -> None:
     """Prints a row for each program and size: seconds of ours, of torch's, how many times as long, and the growth.
 
-    Locations are read but not printed, for torch's `parse_ir` drops them. `again` prints them, with the names at hand.
+    Locations are read but not printed, for torch's `parse_ir` drops them. `again` prints them, with the names that are known.
     """
     import torch
 

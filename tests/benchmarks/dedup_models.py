@@ -83,7 +83,7 @@ def inductor_kernels(model: nn.Module, arguments: tuple[torch.Tensor, ...], *, d
 
 
 def row(name: str, *, ours_only: bool) -> tuple[list[Any], bool]:
-    """One line of the table, and whether ours are no more kernels than Inductor's, if these are asked for."""
+    """One line of the table, and whether ours are at most as many kernels as Inductor's, if these are asked for."""
     torch.manual_seed(0)
     model, arguments = MODELS[name]()
     model = model.eval()

@@ -30,7 +30,7 @@ def median_ms(work: Callable[[Any], object], prepare: Callable[[], Any], repeats
 
 
 class Growth:
-    """The exponent with which a time grows, from the first size that is told to each later one."""
+    """The exponent with which a time grows, from the first size that is given to each later one."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None

@@ -7,7 +7,7 @@
 copies, joins and fills. Matrix products, convolutions, attention, pooling, resampling, look-ups, running sums are library
 ops, also where Inductor writes a loop for them. A launch is a kernel of a group (the one that the code generator makes; of
 a group that it declines, each node), or an op of the fusible part outside of groups, run by the library. Views that copy
-nothing are no launches.
+nothing are not launches.
 
 Of Inductor: the nodes that its scheduler ends with, for the CPU, without what only readies arguments of library calls
 (copies of weights and inputs into other layouts), which the libraries do inside themselves otherwise.

@@ -352,7 +352,7 @@ def test_what_may_take_long_is_begun_first(tmp_path: Path, asked: list[str]) -> 
 
 
 def test_a_bad_model_costs_itself(tmp_path: Path) -> None:
-    """In processes of their own: one that hangs, one that wants all memory, one that crashes, one that raises, one that is no program."""
+    """In their own processes: one that hangs, one that wants all memory, one that crashes, one that raises, one that is not a program."""
     pytest.importorskip("cloudpickle")
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"\x08\x07not a model" * 50)

@@ -1,4 +1,4 @@
-"""Which frontend reads a source, and what a source that nobody reads is told."""
+"""Which frontend reads a source, and what is said of a source that none of them reads."""
 
 from __future__ import annotations
 

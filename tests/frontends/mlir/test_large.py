@@ -14,7 +14,7 @@ TYPE = "tensor<64xf32>"
 
 
 def _executables(count: int) -> str:
-    """As many executables of nine ops, told apart by a constant, and a function that dispatches them."""
+    """As many executables of nine ops, distinguished by a constant, and a function that dispatches them."""
     parts, calls = [], []
     for i in range(count):
         body = "\n".join(f"      %v{k} = arith.{op} {f'%v{k - 1}' if k else '%a'}, %b : {TYPE}"

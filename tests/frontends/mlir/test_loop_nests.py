@@ -199,7 +199,7 @@ def test_convolutions_of_any_order_of_dimensions_are_torchs() -> None:
     np.testing.assert_allclose(found, wanted.permute(0, 2, 3, 1).numpy() + 1, rtol=1e-4, atol=1e-5)
 
 
-def test_a_product_over_windows_that_is_no_convolution_is_an_einsum() -> None:
+def test_a_product_over_windows_that_is_not_a_convolution_is_an_einsum() -> None:
     # the same loop in both operands' windows: an autocorrelation
     run = _nest(["d0 + d1", "d1", "d0"], "pr", ["tensor<8xf32>", "tensor<4xf32>", "tensor<5xf32>"], ["tensor<5xf32>"], PRODUCT)
     x = WIDE[0, :8]

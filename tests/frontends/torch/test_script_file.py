@@ -100,7 +100,7 @@ def test_odd_tensors_are_loaded(tmp_path: Path) -> None:
     [b"\x80\x02" + b"(" * 600_000 + b"t" * 600_000 + b".", b"\x80\x02)" + b"\x85" * 600_000 + b"."],
     ids=["marks", "tuples"],
 )  # fmt: skip
-def test_files_that_crash_the_reader_of_torch_are_refused(tmp_path: Path, good: dict[str, bytes], pickled: bytes) -> None:
+def test_files_that_crash_torch_s_own_loader_are_refused(tmp_path: Path, good: dict[str, bytes], pickled: bytes) -> None:
     with pytest.raises(LoadError, match=r"(?s)torch's reader crashes with signal.*trust=True"):
         load(tmp_path / "m.pt", {**good, "archive/constants.pkl": pickled})
 

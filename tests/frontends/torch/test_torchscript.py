@@ -228,7 +228,7 @@ def test_a_written_attribute_stays_an_attribute():
     assert 7 in constants
 
 
-def test_a_list_that_is_appended_to_is_no_constant():
+def test_a_list_that_is_appended_to_is_not_a_constant():
     class Lists(nn.Module):
         seen: list[int]
         names: list[str]

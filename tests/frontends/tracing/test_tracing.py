@@ -1,4 +1,4 @@
-"""Traced functions: the graph computes what the function does on NumPy arrays, element types included."""
+"""Traced functions: the graph gives the results of the function on NumPy arrays, element types included."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def names(example: Example) -> str:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("example", CORPUS, ids=names)
-def test_the_graph_computes_what_the_function_does(example: Example, dtype: Any) -> None:
+def test_the_graph_gives_the_results_of_the_function(example: Example, dtype: Any) -> None:
     function, described = example
     given = arrays(described, np.random.default_rng(0), dtype)
     graph = trace(function, *given)

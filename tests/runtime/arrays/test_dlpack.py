@@ -29,7 +29,7 @@ WRITES = """graph(%x : Tensor, %y : Tensor):
 
 
 class Lent:
-    """An array of a library that nobody knows."""
+    """An array of an unknown library."""
 
     def __init__(self, array: np.ndarray[Any, Any], device: tuple[int, int] = (1, 0)) -> None:
         self.array = array

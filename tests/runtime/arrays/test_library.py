@@ -153,7 +153,7 @@ def test_the_library_is_torch_if_any_tensor_is():
     assert library_for([np.zeros(2), [{"a": torch.zeros(2)}]]).name == "torch"
 
 
-def test_an_op_that_nobody_knows_is_named():
+def test_an_unknown_op_is_named():
     for library in _libraries():
         with pytest.raises(RunError, match="my::op"):
             library.function(last("  %y : Tensor = my::op(%x)"))
@@ -168,7 +168,7 @@ def test_a_registered_op_of_another_library_runs():
         assert TorchLibrary().function(node)(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
-def test_exceptions_of_the_program_are_told():
+def test_exceptions_of_the_program_are_reported():
     node = last("  prim::RaiseException(%m, %c)", "%m : str, %c : str")
     with pytest.raises(RunError, match="ValueError: too small"):
         NumpyLibrary().function(node)("too small", "builtins.ValueError")

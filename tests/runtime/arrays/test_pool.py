@@ -1,4 +1,4 @@
-"""Pooled memory: aligned, of the asked layout, never shared by two that live, used again when nobody is left."""
+"""Pooled memory: aligned, of the asked layout, never shared by two that live, used again when no user is left."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def loaded(run: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("capture", [traced, proxied, exported, loaded], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_call_that_is_captured_is_no_constant(name: str, capture: Callable[..., Any]) -> None:
+def test_a_call_that_is_captured_is_not_a_constant(name: str, capture: Callable[..., Any]) -> None:
     run = warm(PROGRAMS[name])
     again = capture(run)
     for seed in (2, 3):

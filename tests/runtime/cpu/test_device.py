@@ -180,7 +180,7 @@ def test_an_interrupted_build_leaves_the_device_usable(store: ObjectStore, monke
 
 
 def test_the_compiler_is_only_called_where_no_interrupt_comes(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt within llvmlite leaves its lock taken, and whoever compiles next waits forever."""
+    """An interrupt within llvmlite leaves its lock taken, and the next thread that compiles waits forever."""
     import llvmlite.binding as binding
 
     threads: list[threading.Thread] = []

@@ -1,4 +1,4 @@
-"""Object files made by several threads at once are the same as one thread's; one that calls what nobody has is refused."""
+"""Object files made by several threads at once are the same as one thread's; one that calls an undefined function is refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ declare float @nobody_has_this(float)
 """
 
 
-def test_a_function_that_nobody_has_is_an_error_and_no_jump_to_address_0() -> None:
+def test_an_undefined_function_is_an_error_and_no_jump_to_address_0() -> None:
     host = this_host()
     code = object_file(CALLS, host)
     with pytest.raises(CodegenError, match="calls nobody_has_this, which neither the C library"):

@@ -53,7 +53,7 @@ def test_without_cupy_the_text_is_still_there(monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.cuda
-def test_a_gpu_computes_what_numpy_does(tmp_path: Path) -> None:
+def test_a_gpu_gives_numpys_results(tmp_path: Path) -> None:
     cuda = CudaDevice(store=ObjectStore(tmp_path / "cuda"))
     if not cuda.availability():
         pytest.skip(f"no GPU: {cuda.availability()}")

@@ -36,7 +36,7 @@ class Model(torch.nn.Module):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_a_graph_computes_what_its_model_does(fused: bool) -> None:
+def test_a_graph_gives_the_results_of_its_model(fused: bool) -> None:
     model, x = Model().eval(), torch.rand(4, 6)
     graph = irs.load(model, x)
     made = torch_function(irs.fuse(graph).graph if fused else graph)

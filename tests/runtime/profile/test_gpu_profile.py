@@ -95,7 +95,7 @@ def test_what_lies_on_the_gpu_is_measured_there(monkeypatch: pytest.MonkeyPatch,
     assert set(taken) == {"host", "gpu"}
 
 
-def test_a_gpu_whose_events_are_no_time_apart_gets_no_share_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_gpu_whose_events_lie_no_time_apart_gets_no_share_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     installed(FakeCupy(), monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("irscope.runtime.cuda.device.Nvrtc", CountingCompiler)

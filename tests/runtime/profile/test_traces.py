@@ -198,7 +198,7 @@ def test_events_that_the_graph_does_not_have_are_reported(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", '{"traceEvents": 3}', "\x00"])
-def test_what_is_no_trace_is_refused(text: str, tmp_path: Path) -> None:
+def test_what_is_not_a_trace_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(text)
     with pytest.raises(LoadError, match="trace"):

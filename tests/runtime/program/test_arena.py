@@ -1,4 +1,4 @@
-"""A planned program computes what an unplanned one does, bit for bit, and needs what its plan says."""
+"""A planned program gives the results of an unplanned one, bit for bit, and needs what its plan says."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def test_many_threads_at_once():
     assert not failures
 
 
-def test_an_op_nobody_knows_fails_when_it_runs():
+def test_an_unknown_op_fails_when_it_runs():
     graph = irs.parse("graph(%x : Tensor):\n  %y : Tensor = my::op(%x)\n  return (%y)")
     with pytest.raises(RunError, match="my::op"):
         compile_graph(irs.fuse(graph))(np.zeros(2))

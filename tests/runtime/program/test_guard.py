@@ -246,7 +246,7 @@ def test_what_was_wrong_before_is_wrong_afterwards(bad: Any) -> None:
     np.testing.assert_allclose(run(x, y), chain(x, y), rtol=1e-6)
 
 
-def test_layouts_of_an_unknown_program_are_told_apart() -> None:
+def test_layouts_of_an_unknown_program_are_distinguished() -> None:
     x, y = given(6, 6)
     run = compile_graph(irs.fuse(irs.parse(TEXT)))
     layouts = [x, x.T, x[::2, ::2].repeat(2, 0).repeat(2, 1), np.asfortranarray(x), x[::-1], x.astype(np.float64)]
@@ -369,7 +369,7 @@ def test_two_layouts_in_turn_are_each_run_by_their_own_kernel(library: str) -> N
 
 @pytest.mark.torch
 @pytest.mark.parametrize("guards", [True, False])
-def test_the_short_way_is_taken_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     if not guards:
         monkeypatch.setattr("irscope.runtime.arrays.torch._quick_guards", lambda torch: None)

@@ -51,7 +51,7 @@ def test_constants_in_one_memory_are_tied_or_views() -> None:
     assert not [one.bytes_saved for one in find_constants(Module({}, constants={"a": a, "b": a[8:24]})).shared if one.bytes_saved]
 
 
-def test_interleaved_columns_are_no_views() -> None:
+def test_interleaved_columns_are_not_views() -> None:
     whole = np.arange(80, dtype=np.float32).reshape(40, 2)
     assert "view" not in {how for how, *_ in found(a=whole[:, 0], b=whole[1:9, 1]).values()}
 

@@ -246,7 +246,7 @@ def test_exchanging_operands_keeps_the_holes_few() -> None:
     assert "0.25 against 0.125" in d.difference("f", "g").because
 
 
-def test_arguments_that_decide_what_an_op_does_are_no_holes() -> None:
+def test_arguments_that_decide_what_an_op_does_are_not_holes() -> None:
     def program(dim: int, size: str) -> irs.Graph:
         return irs.parse(f"""graph(%x : Float(2, 3)):
   %dim : int[] = prim::Constant[value=[{dim}]]()

@@ -154,7 +154,7 @@ def heads_of(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("start", range(0, len(PAIRS), 20))
 def test_pairs_are_the_same_from_the_listed_relation_on_and_compute_the_same(start: int) -> None:
-    """Each line: the step, two programs, and what their arguments are where they are no square matrices (for both, or each)."""
+    """Each line: the step, two programs, and what their arguments are where they are not square matrices (for both, or each)."""
     for line in PAIRS[start : start + 20]:
         step, a, b, *heads = (part.strip() for part in line.split(" # "))
         types = [heads_of(text) for text in heads] or [{}]

@@ -238,7 +238,7 @@ def test_a_pipeline_runs_it_by_name() -> None:
         irs.Pipeline("dedup{step=beta}")(graph)
 
 
-def test_a_number_that_is_equal_everywhere_is_no_parameter() -> None:
+def test_a_number_that_is_equal_everywhere_is_not_a_parameter() -> None:
     rng = random.Random(0)
     program = Program(rng)
     program.lines = [("mul", (0,), 0.5), ("add", (3, 1), None), ("mul", (4,), 0.25)]
@@ -355,7 +355,7 @@ def test_groups_of_several_functions_get_one_body(step: Relation, bodies: int, b
 
 
 def test_functions_are_merged_as_far_as_the_leader_can_take_parameters() -> None:
-    """Sizes are recommended for functions too, where the budget allows them; where an op cannot be told them, it is said."""
+    """Sizes are recommended for functions too, where the budget allows them; where an op cannot be given them, it is said."""
     text = TWO_LAYERS.format(n=16, k=0.5)
     d = dedup(irs.Module({"f": irs.parse(text), "g": irs.parse(text.replace("16", "32"))}))
     assert [(choice.step, choice.cost.bodies) for choice in d.recommend().choices] == [("extents", 1)]

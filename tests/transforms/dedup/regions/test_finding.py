@@ -156,7 +156,7 @@ def test_a_region_around_something_else_is_cut() -> None:
 
 
 def test_a_write_in_between_is_a_dependence() -> None:
-    """%w writes what %p reads and %q reads again, so they are no region that could be called."""
+    """%w writes what %p reads and %q reads again, so they are not a region that could be called."""
     body = """
     %p{i} : Float(4) = aten::mul(%x, %y)
     %s{i} : Float(4) = aten::tanh(%p{i})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +13,28 @@ from irscope.transforms.pipeline import PASSES
 PACKAGE = Path(__file__).parent.parent / "irscope"
 
 
-def test_no_room_holds_more_than_fourteen_modules() -> None:
-    rooms = {path.parent for path in PACKAGE.rglob("*.py")}
-    modules = {room: [path for path in room.glob("*.py") if not path.name.startswith("__")] for room in rooms}
+MOST_MODULES, LEAST_LINES, MOST_LINES = 10, 80, 650
+
+
+def test_a_room_has_few_modules_and_each_is_a_chapter() -> None:
+    """Too many modules are too many doors; too short ones are half a thought, too long ones are more than one."""
+    modules = [path for path in PACKAGE.rglob("*.py") if not path.name.startswith("__")]
+    rooms = Counter(path.parent.relative_to(PACKAGE) for path in modules)
     assert len(rooms) > 40
-    assert {str(room.relative_to(PACKAGE)): len(found) for room, found in modules.items() if len(found) > 14} == {}
+    assert {str(room): count for room, count in rooms.items() if count > MOST_MODULES} == {}
+    lines = {str(path.relative_to(PACKAGE)): path.read_text().count("\n") for path in modules}
+    assert {name: count for name, count in lines.items() if not LEAST_LINES <= count <= MOST_LINES} == {}
+
+
+def test_no_module_is_called_like_its_one_function() -> None:
+    """`from room import name` would give the module or the function, by what was imported before."""
+    same = []
+    for path in PACKAGE.rglob("*.py"):
+        body = ast.parse(path.read_text()).body
+        public = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")]
+        if public == [path.stem]:
+            same.append(str(path.relative_to(PACKAGE)))
+    assert same == []
 
 
 def test_the_beginning_of_a_room_is_its_question_and_no_code() -> None:

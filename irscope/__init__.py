@@ -33,7 +33,7 @@ def _show_richly() -> None:
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
         import_module("irscope.display.ipython").register(shell)
-        import_module("irscope.widgets.cells").register(shell)
+        import_module("irscope.magics").show_histories(shell)
         import_module("irscope.display.ipython").register_completion(shell)
 
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from irscope import __version__
-from irscope._base.escaping import printable
 from irscope._base.isolated import machine_memory
-from irscope._base.words import byte_count, listed
+from irscope._base.words import byte_count, listed, printable
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra
 from irscope.files import write_file
 

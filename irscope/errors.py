@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from irscope._base.escaping import marked, printable
+from irscope._base.words import marked, printable
 
 __all__ = [
     "ArgumentError",

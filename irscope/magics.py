@@ -13,7 +13,7 @@ import ast
 from typing import Any
 
 from irscope.display.ipython import register
-from irscope.errors import ArgumentError
+from irscope.errors import ArgumentError, MissingExtra
 
 
 def load(shell: Any) -> None:
@@ -21,6 +21,28 @@ def load(shell: Any) -> None:
     register(shell)
     shell.register_magic_function(lambda line, cell: _ir(shell, line, cell), magic_kind="cell", magic_name="ir")
     shell.register_magic_function(lambda line, cell=None: _look(shell, line, cell), magic_kind="line_cell", magic_name="irscope")
+
+
+def show_histories(shell: Any) -> None:
+    """Register the timeline as the display of a History in an IPython shell."""
+    shell.display_formatter.ipython_display_formatter.for_type_by_name("irscope.transforms.history", "History", _history)
+
+
+def _history(history: Any) -> None:
+    """Display the timeline of a history, or its picture and text without widgets."""
+    from IPython.display import display
+
+    try:
+        from irscope.widgets.explorer import Timeline
+    except MissingExtra:
+        from irscope.display.html import static_html
+        from irscope.display.text import overview
+        from irscope.report.pages.parts import history_view
+
+        view = history_view(history)
+        display({"text/html": static_html(view), "text/plain": overview(view)}, raw=True)
+    else:
+        display(Timeline(history))
 
 
 def _ir(shell: Any, line: str, cell: str) -> Any:

@@ -107,7 +107,7 @@ def _with_storages(graph: Graph, distinct_inputs: bool) -> Graph:
     """Return the graph with what is known, or promised, of the memory of its inputs."""
     from dataclasses import replace
 
-    from irscope._base.storages import by_storage
+    from irscope._base.nested import by_storage
 
     storages = {} if graph.functional else by_storage(graph.bound)
     if storages or distinct_inputs:

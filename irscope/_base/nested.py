@@ -1,9 +1,16 @@
-"""Nested values, and nested calls, without the Python stack: a program may be nested a hundred thousand deep."""
+"""Nested values and calls without the Python stack, and the memory of the tensors in them as ranges of addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Generator, Hashable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = []
+
+
+# Nested values, and nested calls, without the Python stack: a program may be nested a hundred thousand deep.
 
 
 def leaves(nested: Any) -> Iterator[Any]:
@@ -71,3 +78,71 @@ def run(call: Call) -> Any:
         while stack:  # innermost first, so that closing does not recurse either
             stack.pop().close()
     return result
+
+
+# The memory of a tensor as a range of addresses, and the tensors that share memory.
+#
+# The range is the whole allocated block behind a tensor: torch's storage, the array that owns the memory of a
+# NumPy array, CuPy's block. Two ranges that share no address share no memory; the only exception, two mappings of one file at
+# different addresses, cannot be detected.
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+_UNKNOWN = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
+"""Exceptions of tensors without memory of their own (fake, sparse, wrapped ones) when their address is requested."""
+
+
+def address_range(tensor: Any) -> tuple[int, int] | None:
+    """The first and the end address of the block behind a tensor, in bytes; None if unknown, as for meta tensors.
+
+    >>> array = np.zeros((4, 4), np.float32)
+    >>> address_range(array[1:]) == (array.ctypes.data, array.ctypes.data + 64)
+    True
+    """
+    try:
+        if isinstance(tensor, np.ndarray):
+            whole = tensor
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            return _span(whole)
+        if hasattr(tensor, "untyped_storage"):
+            storage = tensor.untyped_storage()
+            return _from(storage.data_ptr(), storage.nbytes())
+        block = tensor.data.mem  # CuPy's
+        return _from(int(block.ptr), int(block.size))
+    except _UNKNOWN:
+        return None
+
+
+def _span(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The bytes between an array's lowest and highest element."""
+    start = array.ctypes.data
+    if not array.size:
+        return start, start
+    reaches = [(size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)]
+    return start + sum(r for r in reaches if r < 0), start + sum(r for r in reaches if r > 0) + array.itemsize
+
+
+def _from(start: int, size: int) -> tuple[int, int] | None:
+    return (start, start + size) if start or not size else None
+
+
+def by_storage(tensors: Mapping[_Key, Any]) -> dict[_Key, int]:
+    """Numbers the tensors with known addresses, with equal numbers for those whose blocks have an address in common.
+
+    >>> array = np.zeros(8)
+    >>> by_storage({"a": array[:4], "b": array[4:], "c": np.zeros(3), "d": None})
+    {'a': 0, 'b': 0, 'c': 1}
+    """
+    known = {key: found for key, tensor in tensors.items() if (found := address_range(tensor)) is not None}
+    group_of: dict[_Key, int] = {}
+    group, reach = -1, -1
+    for key, (start, end) in sorted(known.items(), key=lambda item: item[1]):
+        if start == end:  # no bytes, so nothing in common with others
+            continue
+        if start >= reach:
+            group += 1
+        group_of[key], reach = group, max(reach, end)
+    numbers: dict[Hashable, int] = {}
+    return {key: numbers.setdefault(group_of.get(key, (key,)), len(numbers)) for key in known}

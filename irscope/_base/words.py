@@ -1,13 +1,22 @@
-"""Numbers with their nouns and units, and warnings that point at the caller's line."""
+"""Words: numbers with their nouns and units, warnings at the caller's line, and untrusted text escaped wherever it leaves irscope."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, TypeVar
+
+__all__ = []
+
+
+# Numbers with their nouns and units, and warnings that point at the caller's line.
+
 
 T = TypeVar("T")
 
@@ -71,3 +80,109 @@ def warn_caller(message: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, UserWarning, stacklevel=level)
+
+
+# Escapes untrusted text on output: names, scopes, paths and constants are escaped here wherever they leave irscope.
+#
+# A model's strings may come from anyone. `printable` makes invisible characters visible, for terminals and files: control
+# characters, lone surrogates, marks that change the writing direction, line ends other than a newline. The other functions also
+# prevent text from being read as markup, as script, or as DOT. Each is applied once, when the output is assembled; before
+# that the raw text is passed around.
+
+
+LONGEST: Final = 20_000
+"""The most letters shown of a line; a longer constant is not readable, and browsers fail at some millions."""
+
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]"
+)
+_HIDDEN_IN_JSON: Final = re.compile(
+    r"\\[^u]|\\u00[0189][0-9a-f]|\\u007f|[<>&]|[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef"
+    "\ufeff\ufffe\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""The text with every character visible and encodable; newlines and tabs stay.
+
+    >>> print(printable("a\x1b[31m\udc80\u202e"))
+    a\x1b[31m\udc80\u202e
+    """
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_visible, text)
+
+
+def one_line(text: str) -> str:
+    r"""The same for output in which a newline would start something else.
+
+    >>> print(one_line("a\nb"))
+    a\nb
+    """
+    return printable(text).replace("\n", "\\n")
+
+
+def marked(line: str, column: int) -> str:
+    r"""A line with a caret under a column, counted from 1, as it is after `printable`; an empty text for an empty line.
+
+    >>> print(printable(marked("a\x1b[0m?", 6)))
+    a\x1b[0m?
+            ^
+    """
+    return f"{line}\n{' ' * len(printable(line[: column - 1]))}^" if line else ""
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """The text cut to at most `most` letters, with the number of letters left out.
+
+    >>> shortened("abcdefgh", 3)
+    'abc… 5 more letters'
+    """
+    return text if len(text) <= most else f"{text[:most]}… {len(text) - most:,} more letters"
+
+
+def in_markup(text: str) -> str:
+    """The text for HTML and SVG, between tags and in attributes.
+
+    >>> in_markup('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return escape(printable(text))
+
+
+def in_script(value: Any) -> str:
+    r"""JSON for a script element, or for a message: nothing in it ends the element or begins a comment, and all of it is
+    encodable.
+
+    >>> print(in_script("<!--<script>\x00"))
+    "\u003c!--\u003cscript\u003e\\x00"
+    """
+    return _HIDDEN_IN_JSON.sub(_in_json, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+_LONGEST_IN_DOT: Final = 1500
+
+
+def in_dot(text: str) -> str:
+    r"""The text as a string of Graphviz's language, in which quote, backslash and newline have a meaning.
+
+    Graphviz reads no string of more than 16,384 bytes, so a long name is cut.
+
+    >>> print(in_dot('say "a\\b"'))
+    "say \"a\\b\""
+    """
+    return '"' + shortened(printable(text), _LONGEST_IN_DOT).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _visible(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _in_json(found: re.Match[str]) -> str:
+    text = found.group()
+    if text in "<>&":
+        return f"\\u{ord(text):04x}"
+    if text.startswith("\\u"):
+        return f"\\\\x{text[-2:]}"
+    if text.startswith("\\"):
+        return "\\\\x0d" if text == "\\r" else "\\\\x08" if text == "\\b" else "\\\\x0c" if text == "\\f" else text
+    return f"\\{_visible(found)}"

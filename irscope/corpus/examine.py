@@ -27,9 +27,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
-from irscope._base.escaping import shortened
 from irscope._base.isolated import IsolatedError, isolated
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, shortened
 from irscope.analysis.per_graph import alias_db_of
 from irscope.analysis.views import ViewAliases
 from irscope.codegen.lowering import spec_of_group

@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.escaping import shortened
-from irscope._base.words import byte_count, plural
+from irscope._base.words import byte_count, plural, shortened
 from irscope.corpus.sources import Settings, Source
 from irscope.corpus.tables import MANIFEST, TABLES, read_rows
 from irscope.display.survey_page import SurveyedClass, SurveyView, survey_cell, survey_html
@@ -192,7 +191,7 @@ class Survey:
 
     def _explored_(self) -> Any:
         """Returns the widget that `irs.explore` shows: its classes, and the explorer of the chosen one."""
-        from irscope.widgets.cells import survey_box
+        from irscope.widgets.explorer import survey_box
 
         return survey_box(self, self._repr_html_())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irscope._base.escaping import in_markup, shortened
+from irscope._base.words import in_markup, shortened
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.ir import Graph, Node
 from irscope.report.pages import ProgramIndex

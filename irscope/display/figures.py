@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
-from irscope._base.escaping import in_dot
+from irscope._base.words import in_dot
 from irscope.analysis.alias import AliasDb
 from irscope.display.svg import graph_svg
 from irscope.errors import MissingExtra

@@ -14,7 +14,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import Final
 
-from irscope._base.escaping import in_markup, in_script
+from irscope._base.words import in_markup, in_script
 from irscope.display.profile_page import profile_body
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.display.text import overview

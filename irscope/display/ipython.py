@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
 
-from irscope._base.escaping import in_markup
+from irscope._base.words import in_markup
 
 _MOST_TEXT_LINES = 400
 _MOST_TABLE_ROWS = 100

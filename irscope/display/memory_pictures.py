@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from irscope._base.escaping import in_markup
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, in_markup
 from irscope.display.svg import text as _text
 from irscope.report.view_models import AxisView, BufferView, MemoryBar, MemoryView
 from irscope.report.words import PALETTE, WRITES

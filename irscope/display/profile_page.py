@@ -7,8 +7,7 @@ from math import log10
 from pathlib import Path
 from typing import Final
 
-from irscope._base.escaping import in_markup
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, in_markup
 from irscope.display.svg import WIDTH as _WIDTH
 from irscope.display.svg import cut as _cut
 from irscope.display.svg import embedded_svg

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from irscope._base.escaping import in_markup
-from irscope._base.words import byte_count, plural
+from irscope._base.words import byte_count, in_markup, plural
 from irscope.display.html import plain_page
 from irscope.display.svg import WIDTH, cut, embedded_svg, picture, rect, text
 

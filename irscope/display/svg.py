@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from irscope._base.escaping import in_markup
+from irscope._base.words import in_markup
 from irscope.report.layout import Layout, Rect, Route, lay_out
 from irscope.report.view_models import Box, GraphView
 from irscope.report.words import PALETTE, WRITES

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irscope._base.escaping import one_line
-from irscope._base.words import byte_count
+from irscope._base.words import byte_count, one_line
 from irscope.errors import IrscopeError
 from irscope.ir import GROUPS, Node
 from irscope.report.view_models import Column, ExplorerView, TimelineView

@@ -13,8 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from irscope._base.escaping import shortened
-from irscope._base.words import plural
+from irscope._base.words import plural, shortened
 from irscope.analysis.per_graph import once
 from irscope.ir import Block, Graph, Node, Value
 from irscope.ops.registry import category_of, constant_arguments, effect_of

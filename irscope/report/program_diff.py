@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope._base.escaping import shortened
+from irscope._base.words import shortened
 from irscope.analysis.dependence import dependences
 from irscope.ir import Graph, Node, Value, graph_of
 from irscope.ir.text import print_node

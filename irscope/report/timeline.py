@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from irscope._base.escaping import shortened
+from irscope._base.words import shortened
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_node
 from irscope.report.states import Lives, Stretch, lifetimes, lives

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from irscope._base.escaping import printable
 from irscope._base.results import Verdict
-from irscope._base.words import listed
+from irscope._base.words import listed, printable
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from irscope._base.escaping import in_markup
+from irscope._base.words import in_markup
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import ArgumentError, IrscopeError, LoadError, MissingExtra
 from irscope.files import read_json

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from irscope._base.escaping import in_markup
 from irscope._base.running import without_collector
+from irscope._base.words import in_markup
 from irscope.display.html import page_html
 from irscope.display.svg import embedded_svg, graph_svg
 from irscope.errors import LoadError, UnknownName

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 from weakref import WeakSet
 
 import traitlets
 
-from irscope._base.escaping import in_script, one_line
 from irscope._base.running import without_collector
+from irscope._base.words import in_script, one_line
 from irscope.display.html import static_html
 from irscope.display.text import overview
 from irscope.errors import ArgumentError, IrscopeError, MissingExtra, ParseError, UnknownName
@@ -416,3 +416,46 @@ class Timeline(Explorer):
 
     def _text(self) -> str:
         return overview(self._page.view)
+
+
+_CLASSES: Final = 300
+_MEMBERS: Final = 300
+
+
+def survey_box(survey: Any, overview: str) -> Any:
+    """Lists to choose a class and a member from, and a button that opens its model with that group selected, below an overview.
+
+    `survey` has `.classes`, `.groups` and `.explore(model, group)`.
+    """
+    import ipywidgets
+    from IPython.display import display
+
+    def label(row: Any) -> str:
+        return f"{row.Index}: {row.members:,} × {row.ops}, in {row.models:,} models"
+
+    wide = ipywidgets.Layout(width="95%", max_width="70em")
+    cls = ipywidgets.Dropdown(
+        options=[(label(row), row.Index) for row in survey.classes.head(_CLASSES).itertuples()], description="class", layout=wide
+    )
+    member = ipywidgets.Dropdown(description="member", layout=wide)
+    button = ipywidgets.Button(description="Open the model", tooltip="load it again and show it with this group selected")
+    below = ipywidgets.Output()
+
+    def list_members(_: Any = None) -> None:
+        rows = survey.groups[survey.groups["class"] == cls.value].head(_MEMBERS)
+        member.options = [(f"{row.model}: group {row.group}, {row.result}", (row.model, row.group)) for row in rows.itertuples()]
+        member.index = 0 if member.options else None
+
+    def open_model(_: Any) -> None:
+        below.clear_output()
+        with below:
+            try:
+                display(survey.explore(*member.value))
+            except IrscopeError as error:
+                print(error)
+
+    list_members()
+    cls.observe(list_members, "value")
+    button.on_click(open_model)
+    button.disabled = not len(survey.classes)
+    return ipywidgets.VBox([ipywidgets.HTML(overview), cls, member, button, below])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from irscope._base.escaping import in_script
+from irscope._base.words import in_script
 from irscope.errors import MissingExtra
 from irscope.report.view_models import CardView, StoryView
 from irscope.widgets.explorer import Explorer

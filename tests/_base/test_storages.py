@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from irscope._base.storages import address_range, by_storage
+from irscope._base.nested import address_range, by_storage
 
 
 def random_slice(memory: np.ndarray, draw: random.Random) -> np.ndarray:

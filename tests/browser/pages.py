@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import irscope as irs
-from irscope._base.escaping import in_markup, printable
+from irscope._base.words import in_markup, printable
 from irscope.display.diff_page import diff_html
 from irscope.display.html import plain_page
 from irscope.display.survey_page import SurveyedClass, SurveyView, survey_html

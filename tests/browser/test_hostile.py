@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope._base.escaping import printable
+from irscope._base.words import printable
 from irscope.ir.builder import GraphBuilder
 from tests.browser.conftest import opened
 from tests.browser.pages import EXPLORERS, pages, states

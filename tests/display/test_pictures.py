@@ -98,7 +98,7 @@ def test_rich_display_never_raises_into_a_cell(shell: Any) -> None:
 
 
 def test_every_class_that_shows_itself_is_where_its_picture_looks_for_it(shell: Any) -> None:
-    from irscope.widgets.cells import register
+    from irscope.magics import show_histories as register
 
     register(shell)
     formatters = [*shell.display_formatter.formatters.values(), shell.display_formatter.ipython_display_formatter]

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 import irscope as irs
-from irscope._base.escaping import printable
+from irscope._base.words import printable
 from irscope.display.figures import graph_dot
 from irscope.display.html import static_html
 from irscope.display.svg import graph_svg

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from irscope._base.escaping import marked
+from irscope._base.words import marked
 from irscope.errors import ParseError
 
 NAME = r"[\w./]+(?:::[\w./]+)*"

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from irscope._base.escaping import one_line
 from irscope._base.frozen import EMPTY
+from irscope._base.words import one_line
 from irscope.ir.core import Block, Graph, Node, Value
 from irscope.ir.payload import Opaque
 from irscope.ir.text.constant_text import constant_text

@@ -7,9 +7,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from irscope._base.escaping import shortened
 from irscope._base.results import Verdict
-from irscope._base.words import listed
+from irscope._base.words import listed, shortened
 from irscope.analysis.alias import AliasDb
 from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName

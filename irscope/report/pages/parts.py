@@ -13,9 +13,9 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
-from irscope._base.escaping import shortened
 from irscope._base.loaded_code import lines_below, loaded_lines
 from irscope._base.running import counted
+from irscope._base.words import shortened
 from irscope.analysis.memory import memory_plan
 from irscope.errors import UnknownName
 from irscope.ir import Graph, Node, Value

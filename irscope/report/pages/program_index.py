@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from irscope._base.escaping import shortened
+from irscope._base.words import shortened
 from irscope.errors import IrscopeError, UnknownName
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_first_lines, print_node

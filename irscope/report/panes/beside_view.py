@@ -8,8 +8,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any, Final
 
-from irscope._base.escaping import shortened
-from irscope._base.words import plural
+from irscope._base.words import plural, shortened
 from irscope.ir import Node, Value
 from irscope.report.box_tree import BoxTree
 from irscope.report.repeats import ModuleText

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from irscope._base.escaping import shortened
-from irscope._base.words import byte_count, plural
+from irscope._base.words import byte_count, plural, shortened
 from irscope.analysis.memory import memory_plan, stacked
 from irscope.analysis.views import ViewAliases, as_demand
 from irscope.errors import UnknownName

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from irscope._base.escaping import shortened
-from irscope._base.words import plural
+from irscope._base.words import plural, shortened
 from irscope.analysis.alias import AliasDb
 from irscope.ir import Graph, Node, Value
 from irscope.ir.text import print_graph

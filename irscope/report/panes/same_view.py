@@ -8,8 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from irscope._base.escaping import shortened
-from irscope._base.words import plural
+from irscope._base.words import plural, shortened
 from irscope.errors import UnknownNumber
 from irscope.ir import Node, Value
 from irscope.ir.text import print_node

@@ -22,8 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irscope._base.nested import leaves
-from irscope._base.storages import address_range, by_storage
+from irscope._base.nested import address_range, by_storage, leaves
 from irscope.analysis.per_graph import alias_db_of
 from irscope.errors import ArgumentError
 from irscope.ir import BOOL, FLOAT, INT, NONE, STR, Graph, Node, TensorType, Type, Value, argument_type

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irscope as irs  # noqa: E402
-from irscope._base.storages import by_storage  # noqa: E402
+from irscope._base.nested import by_storage  # noqa: E402
 from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
 from irscope.analysis.dependence import dependences_by  # noqa: E402
 from irscope.ir.core import Block, Graph, Node, Value  # noqa: E402

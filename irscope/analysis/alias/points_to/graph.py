@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
-from irscope._base.escaping import in_dot
 from irscope._base.frozen import fast_constructor
+from irscope._base.words import in_dot
 from irscope.ir import Node, Value
 
 # The records of a points-to graph: labels of elements, writes, calls, and the sealed graph itself; data only.

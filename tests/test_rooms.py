@@ -15,6 +15,12 @@ PACKAGE = Path(__file__).parent.parent / "irscope"
 
 MOST_MODULES, LEAST_LINES, MOST_LINES = 10, 80, 650
 
+SHORT = {
+    "_base/tables.py",  # its class needs pandas, which reading a program must not import
+    "frontends/text.py",  # a frontend is a module, and this one needs no more
+    "frontends/mlir/coverage.py",  # `python -m` runs it
+}
+
 
 def test_a_room_has_few_modules_and_each_is_a_chapter() -> None:
     """Too many modules are too many doors; too short ones are half a thought, too long ones are more than one."""
@@ -23,7 +29,7 @@ def test_a_room_has_few_modules_and_each_is_a_chapter() -> None:
     assert len(rooms) > 40
     assert {str(room): count for room, count in rooms.items() if count > MOST_MODULES} == {}
     lines = {str(path.relative_to(PACKAGE)): path.read_text().count("\n") for path in modules}
-    assert {name: count for name, count in lines.items() if not LEAST_LINES <= count <= MOST_LINES} == {}
+    assert {name: count for name, count in lines.items() if not LEAST_LINES <= count <= MOST_LINES and name not in SHORT} == {}
 
 
 def test_no_module_is_called_like_its_one_function() -> None:

@@ -1,12 +1,13 @@
 from .extents import Extent, Num, byte_words, formula, is_at_least, is_unknown, product, quotient, tensor_bytes, typical
 from .layout import ByteSet, Layout, SymbolicBytes, are_apart, are_disjoint, byte_set, make_layout
-from .rules import KINDS, RULES, SCHEMAS, Kind, Lowered, lower
+from .rules import KINDS, RULES, SCHEMAS, Lowered, lower
 from .steps import (
     FRESH,
     Cut,
     Dense,
     Expand,
     Joined,
+    Kind,
     NotKnown,
     Operand,
     Paired,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from irscope.errors import ArgumentError
 from irscope.ops.type_rules import dtype_name, mismatch, wrap_dim
@@ -36,6 +36,7 @@ from irscope.ops.view_steps.steps import (
     Expand,
     Insert,
     Joined,
+    Kind,
     NotKnown,
     Operand,
     Paired,
@@ -44,6 +45,7 @@ from irscope.ops.view_steps.steps import (
     Place,
     Regroup,
     Retyped,
+    Rule,
     Step,
     Steps,
     Window,
@@ -52,22 +54,6 @@ from irscope.ops.view_steps.steps import (
     sections_of,
     whole,
 )
-
-Rule = Callable[[Operand], Any]
-"""Returns the steps of the result, a list of steps for several results, or `FRESH` for results with memory of their own."""
-
-Kind = Literal[
-    "same place",  # all elements in the same positions, in the operand's shape
-    "unit axes",  # axes of extent 1 are inserted or removed
-    "regroup",  # all elements in row-major order, with any extents: axes may be merged or split
-    "stretch",  # axes of extent 1, or new ones in front, are repeated
-    "exchange",  # all elements, with axes in another order
-    "part",  # some elements
-    "cuts",  # a list of parts. Torch calls some unsafe because it does not track writes through them; they share memory nevertheless
-    "window",  # elements may occur several times
-    "another type",  # the bits are reinterpreted: parts of complex numbers, conjugates, negatives; so does `view` with an element type
-]
-"""What happens to the elements of a view; `irscope.ops.traits` says what follows."""
 
 RULES: Final[dict[str, Rule]] = {}
 """The rule of each op."""

@@ -5,8 +5,8 @@ Axes are numbered in the tensor that a step is applied to; numbers may be `Exten
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 from irscope.ir import TensorType
 from irscope.ops.type_rules import mismatch, wrap_dim
@@ -240,3 +240,20 @@ def whole(given: Any) -> int:
     if not isinstance(given, int):
         raise NotKnown
     return int(given)
+
+
+Rule = Callable[[Operand], Any]
+"""Returns the steps of the result, a list of steps for several results, or `FRESH` for results with memory of their own."""
+
+Kind = Literal[
+    "same place",  # all elements in the same positions, in the operand's shape
+    "unit axes",  # axes of extent 1 are inserted or removed
+    "regroup",  # all elements in row-major order, with any extents: axes may be merged or split
+    "stretch",  # axes of extent 1, or new ones in front, are repeated
+    "exchange",  # all elements, with axes in another order
+    "part",  # some elements
+    "cuts",  # a list of parts. Torch calls some unsafe because it does not track writes through them; they share memory nevertheless
+    "window",  # elements may occur several times
+    "another type",  # the bits are reinterpreted: parts of complex numbers, conjugates, negatives; so does `view` with an element type
+]
+"""What happens to the elements of a view; `irscope.ops.traits` says what follows."""

@@ -1,5 +1,6 @@
 from .classes import (
     Ladder,
+    pieces_of,
 )
 from .constants import (
     find_constants,
@@ -31,9 +32,6 @@ from .result import (
     Dedup,
     EquivalenceClass,
     dedup,
-)
-from .units import (
-    pieces_of,
 )
 
 __all__ = [

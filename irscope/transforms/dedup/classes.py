@@ -1,23 +1,207 @@
-"""Equivalence classes for every relation of the ladder, each built from the classes of the previous relation.
+"""The pieces of a program, and their equivalence classes for every relation of the ladder.
 
-Hash first, then prove: a piece joins a class only by a `Match` with its first member. From one step to the next only first
-members are compared, so a coarser step costs less, and a class never splits again: any two of its members are connected by a
-chain of matches. For `alpha`, equal keys (`form.Keys`) are the proof, which saves most pieces the form and the match;
-for `symbols`, pieces with a key have no names that could be exchanged.
+*Pieces* are fusion groups, functions, the executables inside a program, or generated kernels. *Early* a kernel is its spec, which is
+compared as a graph like every other piece. *Late* it is machine code. Two specs that differ (in an operand's order, in how long a row
+may be, in a type of the same size) may have the same machine code; then one kernel can serve both, as it does whatever its machine
+code says, and the difference disappears.
+
+*Classes* of a relation are built from those of the previous relation. Hash first, then prove: a piece joins a class only by a `Match`
+with its first member. From one step to the next only first members are compared, so a coarser step costs less, and a class never
+splits again: any two of its members are connected by a chain of matches. For `alpha`, equal keys (`form.Keys`) are the proof, which
+saves most pieces the form and the match; for `symbols`, pieces with a key have no names that could be exchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final, Protocol
 
+from irscope._base.frozen import EMPTY, FrozenDict
 from irscope._base.running import counted, without_collector
-from irscope.ir import Node
+from irscope._base.words import each
+from irscope.errors import UnknownName
+from irscope.ir import GROUPS, Graph, Module, Node, Opaque, Symbol
 from irscope.transforms.dedup.form import Keys, Token, fingerprint
 from irscope.transforms.dedup.matching import match
-from irscope.transforms.dedup.piece import RANK, RELATIONS, Piece, Relation
+from irscope.transforms.dedup.piece import NO_BLOCK, RANK, RELATIONS, Body, Piece, Relation
 
 Members = tuple[Node | str, ...]
+
+
+def pieces_of(program: Graph | Module, *, groups: bool = False) -> tuple[dict[Node | str, Piece], str]:
+    """Returns the default pieces of a program, and one sentence that says what they are; `groups` asks for the fusion groups of all
+    graphs of a module, which are named by graph and result, such as `encoder/%h`."""
+    if isinstance(program, Module):
+        if groups and (found := _groups_of_all(program)):
+            return found, f"{each(len(found), 'fusion group')} of the module's graphs is a piece"
+        if program.modules:
+            inside: dict[Node | str, Piece] = {name: _executable(name, inner) for name, inner in program.modules.items()}
+            return inside, f"{each(len(inside), 'module')} inside the module is a piece"
+        named = _names_of(program)
+        graphs: dict[Node | str, Piece] = {name: _whole(name, graph, named) for name, graph in program.graphs.items()}
+        return graphs, f"{each(len(graphs), 'graph')} of the module is a piece"
+    own: dict[Node | str, Piece] = {node: Piece(node, node.blocks[0], program, node.attrs) for node in _groups(program)}
+    if own:
+        return own, f"{each(len(own), 'fusion group')} of the graph is a piece"
+    return {program.name: Piece(program.name, program.body, program, EMPTY)}, "the graph has no fusion groups, so it is one piece"
+
+
+def _groups(graph: Graph) -> Iterator[Node]:
+    return (node for node in graph.nodes() if node.op in GROUPS and node.blocks)
+
+
+def _groups_of_all(module: Module) -> dict[Node | str, Piece]:
+    """The groups of several models together; one without results is named by its place."""
+    found: dict[Node | str, Piece] = {}
+    for graph_name, graph in module.graphs.items():
+        for place, node in enumerate(_groups(graph)):
+            name = f"{graph_name}/%{graph.names[node.outputs[0]]}" if node.outputs else f"{graph_name}/group {place}"
+            found[name] = Piece(name, node.blocks[0], graph, node.attrs, kind="group")
+    return found
+
+
+def _promises(graph: Graph) -> Mapping[str, Any]:
+    """The promises of a graph's caller, which are part of its identity."""
+    return {"distinct_inputs": graph.distinct_inputs or bool(graph.functional)}
+
+
+def _whole(name: str, graph: Graph, named: Mapping[str, tuple[Body, ...]]) -> Piece:
+    return Piece(name, graph.body, graph, _promises(graph), (), named)
+
+
+def _executable(name: str, module: Module) -> Piece:
+    """A module inside another as a piece; its roots are its exports or, without any, its public names."""
+    exports = [symbol.name for symbol in module.symbols if "function_ref" in symbol.attrs]
+    private = {symbol.name for symbol in module.symbols if symbol.visibility != "public"}
+    declared = [*(symbol.name for symbol in module.symbols), *module.graphs, *module.modules, *module.constants]
+    roots = tuple(dict.fromkeys(exports or [name for name in declared if name not in private]))
+    attrs = module.attrs
+    if any("is_mutable" in symbol.attrs for symbol in module.symbols):
+        attrs = FrozenDict({**attrs, "state": Opaque(f"the variables of {name}")})  # equal to itself only
+    return Piece(name, NO_BLOCK, _NOTHING, attrs, roots, _names_of(module))
+
+
+_NOTHING: Final = Graph(NO_BLOCK, "nothing")
+
+
+def _names_of(module: Module) -> dict[str, tuple[Body, ...]]:
+    """The meaning of each name of a module: its declarations with their bodies, and its function."""
+    found: dict[str, list[Body]] = {}
+    for symbol in module.symbols:
+        found.setdefault(symbol.name, []).append(_declaration(symbol))
+    for name, graph in module.graphs.items():
+        found.setdefault(name, []).append(Body(graph.body, graph, _promises(graph)))
+    for name, inner in module.modules.items():  # too rare to be compared by content: equal to itself only
+        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(module=inner)))
+    for name, payload in module.constants.items():
+        found.setdefault(name, []).append(Body(NO_BLOCK, _NOTHING, FrozenDict(value=payload)))
+    return {name: tuple(bodies) for name, bodies in found.items()}
+
+
+def _declaration(symbol: Symbol) -> Body:
+    attrs = _declaration_attrs(symbol.kind, symbol.visibility)
+    if symbol.attrs:
+        attrs = FrozenDict({**symbol.attrs, **attrs})
+    graph = symbol.body
+    return Body(NO_BLOCK, _NOTHING, attrs) if graph is None else Body(graph.body, graph, attrs)
+
+
+@lru_cache(maxsize=256)
+def _declaration_attrs(kind: str, visibility: str) -> FrozenDict[str, Any]:
+    """The attributes of most declarations, cached, as a module has many equal ones."""
+    return FrozenDict({"declared by": kind, "visibility": visibility})
+
+
+# --- generated kernels -----------------------------------------------------------------------------------------------
+
+
+class Generated(Protocol):
+    """One generated kernel."""
+
+    name: str
+    compile_seconds: float
+    groups: list[Node]
+
+    @property
+    def graph(self) -> Graph:
+        """Its spec as a graph."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The attributes of the kernel as a whole."""
+
+    @property
+    def machine_code(self) -> str:
+        """The machine code that it was compiled to, without its name."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPieces:
+    """The kernels of an executable, by name; further kernels of the same name have a number behind it."""
+
+    kernels: Mapping[str, Generated]
+
+    @cached_property
+    def pieces(self) -> dict[Node | str, Piece]:
+        """The spec of each kernel as a piece."""
+        return {
+            name: Piece(name, (graph := kernel.graph).body, graph, kernel.attributes, kind="kernel")
+            for name, kernel in self.kernels.items()
+        }
+
+    @property
+    def module(self) -> Module:
+        """All specs as graphs."""
+        return Module({str(name): piece.graph for name, piece in self.pieces.items()}, name="kernels")
+
+    @property
+    def note(self) -> str:
+        """One sentence that says what the pieces are."""
+        return f"{each(len(self.kernels), 'compiled kernel')} is a piece"
+
+    @property
+    def seconds(self) -> dict[Node | str, float]:
+        """The compile time of each kernel."""
+        return {name: kernel.compile_seconds for name, kernel in self.kernels.items()}
+
+    @cached_property
+    def codes(self) -> list[Members]:
+        """The kernels grouped by machine code, which is generated again for the comparison; the largest group first."""
+        found: dict[str, list[Node | str]] = {}
+        for name in self.kernels:
+            found.setdefault(self.kernels[name].machine_code, []).append(name)
+        return sorted(map(tuple, found.values()), key=lambda names: -len(names))
+
+    def late(self, a: Node | str, b: Node | str) -> str:
+        """A clause that says that two kernels have the same machine code; empty if it differs too."""
+        same = a != b and self.kernels[str(a)].machine_code == self.kernels[str(b)].machine_code
+        return "; yet their machine code is the same, so one serves for both" if same else ""
+
+    def named(self, piece: Any) -> str:
+        """The name of a kernel that is given as itself, by its number, or by a group that runs it. Raises UnknownName."""
+        if isinstance(piece, int) and 0 <= piece < len(self.kernels):
+            return list(self.kernels)[piece]
+        for name, kernel in self.kernels.items():
+            if piece is kernel or piece in kernel.groups:
+                return name
+        raise UnknownName(f"there is no kernel {piece!r}", hint=f"the kernels are {', '.join(list(self.kernels)[:5])}")
+
+
+def kernel_pieces(kernels: Sequence[Generated]) -> KernelPieces:
+    """Returns the kernels under unique names."""
+    counts: Counter[str] = Counter()
+    named = {}
+    for kernel in kernels:
+        again = counts[kernel.name]
+        counts[kernel.name] += 1
+        named[f"{kernel.name}#{again}" if again else kernel.name] = kernel
+    return KernelPieces(named)
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
 
 
 class Ladder:

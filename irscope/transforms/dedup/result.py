@@ -17,7 +17,7 @@ from irscope.ir.module import entry
 from irscope.transforms.base import PassRecord
 from irscope.transforms.dedup import regions as repeated
 from irscope.transforms.dedup import rewrite  # both packages load their names lazily
-from irscope.transforms.dedup.classes import Ladder, Members
+from irscope.transforms.dedup.classes import KernelPieces, Ladder, Members, kernel_pieces, pieces_of
 from irscope.transforms.dedup.constants import (
     CLASS_COLUMNS,
     LADDER_COLUMNS,
@@ -38,7 +38,6 @@ from irscope.transforms.dedup.piece import (
     known_relation,
     known_step,
 )
-from irscope.transforms.dedup.units import KernelPieces, kernel_pieces, pieces_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -40,13 +40,12 @@ from irscope.ir import (
     new_id,
 )
 from irscope.transforms.base import PassRecord, Remark
-from irscope.transforms.dedup.classes import Ladder, Members
+from irscope.transforms.dedup.classes import Ladder, Members, pieces_of
 from irscope.transforms.dedup.encoding import leaf_slots
 from irscope.transforms.dedup.matching import Match, match
 from irscope.transforms.dedup.piece import RANK, RELATIONS, HoleKind, Piece, Relation, Site
 from irscope.transforms.dedup.rewrite.parameters import ClassHoles, HoleRow, class_holes
 from irscope.transforms.dedup.terms import Leaf, flow_of
-from irscope.transforms.dedup.units import pieces_of
 
 # --- copies of the leader's body --------------------------------------------------------------------------------------
 

@@ -174,7 +174,7 @@ class Recorder:
 
     def _name_locals(self, frame: FrameType) -> None:
         for name, held in frame.f_locals.items():
-            if (isinstance(held, Traced) and held.record is self and held.value not in self._names and name.isidentifier()):
+            if isinstance(held, Traced) and held.record is self and held.value not in self._names and name.isidentifier():
                 self._names[held.value] = name
 
     # The end

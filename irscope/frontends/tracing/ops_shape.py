@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -127,8 +127,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return a.record.op("aten::roll", a, shifts, axes, dtype=a.dtype, shape=a.shape)
 
 
-def _promoted(arrays: Any) -> tuple[Recorder, list[Any]]:
-    """Casts the arrays to their common element type."""
+def _promoted(name: str, arrays: Any, out: Any, others: Mapping[str, Any]) -> tuple[Recorder, list[Any]]:
+    """Casts the arrays that a function joins to their common element type."""
+    if out is not None or others.get("dtype") is not None:
+        raise refused(f"np.{name} with out= or dtype= cannot be traced", "cast the result")
     record = recorder_of(arrays)
     given = [as_traced(record, array) for array in arrays]
     result = np.result_type(*(array.dtype for array in given))
@@ -136,9 +138,7 @@ def _promoted(arrays: Any) -> tuple[Recorder, list[Any]]:
 
 
 def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
-    if out is not None or others.get("dtype") is not None:
-        raise refused("np.concatenate with out= or dtype= cannot be traced", "cast the result")
-    record, given = _promoted(arrays)
+    record, given = _promoted("concatenate", arrays, out, others)
     if axis is None:
         given, axis = [ravel(array) for array in given], 0
     place = axis_of(axis, given[0].ndim)
@@ -152,9 +152,7 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> A
 
 
 def stack(arrays: Any, axis: Any = 0, out: Any = None, **others: Any) -> Any:
-    if out is not None or others.get("dtype") is not None:
-        raise refused("np.stack with out= or dtype= cannot be traced", "cast the result")
-    record, given = _promoted(arrays)
+    record, given = _promoted("stack", arrays, out, others)
     shapes = {array.shape for array in given}
     if len(shapes) > 1:
         raise refused(f"arrays of shapes {', '.join(map(str, shapes))} cannot be stacked", wrong_arguments=True)
@@ -328,7 +326,7 @@ def set_item(array: Any, key: Any, value: Any) -> None:
     items = _expanded(array, key)
     if any(_is_array(item) for item in items):
         mask = next((item for item in items if _is_array(item) and np.asarray(getattr(item, "dtype", item)).dtype == bool), None)
-        hint = ("np.where(mask, value, x) does it for masks" if mask is not None else "build the result with np.where or np.stack")
+        hint = "np.where(mask, value, x) does it for masks" if mask is not None else "build the result with np.where or np.stack"
         raise refused("an array is written through an array of indices", hint)
     if any(isinstance(item, slice) and (item.step or 1) < 0 for item in items):
         raise refused("a reversed slice is written", "write the slice forwards, and reverse the value")
@@ -406,7 +404,7 @@ def _sliced(array: Any, place: int, item: slice) -> Any:
     length = len(range(start, stop, step))
     if step < 0:
         first = start + (length - 1) * step
-        forwards = (_sliced(array, place, slice(first, start + 1, -step)) if length else _sliced(array, place, slice(0, 0)))
+        forwards = _sliced(array, place, slice(first, start + 1, -step) if length else slice(0, 0))
         made = array.record.op("aten::flip", forwards, (place,), dtype=array.dtype, shape=forwards.shape)
         array.record.note_copied_view()
         return made

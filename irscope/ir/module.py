@@ -17,7 +17,7 @@ from irscope._base.nested import Call, leaves, leaves_by_path, run
 from irscope._base.words import plural
 from irscope.errors import ArgumentError, VerifyError
 from irscope.ir.core import Block, Graph, Module, Node, Value, make_block, make_node, make_value, new_id
-from irscope.ir.verify import verify
+from irscope.ir.invariants import verify
 
 MAX_INLINED: Final = 1_000_000
 """Nodes; a program that would become larger is refused, because nested calls can double it at every step."""

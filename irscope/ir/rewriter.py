@@ -4,7 +4,7 @@ During a pass the available graph is the *old* one; `resolve` returns what a val
 touches is shared: an unchanged node, block or graph stays the same object, so a pass that did nothing returns its input.
 
 `finish` costs one walk over the blocks that changed and the blocks around them. A value is replaced
-everywhere, even in nested blocks; `irscope.ir.verify` catches an erased node whose value is still used.
+everywhere, even in nested blocks; `irscope.ir.invariants` catches an erased node whose value is still used.
 """
 
 from __future__ import annotations

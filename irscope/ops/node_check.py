@@ -1,6 +1,6 @@
 """Checks each node against the schemas of its op: the number and kinds of operands and results, and possible extents.
 
-`irscope.ir.verify` checks the invariants of every program and knows no op. This module adds the rules that follow from the
+`irscope.ir.invariants` checks the invariants of every program and knows no op. This module adds the rules that follow from the
 schemas, by the names that errors and tests use:
 
 `operand-count`  an op with schemas has as many operands as one of them takes; prim ops that stand for Python's syntax
@@ -46,9 +46,9 @@ from irscope.ir import (
     graph_of,
     walk,
 )
+from irscope.ir.invariants import verify as verify_structure
 from irscope.ir.module import graphs_of, verify_module
 from irscope.ir.text.printer import excerpt
-from irscope.ir.verify import verify as verify_structure
 from irscope.ops.registry import effect_of, op_of, overloads, schema_of
 from irscope.ops.schema_misfit import Wrong, misfit, wrong_form
 from irscope.ops.schemas import torch_schemas
@@ -248,7 +248,7 @@ _MANY_VALUES: Final = 32
 def verify(graph: Graph | Module) -> None:
     """Raises VerifyError at the first invariant that the graph, or a graph of the module, breaks.
 
-    `irscope.ir.verify` lists the invariants of every graph, and `irscope.ops.node_check` those that follow from
+    `irscope.ir.invariants` lists the invariants of every graph, and `irscope.ops.node_check` those that follow from
     the schemas of the ops. An unknown op is legal.
 
     >>> import irscope as irs

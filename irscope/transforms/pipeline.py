@@ -76,7 +76,7 @@ _ALL: Final = (
     Pass("canonicalize", "small rewrites: x * 1, transposes that cancel, loops that never run", "cleanup.canonicalize:canonicalize"),
     Pass(
         "recommend-layouts", "makes results of convolutions channels last where that turns copies into views",
-        "cleanup.recommend_layouts:recommend_layouts",
+        "cleanup.layouts:recommend_layouts",
     ),
     Pass(
         "channels-last", "lays out operands and results of convolutions channels last, where they would be copied",

@@ -9,7 +9,7 @@ import pytest
 import irscope as irs
 from irscope.errors import VerifyError
 from irscope.ir import GROUPS, Graph
-from irscope.ir.verify import verify
+from irscope.ir.invariants import verify
 from irscope.transforms.cleanup import remove_dead_nodes
 
 TEXT = """graph(%x : Tensor):

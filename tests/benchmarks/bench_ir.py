@@ -13,10 +13,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from irscope.ir.core import Graph
+from irscope.ir.invariants import verify
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import print_graph
-from irscope.ir.verify import verify
 from tests.benchmarks.harness import Growth, milliseconds
 
 SIZES = (1_000, 10_000, 100_000)

@@ -38,7 +38,7 @@ from irscope.ir.types import TensorType, Type
 from irscope.ops.registry import category_of, effect_of, op_of
 from irscope.ops.type_rules import view_strides
 from irscope.transforms.cleanup.channels_last import channels_last
-from irscope.transforms.cleanup.recommend_layouts import recommend_layouts
+from irscope.transforms.cleanup.layouts import recommend_layouts
 from irscope.transforms.fusion import POLICIES
 from tests.benchmarks.inductor import planned
 from tests.benchmarks.models import MODELS

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from irscope.errors import PassError
 from irscope.ir.builder import GraphBuilder, payload_type
 from irscope.ir.core import Graph, Node, Value, new_id
+from irscope.ir.invariants import verify
 from irscope.ir.payload import NOT_CONSTANT, TensorData, argument_type, constant_of
 from irscope.ir.rewriter import Created, Erased, Moved, Replaced, Rewriter
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.types import BOOL, INT, TENSOR
-from irscope.ir.verify import verify
 
 
 def loop() -> Graph:

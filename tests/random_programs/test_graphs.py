@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irscope.ir.invariants import verify
 from irscope.ir.text.parser import parse
-from irscope.ir.verify import verify
 from tests.random_programs.graphs import FEATURES, random_program
 
 

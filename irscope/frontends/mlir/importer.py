@@ -31,7 +31,7 @@ from irscope.frontends.mlir.types import (
 )
 from irscope.ir import BOOL, DEVICE, ClassType, Graph, Module, Symbol, TensorData, TensorType, Type, Value
 from irscope.ir.builder import BlockBuilder
-from irscope.ir.verify import verify
+from irscope.ir.invariants import verify
 from irscope.ops.registry import effect_of, functional_source
 
 # The emitter of MLIR's rules: constants and conversions of tensors of known extents, and what is known of their elements.

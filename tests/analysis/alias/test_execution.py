@@ -18,8 +18,8 @@ from irscope._base.nested import by_storage  # noqa: E402
 from irscope.analysis.alias.alias_db import AliasDb  # noqa: E402
 from irscope.analysis.dependence import dependences_by  # noqa: E402
 from irscope.ir.core import Block, Graph, Node, Value  # noqa: E402
+from irscope.ir.invariants import verify  # noqa: E402
 from irscope.ir.text.parser import parse  # noqa: E402
-from irscope.ir.verify import verify  # noqa: E402
 from tests.analysis.alias.eager import Trace, parts, run  # noqa: E402
 from tests.analysis.alias.torch_holes import as_torch_reads  # noqa: E402
 from tests.random_programs.graphs import FEATURES, random_program  # noqa: E402

@@ -55,7 +55,7 @@ def unreachable(value: Value, never: set[Value]) -> None:
 
 
 def test_refining_a_random_program_keeps_its_meaning_and_verifies() -> None:
-    from irscope.ir.verify import verify
+    from irscope.ir.invariants import verify
 
     for seed in range(20):
         program = random_program(seed)

@@ -15,10 +15,10 @@ import irscope as irs
 from irscope.errors import ArgumentError, CaptureError, LoadError
 from irscope.frontends import load
 from irscope.ir.core import Graph, Node
+from irscope.ir.invariants import verify
 from irscope.ir.payload import constant_of
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
-from irscope.ir.verify import verify
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -13,11 +13,11 @@ from irscope.errors import ArgumentError, LoadError, RunError
 from irscope.frontends import load
 from irscope.frontends.torch.script_importer import inline_function
 from irscope.ir.core import Graph
+from irscope.ir.invariants import verify
 from irscope.ir.payload import TensorData, constant_value
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TensorType
-from irscope.ir.verify import verify
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from irscope._base.frozen import FrozenDict
 from irscope.errors import ParseError
 from irscope.ir.core import Graph
+from irscope.ir.invariants import verify
 from irscope.ir.payload import Opaque, TensorData, constant_value
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.types import TENSOR, ListType
-from irscope.ir.verify import verify
 from tests.random_programs.graphs import programs, random_program
 
 EVERYTHING = """

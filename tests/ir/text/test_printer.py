@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from irscope.ir.builder import GraphBuilder
 from irscope.ir.core import Graph
+from irscope.ir.invariants import verify
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload, same_structure
 from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import MAX_INDENT, assign_names, print_first_lines, print_graph, print_node
 from irscope.ir.text.type_text import parse_type
-from irscope.ir.verify import verify
 from tests.random_programs.graphs import programs
 from tests.work import calls_made
 

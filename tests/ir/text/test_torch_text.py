@@ -11,9 +11,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import pytest
 
+from irscope.ir.invariants import verify
 from irscope.ir.structural import same_structure
 from irscope.ir.text.parser import parse
-from irscope.ir.verify import verify
 
 torch = pytest.importorskip("torch", reason="the oracle is torch's own printer")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]

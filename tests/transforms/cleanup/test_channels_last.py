@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("llvmlite")
 
 import irscope as irs  # noqa: E402
-from irscope.ir.verify import verify  # noqa: E402
+from irscope.ir.invariants import verify  # noqa: E402
 from irscope.transforms.cleanup.channels_last import channels_last  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 
 import irscope as irs
 from irscope.ir.core import Graph
+from irscope.ir.invariants import verify
 from irscope.ir.rewriter import Created, Erased
-from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.cleanup.fold import fold_constants, remove_dead_nodes
 from tests.random_programs.graphs import Program, programs

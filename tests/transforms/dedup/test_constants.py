@@ -10,8 +10,8 @@ import pytest
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName, UnknownNumber
 from irscope.ir import Graph, GraphBuilder, Module, TensorData, TensorType, Value
+from irscope.ir.invariants import verify
 from irscope.ir.module import verify_module
-from irscope.ir.verify import verify
 from irscope.transforms.dedup import find_constants, merge_constants
 
 F4 = TensorType("float32", (4,), (1,))

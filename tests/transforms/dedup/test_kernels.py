@@ -6,7 +6,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir.verify import verify
+from irscope.ir.invariants import verify
 from irscope.ops.expr import COMMUTATIVE
 from irscope.ops.traits import COMMUTES
 

@@ -11,8 +11,8 @@ from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.shapes.inference import infer
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph
+from irscope.ir.invariants import verify
 from irscope.ir.types import TensorType
-from irscope.ir.verify import verify
 from irscope.ops.op import statistics_flag
 from irscope.ops.registry import effect_of
 from irscope.transforms.base import PassRecord

@@ -13,8 +13,8 @@ import irscope as irs
 from irscope.analysis.shapes.inference import Shapes, infer
 from irscope.codegen.lowering.lower import spec_of_group
 from irscope.ir.core import Graph, Node
+from irscope.ir.invariants import verify
 from irscope.ir.types import BOOL, FLOAT, INT, TensorType, Type
-from irscope.ir.verify import verify
 from irscope.ops.traits import SEEN_THROUGH
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.domains import Domain

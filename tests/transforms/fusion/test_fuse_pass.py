@@ -15,9 +15,9 @@ from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError, UnknownName
 from irscope.ir.core import Graph, Node, Symbol
+from irscope.ir.invariants import verify
 from irscope.ir.rewriter import Merged
 from irscope.ir.structural import same_structure
-from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion.fuse_pass import fuse
 from tests.random_programs.graphs import Program, programs

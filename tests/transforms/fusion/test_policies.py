@@ -9,7 +9,7 @@ import pytest
 
 import irscope as irs
 from irscope.errors import ArgumentError, UnknownName
-from irscope.ir.verify import verify
+from irscope.ir.invariants import verify
 from irscope.runtime.reference import run_reference
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.fusion.block_plan import Candidate

@@ -12,9 +12,9 @@ from irscope.analysis.alias.alias_db import AliasDb
 from irscope.analysis.shapes.inference import infer, refine
 from irscope.codegen.llvm.emit import emit_llvm
 from irscope.ir.core import Graph, Node
+from irscope.ir.invariants import verify
 from irscope.ir.payload import argument_type
 from irscope.ir.types import TensorType
-from irscope.ir.verify import verify
 from irscope.report.panes.fusion_view import fusion_sentence, planner_renaming
 from irscope.report.panes.kernel_view import KernelViews
 from irscope.report.words import names_in

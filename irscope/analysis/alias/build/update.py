@@ -385,7 +385,7 @@ class Creating:
 #    the whole program (memory from outside, escaped memory, attributes, joined cells) are refused, and so is an edge that
 #    closes a cycle, because sealing collapsed the cycles that existed. The remaining rules add new elements above old ones,
 #    writes, or an edge from an old cell; the writes of the affected regions are propagated again on demand.
-# 2. *Erased.* The results have no users any more (`irscope.ir.verify`). A node is followed if its rule adds only
+# 2. *Erased.* The results have no users any more (`irscope.ir.invariants`). A node is followed if its rule adds only
 #    edges downward from elements of its own results, names for elements that exist, and writes. The writes and the names are
 #    removed; the edges may stay, because only removed names lead to them from above. Other nodes are refused.
 # 3. *Replaced*, `old` by `new`. Elements are created when a value is first read, so if `old` has none, no rule ever saw

@@ -1,3 +1,6 @@
+from .canonical_body import (
+    normal_form,
+)
 from .groups import (
     Choice,
     merge_groups,
@@ -6,9 +9,6 @@ from .groups import (
 from .modules import (
     merge_modules,
     obstacles,
-)
-from .normal_form import (
-    normal_form,
 )
 from .parameters import (
     ClassHoles,

@@ -19,8 +19,8 @@ from irscope.analysis.alias.build.walk import Walk
 from irscope.analysis.dependence import dependences_by
 from irscope.errors import ArgumentError
 from irscope.ir.core import Graph, Module
+from irscope.ir.invariants import verify
 from irscope.ir.text.parser import parse
-from irscope.ir.verify import verify
 from tests.analysis.alias.build.outlining import call_itself, call_twice, nodes_of, outline
 from tests.random_programs.graphs import random_program
 from tests.random_programs.odd_graphs import odd_program

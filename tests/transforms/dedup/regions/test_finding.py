@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import irscope as irs
 from irscope.ir.core import Block, Graph, Module, Node, Value
+from irscope.ir.invariants import verify
 from irscope.ir.module import inlined, verify_module
-from irscope.ir.verify import verify
 from irscope.transforms.dedup.regions import Repeat, find_regions, outline_nested, outline_regions
 from tests.random_programs.graphs import Program, random_program
 from tests.transforms.same_meaning import observed

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import irscope as irs
+from irscope.ir.invariants import verify
 from irscope.ir.module import inlined
-from irscope.ir.verify import verify
 from irscope.runtime.reference import run_reference
 
 

@@ -60,9 +60,7 @@ def test_no_public_name_is_also_a_submodule() -> None:
 
 def test_what_a_prompt_shows_of_each_object() -> None:
     x = np.zeros((2, 3), np.float32)
-    g = irs.load(
-        "graph(%x : Tensor):\n  %a : Tensor = aten::relu(%x)\n  %b : Tensor = aten::tanh(%a)\n  return (%b)", x
-    )
+    g = irs.load("graph(%x : Tensor):\n  %a : Tensor = aten::relu(%x)\n  %b : Tensor = aten::tanh(%a)\n  return (%b)", x)
     f = irs.fuse(g)
     run = irs.compile(f)
     shown = {

@@ -80,12 +80,7 @@ def of_a_fresh_process() -> dict[str, list[tuple[str, str]]]:
 def test_what_users_read_is_in_the_fields_words() -> None:
     found = of_a_fresh_process()["sentences"]
     assert len(found) > 500, "the sentences were found"
-    wrong = [
-        f"{where}: {text!r} ({better})"
-        for where, text in found
-        for pattern, better in INSTEAD.items()
-        if re.search(pattern, text)
-    ]
+    wrong = [f"{where}: {text!r} ({better})" for where, text in found for pattern, better in INSTEAD.items() if re.search(pattern, text)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -333,8 +333,7 @@ def _op(node: Node, operands: Sequence[str], given: Sequence[str], types: Sequen
     regions = ", ".join(_region(block, names, whole) for block in node.blocks)
     attributes = _dictionary({key: item for key, item in node.attrs.items() if key not in _OURS})
     return (
-        f'"{name}"({", ".join(operands)}){f" ({regions})" if regions else ""} {attributes}'
-        f" : ({', '.join(given)}) -> ({', '.join(types)})"
+        f'"{name}"({", ".join(operands)}){f" ({regions})" if regions else ""} {attributes} : ({", ".join(given)}) -> ({", ".join(types)})'
     )
 
 

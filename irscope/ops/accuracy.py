@@ -142,8 +142,7 @@ _ORDER_FREE: Final = frozenset("any all sum prod amax amin aminmax max min argma
 # installed, NumPy's functions are used, which are off by up to four units more.
 #
 # A conversion of float64 to float16 rounds to float32 first, as in torch on x86-64, in JAX and in ONNX Runtime (torch on 64-bit Arm
-# rounds
-# once); it rounds once in a traced NumPy function, as NumPy does.
+# rounds once); it rounds once in a traced NumPy function, as NumPy does.
 
 
 STEP_ULPS: Final[Mapping[str, tuple[float, float]]] = FrozenDict({op: row.ulps for op, row in PRIMITIVES.items() if any(row.ulps)})

@@ -258,8 +258,7 @@ def _constant_array(data: TensorData) -> np.ndarray[Any, Any]:
     if data.array is None:
         if data.original is None:
             raise RunError(
-                "a constant tensor's elements are not in the program",
-                hint="load the program from its source, not from a printed text",
+                "a constant tensor's elements are not in the program", hint="load the program from its source, not from a printed text"
             )
         return _array_of(data.original)
     return elements(data)

@@ -137,9 +137,7 @@ def _agreement(a: list[str], b: list[str]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def unused_constants(
-    graph: Graph, members: Iterable[Node], is_known: Callable[[Value], bool], uses: Mapping[Value, int]
-) -> set[Node]:
+def unused_constants(graph: Graph, members: Iterable[Node], is_known: Callable[[Value], bool], uses: Mapping[Value, int]) -> set[Node]:
     """The producers of known numbers, and of lists of them, whose only users are members of groups, which now have copies."""
     inside: Counter[Value] = Counter()
     inside.update(
@@ -444,9 +442,7 @@ class Partition:
         label, place = self._line.label, self._place
         return (a, b) if label[place[a]] <= label[place[b]] else (b, a)
 
-    def _search(
-        self, first: int, last: int
-    ) -> tuple[dict[int, tuple[int, int]] | None, dict[int, tuple[int, int]] | None, list[int]]:
+    def _search(self, first: int, last: int) -> tuple[dict[int, tuple[int, int]] | None, dict[int, tuple[int, int]] | None, list[int]]:
         """Search from both ends alternately; return the side that ran dry (the other is None), or the path where they met.
 
         A side maps each group that it found to the group it was reached from and the node by which it was entered.

@@ -135,9 +135,7 @@ class History:
 def _steps(record: PassRecord) -> list[Step]:
     if record.after_merges is not None:
         return [
-            Step(record.name, edit.rule, edit.reason, edit.nodes, edit.bytes_saved)
-            for edit in record.edits
-            if isinstance(edit, Merged)
+            Step(record.name, edit.rule, edit.reason, edit.nodes, edit.bytes_saved) for edit in record.edits if isinstance(edit, Merged)
         ]
     if record.after is record.before:
         return []

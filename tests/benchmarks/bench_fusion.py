@@ -150,8 +150,7 @@ def main() -> None:
             groups = len(fuse(irs.parse(text)).groups)
             theirs = median_ms(fuser[0], lambda text=text: fuser[1](text), chosen.repeats) if fuser else math.nan  # type: ignore[misc]
             print(
-                f"{family:12} {size:8} {ours:9.1f} {theirs:9.1f} {theirs / ours:10.2f} {groups:7} {growth.at(size, ours):8.2f}",
-                flush=True,
+                f"{family:12} {size:8} {ours:9.1f} {theirs:9.1f} {theirs / ours:10.2f} {groups:7} {growth.at(size, ours):8.2f}", flush=True
             )
 
 

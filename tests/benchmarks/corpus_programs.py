@@ -28,8 +28,7 @@ def language_model(kind: str, hidden: int, layers: int) -> Any:
     import transformers
 
     more = {
-        name: {"dim": hidden, "n_layers": layers}.get(name, value) if value is None else value
-        for name, value in ENCODERS[kind].items()
+        name: {"dim": hidden, "n_layers": layers}.get(name, value) if value is None else value for name, value in ENCODERS[kind].items()
     }
     given = {} if kind == "DistilBert" else {
         "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": 4, "intermediate_size": 2 * hidden,

@@ -239,10 +239,7 @@ def dry_run(names: Sequence[str] = (), say: Callable[[str], object] = print) -> 
     if not compiled:
         nvrtc = _nvrtc_trouble(device)
     found = f", {spilled} spill registers, {most} registers at most" if compiled else ""
-    say(
-        f"{len(runs)} kernels generated for sm_{', sm_'.join(_ARCHITECTURES)}, {compiled} compiled, {len(failed)} failed"
-        f"{found}"
-    )
+    say(f"{len(runs)} kernels generated for sm_{', sm_'.join(_ARCHITECTURES)}, {compiled} compiled, {len(failed)} failed{found}")
     for run in failed:
         say(f"  {run['case']} {run['dtype']}: {run['error']}")
     if nvrtc:

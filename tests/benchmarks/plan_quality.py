@@ -284,8 +284,7 @@ def main() -> None:
         plans["torch's legacy fuser"] = plan_of_torch(model, arguments)
         plans["Inductor"] = plan_of_inductor(model, arguments)
         launches = [
-            f"{len(plan.launches)} ({plan.groups})" if plan.groups else str(len(plan.launches))
-            for plan in map(plans.__getitem__, columns)
+            f"{len(plan.launches)} ({plan.groups})" if plan.groups else str(len(plan.launches)) for plan in map(plans.__getitem__, columns)
         ]
         sizes = [f"{plans[policy].megabytes:.2f}" for policy in ("unfused", "greedy", "Inductor")]
         row = name, sum(1 for _ in graph.nodes()), plans["greedy"].library, *launches, *sizes

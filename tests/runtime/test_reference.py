@@ -222,9 +222,7 @@ def test_float64_computes_in_float64_throughout() -> None:
     x = torch.randn(2, 3, 8, 8)
     graph = frontends.load(torch.jit.script(model), x)
     seen: set[str] = set()
-    (found,) = run_reference(
-        graph, x.numpy(), precision="float64", observe=lambda value, thing: seen.add(str(getattr(thing, "dtype", "")))
-    )
+    (found,) = run_reference(graph, x.numpy(), precision="float64", observe=lambda value, thing: seen.add(str(getattr(thing, "dtype", ""))))
     assert not seen & {"float32", "float16"}
     with torch.no_grad():
         np.testing.assert_allclose(found, model.double()(x.double()).numpy(), rtol=1e-12)
@@ -261,9 +259,7 @@ class TestErrors:
             run_reference(graph, np.ones(2))
 
     def test_the_programs_own_raise(self) -> None:
-        graph = parse(
-            'graph(%x : Tensor):\n  %m : str = prim::Constant[value="too long"]()\n  prim::RaiseException(%m)\n  return (%x)'
-        )
+        graph = parse('graph(%x : Tensor):\n  %m : str = prim::Constant[value="too long"]()\n  prim::RaiseException(%m)\n  return (%x)')
         with pytest.raises(RunError, match="the program raises Exception: too long"):
             run_reference(graph, np.ones(2))
 
@@ -278,10 +274,7 @@ def test_a_fusion_group_runs_its_block() -> None:
       return (%z)""")
     x = np.linspace(-1, 1, 4, dtype=np.float32)
     np.testing.assert_allclose(run_reference(graph, x, x)[0], np.tanh(x * x), rtol=1e-6)
-    assert (
-        str(infer(graph, {value: argument_type(x) for value in graph.inputs}).type("z"))
-        == "Float(4, strides=[1], device=cpu)"
-    )
+    assert str(infer(graph, {value: argument_type(x) for value in graph.inputs}).type("z")) == "Float(4, strides=[1], device=cpu)"
 
 
 SCATTERED = [

@@ -54,17 +54,7 @@ from irscope.ops.traits import (
     UNPACKS,
 )
 from irscope.ops.type_rules import SLIPS, Unknown, like_strides, static_shape
-from irscope.ops.view_steps import (
-    ANY_STRIDE,
-    RULES,
-    Extent,
-    Layout,
-    Num,
-    lies_in_order,
-    loose,
-    make_layout,
-    row_major,
-)
+from irscope.ops.view_steps import ANY_STRIDE, RULES, Extent, Layout, Num, lies_in_order, loose, make_layout, row_major
 
 # Layouts of results in fresh memory: from their types, from type rules, or from what always holds for such ops.
 #

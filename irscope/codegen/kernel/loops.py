@@ -143,10 +143,10 @@ def _merged(axes: Sequence[int], extents: Sequence[int], strides: Sequence[Seque
 # What is given up: each rescaling rounds. It costs as much accuracy as adding an element does, so the error bound of a sum (as
 # many roundings as elements) holds with a factor of three. Where a row stays in registers nothing is gained.
 #
-# The result of `reduce_exp` is the sum of `exp(x - maximum)`, or of `exp(x)` where the maximum is infinite: for a row of -inf it is
-# 0, with inf in the row inf, with NaN in it NaN. So a logarithm of it may follow at once, as in `logsumexp`; for a
-# softmax, which subtracts infinity from itself there, NaN is added.
-# Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
+# The result of `reduce_exp` is the sum of `exp(x - maximum)`, or of `exp(x)` where the maximum is infinite: for a row of -inf it is 0,
+# with inf in the row inf, with NaN in it NaN. So a logarithm of it may follow at once, as in `logsumexp`; for a softmax, which
+# subtracts infinity from itself there, NaN is added. Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
+# 2018.
 
 
 EXPONENTIALS: Final = "reduce_exp"

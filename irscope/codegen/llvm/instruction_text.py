@@ -9,14 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from irscope.codegen.kernel import (
-    ITEM_SIZE,
-    Instruction,
-    KernelSpec,
-    accumulated_dtype,
-    is_float,
-    neutral_value,
-)
+from irscope.codegen.kernel import ITEM_SIZE, Instruction, KernelSpec, accumulated_dtype, is_float, neutral_value
 from irscope.codegen.llvm.builder import VectorBuilder
 from irscope.codegen.llvm.math_functions import DOUBLE, SINGLE, Maths, angle_function, power
 from irscope.errors import CodegenError

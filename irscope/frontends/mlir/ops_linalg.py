@@ -517,8 +517,7 @@ def convolved(
     w = reshaped(e, w, [size(groups) * size(features), size(channels), *(extents[loop] for loop in inner)])
     steps, gaps = [step for _, step, _, _ in pairs], [gap for *_, gap in pairs]
     sizes = [
-        (extent - (extents[loop] - 1) * gap - 1) // step + 1
-        for extent, loop, gap, step in zip(places, inner, gaps, steps, strict=True)
+        (extent - (extents[loop] - 1) * gap - 1) // step + 1 for extent, loop, gap, step in zip(places, inner, gaps, steps, strict=True)
     ]
     zeros = [0] * len(pairs)
     made = e.tensor(

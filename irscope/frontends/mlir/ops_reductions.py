@@ -317,8 +317,7 @@ def contracted(op: Operation, batch: tuple[list[int], list[int]], inner: tuple[l
     a, b = (e.cast(value, op.dtype) for value in op.operands)
     shapes = shape_of(a) or (), shape_of(b) or ()
     free = [
-        [axis for axis in range(len(shape)) if axis not in batch[side] and axis not in inner[side]]
-        for side, shape in enumerate(shapes)
+        [axis for axis in range(len(shape)) if axis not in batch[side] and axis not in inner[side]] for side, shape in enumerate(shapes)
     ]
     count = prod(shapes[0][axis] for axis in batch[0])
     rows, columns = (prod(shapes[side][axis] for axis in free[side]) for side in (0, 1))

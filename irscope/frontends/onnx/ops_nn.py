@@ -605,6 +605,4 @@ def _grid_sample(call: Call) -> Value:
     return call.op(f"grid_sampler_{rank - 2}d", call.x(0), call.x(1), modes[mode], paddings[padding], corners)
 
 
-OPS["AffineGrid"] = [
-    (1, lambda call: call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.integer("align_corners", 0))))
-]
+OPS["AffineGrid"] = [(1, lambda call: call.op("affine_grid_generator", call.x(0), call.items(1), bool(call.integer("align_corners", 0))))]

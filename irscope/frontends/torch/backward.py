@@ -87,8 +87,7 @@ def unit_cotangents(graph: Graph, given: Sequence[Any]) -> tuple[Any, ...]:
     types = [value.type for value in places if isinstance(value.type, TensorType)]
     assert len(types) == len(places)
     return tuple(
-        torch.empty_strided(type.shape, type.strides, dtype=getattr(torch, str(type.dtype)), device=type.device).fill_(1)
-        for type in types
+        torch.empty_strided(type.shape, type.strides, dtype=getattr(torch, str(type.dtype)), device=type.device).fill_(1) for type in types
     )
 
 
@@ -255,10 +254,7 @@ class _Capture:
         starts = [output for output in outputs if self.flows(output)]
         note_gradients(starts)
         gradients = self.torch.autograd.grad(
-            starts,
-            [fakes[entry.name] for entry in self.wanted],
-            [fakes[entry.name] for entry in self.tangents] or None,
-            allow_unused=True,
+            starts, [fakes[entry.name] for entry in self.wanted], [fakes[entry.name] for entry in self.tangents] or None, allow_unused=True
         )
         return [*outputs, *gradients]
 
@@ -272,8 +268,7 @@ class _Capture:
         program = SimpleNamespace(
             graph_module=module,
             graph_signature=SimpleNamespace(
-                input_specs=specs,
-                output_specs=[SimpleNamespace(kind=SimpleNamespace(name="USER_OUTPUT"), target=None) for _ in returned],
+                input_specs=specs, output_specs=[SimpleNamespace(kind=SimpleNamespace(name="USER_OUTPUT"), target=None) for _ in returned]
             ),
             state_dict={entry.name: entry.held for entry in self.held} | self.tied_tensors(),
             constants={},

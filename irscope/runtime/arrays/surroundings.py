@@ -158,8 +158,7 @@ class Surroundings:
             raise RunError(
                 f"{lost}, and a compiled program computes no derivatives",
                 rule="surroundings",
-                hint="differentiate the model itself; where no derivative is needed, pass x.detach() and call it inside of "
-                "torch.no_grad()",
+                hint="differentiate the model itself; where no derivative is needed, pass x.detach() and call it inside of torch.no_grad()",
             )
 
     def _is_tracked(self, tensor: Any) -> bool:

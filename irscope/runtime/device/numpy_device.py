@@ -48,17 +48,12 @@ class NumpyKernel(HostKernel):
             operands.append(
                 given
                 if operand.kind == "scalar"
-                else _widened(
-                    _array(int(given), operand.dtype, launch.sizes, launch.strides[slot], offsets[slot]), operand.dtype
-                )
+                else _widened(_array(int(given), operand.dtype, launch.sizes, launch.strides[slot], offsets[slot]), operand.dtype)
             )
         with np.errstate(all="ignore"):
             values = self._values(launch, operands)
         for slot, result in enumerate(spec.outputs):
-            sizes = [
-                1 if loop in spec.reduced and spec.is_reduced(result) else size
-                for loop, size in enumerate(launch.sizes)
-            ]
+            sizes = [1 if loop in spec.reduced and spec.is_reduced(result) else size for loop, size in enumerate(launch.sizes)]
             target = _array(outputs[launch.writes[slot]], result.dtype, sizes, launch.strides[slot], offsets[slot])
             target[...] = _narrowed(np.asarray(values[result.instruction]), result.dtype)
 

@@ -213,8 +213,7 @@ def device(name: str) -> Device:
     """
     if name not in _HOMES:
         raise DeviceUnavailable(
-            f"there is no device {name!r}",
-            hint=f'the devices are {", ".join(_HOMES)}; irs.compile also takes "reference"',
+            f"there is no device {name!r}", hint=f'the devices are {", ".join(_HOMES)}; irs.compile also takes "reference"'
         )
     module, kind = _HOMES[name]
     made: Device = getattr(importlib.import_module(module), kind)()

@@ -41,8 +41,7 @@ def torch_peer(name: str, graph: Graph, model: Callable[..., Any] | None) -> Cal
     """
     if name not in PEERS:
         raise ArgumentError(
-            f"{name!r} is not the name of a competitor",
-            hint=f"{', '.join(PEERS)} are; others are functions: peers={{{name!r}: function}}",
+            f"{name!r} is not the name of a competitor", hint=f"{', '.join(PEERS)} are; others are functions: peers={{{name!r}: function}}"
         )
     made: list[Callable[..., Any]] = []
 

@@ -315,7 +315,5 @@ def _inside(result: Any, made: dict[int, Any]) -> Any:
 
 def _may_not(what: str) -> RunError:
     return RunError(
-        f"{what}, which torch would refuse or record",
-        rule="gradients",
-        hint="call it inside of torch.no_grad(), or pass x.detach()",
+        f"{what}, which torch would refuse or record", rule="gradients", hint="call it inside of torch.no_grad(), or pass x.detach()"
     )

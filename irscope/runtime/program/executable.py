@@ -110,8 +110,7 @@ def compile_graph(
     is_torchs = is_exact(exact)
     if is_torchs and device == "reference":
         raise ArgumentError(
-            'the device "reference" computes with NumPy, which rounds differently from torch',
-            hint='use device="cpu" with exact="torch"',
+            'the device "reference" computes with NumPy, which rounds differently from torch', hint='use device="cpu" with exact="torch"'
         )
     if memory not in (None, "planned"):
         raise ArgumentError(f"memory is None or 'planned', not {memory!r}")
@@ -260,9 +259,7 @@ class Executable:
     @cached_property
     def _kept_ops(self) -> tuple[Remark, ...]:
         return tuple(
-            Remark("analysis", "kept-op", node, f"{node.op} runs in {library}")
-            for node in self.graph.nodes()
-            if (library := runs_in(node))
+            Remark("analysis", "kept-op", node, f"{node.op} runs in {library}") for node in self.graph.nodes() if (library := runs_in(node))
         )
 
     def source(self, index: int = 0) -> SourceText:
@@ -424,8 +421,7 @@ class Executable:
             return made
         if self.exact and library != "torch":
             raise ArgumentError(
-                'a program compiled with exact="torch" takes torch tensors',
-                hint="pass torch.from_numpy(array) for an array",
+                'a program compiled with exact="torch" takes torch tensors', hint="pass torch.from_numpy(array) for an array"
             )
         if self.device == "cuda":
             here = shared_device("cuda").availability()
@@ -483,10 +479,7 @@ class Executable:
 
     def __repr__(self) -> str:
         counts = f"{plural(len(self._groups), 'group')}, {plural(len(self.kernels), 'kernel')}"
-        return (
-            f"<Executable {self.graph.name!r} on {self.device}: {counts}, "
-            f"compiled in {self.compile_seconds * 1e3:.0f} ms>"
-        )
+        return f"<Executable {self.graph.name!r} on {self.device}: {counts}, compiled in {self.compile_seconds * 1e3:.0f} ms>"
 
 
 def _no_device(group: Node) -> Device:

@@ -331,8 +331,7 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
         refusal = plan.left.get(index)
         if refusal is not None:
             return no(
-                f"%{plan.rules.graph.names[plan.block.nodes[index].outputs[0]]} was taken out again: {refusal.because}",
-                *refusal.evidence,
+                f"%{plan.rules.graph.names[plan.block.nodes[index].outputs[0]]} was taken out again: {refusal.because}", *refusal.evidence
             )
     if plan.segment[first] != plan.segment[last]:
         between = range(first + 1, last)
@@ -350,9 +349,7 @@ def _apart(plan: BlockSlices, a: Node, b: Node) -> Verdict:
     return no("neither subgraph reads from the other, and only producers are merged with their users", a, b)
 
 
-def autodiff_subgraphs(
-    graph: Graph, threshold: int = 2, *, requires_grad: Iterable[Value | str] | None = None
-) -> AutodiffSubgraphs:
+def autodiff_subgraphs(graph: Graph, threshold: int = 2, *, requires_grad: Iterable[Value | str] | None = None) -> AutodiffSubgraphs:
     """Put maximal groups of nodes that have gradient formulas into `prim::DifferentiableGraph` nodes.
 
     Groups have at least `threshold` nodes, constants not counted; nested blocks have their own. `requires_grad` names the

@@ -364,9 +364,7 @@ def _by_memory(constants: Sequence[Stored]) -> Iterator[Sharing]:
     for one in constants:
         if inputs.setdefault(one.where, one) is not one:  # another name of the same input
             yield Sharing(one, "tied", inputs[one.where])
-    placed = [
-        (one.memory, number, one) for number, one in enumerate(constants) if one.memory is not None and inputs[one.where] is one
-    ]
+    placed = [(one.memory, number, one) for number, one in enumerate(constants) if one.memory is not None and inputs[one.where] is one]
     placed.sort(key=lambda entry: (entry[0][1], -entry[0][2], entry[1]))
     holder: tuple[int, int, Stored] | None = None
     same: dict[object, Stored] = {}

@@ -131,8 +131,7 @@ def test_mapped_calls_are_right(name: str) -> None:
 
     torch.testing.assert_close(torch.vmap(run)(*stacks()), torch.vmap(source)(*stacks()))
     torch.testing.assert_close(
-        torch.vmap(run, in_dims=(0, None))(stacks()[0], given(5)[1]),
-        torch.vmap(source, in_dims=(0, None))(stacks()[0], given(5)[1]),
+        torch.vmap(run, in_dims=(0, None))(stacks()[0], given(5)[1]), torch.vmap(source, in_dims=(0, None))(stacks()[0], given(5)[1])
     )
     fixed = given(4)
     beside = torch.vmap(lambda x: run(*(v.clone() for v in fixed)) + x)(torch.zeros(2))

@@ -261,10 +261,7 @@ def test_every_truncation_and_every_flipped_bit_is_found(tmp_path: Path) -> None
     (path,) = store.directory.glob("*.o")
     whole = path.read_bytes()
     damaged = [whole[:size] for size in range(len(whole))]
-    damaged += [
-        whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :]
-        for bit in range(8 * len(whole))
-    ]
+    damaged += [whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :] for bit in range(8 * len(whole))]
     for data in damaged:
         path.write_bytes(data)
         assert store.load("k") is None

@@ -26,9 +26,7 @@ def test_every_device_says_whether_it_is_there() -> None:
 def test_available_devices_agree_on_the_processor() -> None:
     values = np.linspace(-2, 2, 60, dtype=np.float32).reshape(3, 20)
     plan = plan_of([call("sigmoid", input_element(0, "float32"))], [values], ["float32"], values.shape)
-    results = [
-        run(each.prepare(plan), plan, [values])[0] for each in devices() if each.name != "cuda" and each.availability()
-    ]
+    results = [run(each.prepare(plan), plan, [values])[0] for each in devices() if each.name != "cuda" and each.availability()]
     for result in results:
         np.testing.assert_allclose(result, 1 / (1 + np.exp(-values)), rtol=1e-6)
 

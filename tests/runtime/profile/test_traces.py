@@ -182,8 +182,7 @@ def test_deep_stacks_are_read_in_linear_time() -> None:
 
 def test_ops_of_one_name_get_their_own_times(tmp_path: Path) -> None:
     events = [
-        {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 1, "tid": 1, "ts": 10.0 * i, "dur": 1.0 + i % 2}
-        for i in range(6)
+        {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 1, "tid": 1, "ts": 10.0 * i, "dur": 1.0 + i % 2} for i in range(6)
     ]
     inner = {"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "pid": 1, "tid": 1, "ts": 0.1, "dur": 0.5}
     reading = irs.profile.read({"traceEvents": [*events, inner]}, irs.load(Model(), X))

@@ -274,9 +274,7 @@ def test_a_group_takes_a_number_of_another_type_than_the_text(library: str) -> N
 def test_an_op_that_fails_in_the_text_names_its_node() -> None:
     text = TWO.replace("%w : Tensor)", "%w : Tensor, %k : int)").replace(
         "  return (%f, %c)",
-        "  %zero : int = prim::Constant[value=0]()\n"
-        "  %g : Tensor = aten::select(%f, %zero, %k) # model.py:7:3\n"
-        "  return (%g, %c)",
+        "  %zero : int = prim::Constant[value=0]()\n  %g : Tensor = aten::select(%f, %zero, %k) # model.py:7:3\n  return (%g, %c)",
     )
     run = compiled(text)
     for _ in range(3):

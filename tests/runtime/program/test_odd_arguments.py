@@ -193,8 +193,7 @@ def test_odd_examples_are_taken_or_refused() -> None:
 
 @pytest.mark.parametrize("typed", [False, True], ids=["any types", "types known"])
 @pytest.mark.parametrize(
-    ("name", "way"),
-    [("sparse", "to_dense"), ("sparse rows", "to_dense"), ("blocked", "to_dense"), ("quantised", "dequantize")],
+    ("name", "way"), [("sparse", "to_dense"), ("sparse rows", "to_dense"), ("blocked", "to_dense"), ("quantised", "dequantize")]
 )
 def test_tensors_without_plain_elements_are_refused_in_one_sentence(name: str, way: str, typed: bool) -> None:
     run = compiled(PROGRAMS[0], typed=typed)

@@ -139,9 +139,7 @@ def test_an_op_whose_type_decides_keeps_functions_apart() -> None:
 def test_an_unused_node_keeps_functions_apart() -> None:
     """It would be run with the leader's own sizes."""
     dead = "  %t : int[] = prim::Constant[value=[{n}, 2]]()\n  %u : Float({n}, 2) = aten::view(%x, %t)\n"
-    functions = {
-        name: viewing(n, 0.5, "packed").replace("  %k :", dead.format(n=n) + "  %k :") for name, n in (("f", 4), ("g", 6))
-    }
+    functions = {name: viewing(n, 0.5, "packed").replace("  %k :", dead.format(n=n) + "  %k :") for name, n in (("f", 4), ("g", 6))}
     done = irs.dedup(module(functions, MAIN), relation="extents").applied()
     assert any("aten::view is unused" in remark for remark in done.remarks)
     assert isinstance(done.program, irs.Module) and {"f", "g"} <= set(done.program.graphs)

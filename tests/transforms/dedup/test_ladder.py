@@ -16,13 +16,7 @@ HANDLE = "!iree_tensor_ext.dispatch.tensor<{}only:tensor<{}>>"
 
 
 def function(
-    name: str,
-    body: str,
-    *,
-    dims: str = "4",
-    dtype: str = "Float",
-    element: str = "f32",
-    order: tuple[int, int, int] = (0, 1, 2),
+    name: str, body: str, *, dims: str = "4", dtype: str = "Float", element: str = "f32", order: tuple[int, int, int] = (0, 1, 2)
 ) -> str:
     """A kernel as IREE writes them: two operands are loaded, the body makes %r of %a and %b, the result is stored."""
     shape = ", ".join(dims.split("x"))
@@ -44,8 +38,7 @@ graph({params}):
 
 def executable(name: str, exports: str, *functions: str) -> str:
     declared = "".join(
-        f'symbol "{one}" = flow::executable.export[visibility="public", function_ref="@{one}"]()\n'
-        for one in exports.split()
+        f'symbol "{one}" = flow::executable.export[visibility="public", function_ref="@{one}"]()\n' for one in exports.split()
     )
     return f'module "{name}" = module::attributes():\n{declared}{"".join(functions)}end\n'
 
@@ -84,18 +77,8 @@ graph(%p : Float(4), %q : Float(4)):
 
 
 MET: list[tuple[str, str, str, Relation | None]] = [
-    (
-        "renamed",
-        executable("e0", "f", function("f", ADD)),
-        executable("e1", "g", function("g", ADD.replace("%a", "%a"))),
-        "alpha",
-    ),
-    (
-        "commuted",
-        executable("e0", "f", function("f", ADD)),
-        executable("e1", "g", function("g", ADD.replace("%a, %b", "%b, %a"))),
-        "order",
-    ),
+    ("renamed", executable("e0", "f", function("f", ADD)), executable("e1", "g", function("g", ADD.replace("%a", "%a"))), "alpha"),
+    ("commuted", executable("e0", "f", function("f", ADD)), executable("e1", "g", function("g", ADD.replace("%a, %b", "%b, %a"))), "order"),
     (
         "independent ops exchanged",
         executable("e0", "f", function("f", CHAIN)),
@@ -126,30 +109,15 @@ MET: list[tuple[str, str, str, Relation | None]] = [
         executable("e1", "g", function("g", calls("h")), helper("h", "sub")),
         None,
     ),
-    (
-        "a constant",
-        executable("e0", "f", function("f", scaled("0.5"))),
-        executable("e1", "g", function("g", scaled("0.25"))),
-        "constants",
-    ),
-    (
-        "a size",
-        executable("e0", "f", function("f", SUB)),
-        executable("e1", "g", function("g", SUB, dims="8")),
-        "extents",
-    ),
+    ("a constant", executable("e0", "f", function("f", scaled("0.5"))), executable("e1", "g", function("g", scaled("0.25"))), "constants"),
+    ("a size", executable("e0", "f", function("f", SUB)), executable("e1", "g", function("g", SUB, dims="8")), "extents"),
     (
         "sizes that are equal in one",
         executable("e0", "f", function("f", SUB, dims="4x4")),
         executable("e1", "g", function("g", SUB, dims="4x8")),
         "free",
     ),
-    (
-        "a size of one",
-        executable("e0", "f", function("f", SUB)),
-        executable("e1", "g", function("g", SUB, dims="1")),
-        "free",
-    ),
+    ("a size of one", executable("e0", "f", function("f", SUB)), executable("e1", "g", function("g", SUB, dims="1")), "free"),
     (
         "an element type",
         executable("e0", "f", function("f", SUB)),
@@ -299,9 +267,7 @@ def test_a_constant_tensor_is_a_hole_of_its_size() -> None:
         b = GraphBuilder()
         type = TensorType("float32", (len(numbers),), (1,))
         x = b.input("x", type)
-        return b.finish(
-            [b.op("aten::mul", x, b.constant(TensorData.of(np.array(numbers, np.float32)), type), type=type)]
-        )
+        return b.finish([b.op("aten::mul", x, b.constant(TensorData.of(np.array(numbers, np.float32)), type), type=type)])
 
     d = dedup(irs.Module({"f": program(1, 2), "g": program(1, 3), "h": program(1, 2, 3)}))
     assert step_of(d, "f", "g") == "constants"

@@ -49,9 +49,7 @@ def mutated(lines: list[Line], params: list[int], result: int, rng: random.Rando
     if kind == 0 and len(of) == 2:
         lines[at] = (op, (of[1], of[0]), number)
     elif kind == 1:
-        others = (
-            [name for name in (*PLAIN, "mul_", "add_") if name != op] if len(of) == 2 else ["tanh", "neg", "relu", "t"]
-        )
+        others = [name for name in (*PLAIN, "mul_", "add_") if name != op] if len(of) == 2 else ["tanh", "neg", "relu", "t"]
         lines[at] = (rng.choice(others), of, number if len(of) == 2 else None)
     elif kind == 2:
         lines[at] = (op, tuple(rng.randrange(3 + at) for _ in of), number)

@@ -88,9 +88,7 @@ def test_programs_that_differ_have_different_normal_forms(seed: int) -> None:
     results = [len(lines) + 1]
     lines[-1] = ("sub", (len(lines), 0), None)
     plain = written(lines, results, None)
-    changed: Any = rng.choice(
-        (("div", lines[-1][1], None), ("sub", (0, len(lines)), None), ("sub", (len(lines), 1), None))
-    )
+    changed: Any = rng.choice((("div", lines[-1][1], None), ("sub", (0, len(lines)), None), ("sub", (len(lines), 1), None)))
     other = written([*lines[:-1], changed], results, rng)
     assert str(normal_form(plain).after) != str(normal_form(other).after)
     assert mark(plain) != mark(other)

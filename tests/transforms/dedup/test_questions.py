@@ -46,9 +46,7 @@ def test_a_class_is_a_sequence_of_its_members_and_found_by_any_of_them() -> None
         (lambda d: d.recommend(executable="cpu"), ArgumentError, "not of str"),
     ],
 )
-def test_invalid_questions_are_errors_with_hints(
-    ask: Callable[[Dedup], Any], error: type[Exception], told: str
-) -> None:
+def test_invalid_questions_are_errors_with_hints(ask: Callable[[Dedup], Any], error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         ask(groups())
 

@@ -31,14 +31,7 @@ BINARY = {"aten::mul": np.multiply, "aten::sub": np.subtract, "aten::add": np.ad
 LINES = st.lists(st.tuples(st.sampled_from([*BINARY]), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=7)
 
 
-def piece(
-    lines: Sequence[Line],
-    *,
-    results: Sequence[int] = (-1,),
-    names: str = "",
-    params: int = 2,
-    type: TensorType = FLOAT23,
-) -> Graph:
+def piece(lines: Sequence[Line], *, results: Sequence[int] = (-1,), names: str = "", params: int = 2, type: TensorType = FLOAT23) -> Graph:
     b = GraphBuilder()
     values = [b.input(f"{names}p{i}" if names else "", type) for i in range(params)]
     one = b.constant(1)
@@ -184,10 +177,7 @@ def test_a_scaled_sum_does_not_commute() -> None:
 
 
 def test_computing_twice_is_computing_once_but_two_results_are_not_one() -> None:
-    twice, once = (
-        [("aten::mul", 0, 0), ("aten::mul", 0, 0), ("aten::sub", 2, 3)],
-        [("aten::mul", 0, 0), ("aten::sub", 2, 2)],
-    )
+    twice, once = ([("aten::mul", 0, 0), ("aten::mul", 0, 0), ("aten::sub", 2, 3)], [("aten::mul", 0, 0), ("aten::sub", 2, 2)])
     assert same(piece(twice), piece(once), "order")
     assert not same(piece(twice[:2], results=[2, 3]), piece(once[:1], results=[2, 2]), "order")
 
@@ -260,9 +250,7 @@ def test_blocks_are_compared_too_and_branches_do_not_commute() -> None:
     program = CONTROL.replace("OP", "exp")
     assert same(irs.parse(program), irs.parse(program.replace("%a", "%left").replace("%y", "%z")), "alpha")
     assert not same(irs.parse(program), irs.parse(CONTROL.replace("OP", "tanh")), "alpha")
-    exchanged = (
-        program.replace("aten::exp", "aten::X").replace("aten::relu", "aten::exp").replace("aten::X", "aten::relu")
-    )
+    exchanged = program.replace("aten::exp", "aten::X").replace("aten::relu", "aten::exp").replace("aten::X", "aten::relu")
     assert not same(irs.parse(program), irs.parse(exchanged), "order")
 
 

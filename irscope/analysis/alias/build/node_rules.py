@@ -54,8 +54,7 @@ from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
 # run. The graph describes everything before it, and so the write that changed the operand's type.
 #
 # **After edits** a decision stays what it was as long as the operand's declared type does: `PointsTo.typed` has those operands. If types
-# were
-# inferred, or if shapes may be written, the db is rebuilt.
+# were inferred, or if shapes may be written, the db is rebuilt.
 
 
 _RETURNS_OPERAND: Final = frozenset({"aten::to", "aten::type_as", "aten::contiguous"})

@@ -38,8 +38,7 @@ from irscope.ops.traits import MAY_COPY, REBINDS_STORAGE
 # Walks a program once, in textual order and with an explicit stack, and adds each node to a points-to graph.
 #
 # Control flow and groups are handled here, everything else by `irscope.analysis.alias.build.node_rules`. Most nodes need no rule call:
-# the
-# plan for an op with a given number of operands is made at the first such node, and looked up from then on.
+# the plan for an op with a given number of operands is made at the first such node, and looked up from then on.
 
 
 _FRESH: Final = frozenset(

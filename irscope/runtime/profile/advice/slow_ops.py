@@ -23,8 +23,7 @@ _EXPANDS: Final = 4
 """The least factor by which a broadcast's result exceeds its operands together that is worth a remark."""
 _LEAST_BYTES: Final = 1 << 18
 _TRANSPOSES: Final = frozenset(
-    f"aten::{name}"
-    for name in "t transpose permute mT mH T H numpy_T swapaxes swapdims movedim moveaxis adjoint".split()
+    f"aten::{name}" for name in "t transpose permute mT mH T H numpy_T swapaxes swapdims movedim moveaxis adjoint".split()
 )
 _SLOW: Final = 0.6
 """The share of a copy's speed below which strides are a likely cause."""

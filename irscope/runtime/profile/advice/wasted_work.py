@@ -416,9 +416,7 @@ def _remark(evidence: Evidence, source: Node, nodes: list[Node]) -> Remark:
     wide = sum(evidence.cost(node).bytes for node in nodes)
     name = source.op.partition("::")[2]
     text = (
-        f"{name} introduces float64"
-        if source is first
-        else f"{name} creates a float64 tensor, and {first.op.partition('::')[2]} uses it"
+        f"{name} introduces float64" if source is first else f"{name} creates a float64 tensor, and {first.op.partition('::')[2]} uses it"
     )
     through = f": {len(nodes)} ops then move {wide / 1e6:.3g} MB, twice as much as in float32" if len(nodes) > 1 else ""
     gain = 0.5 * evidence.sum_ns(nodes)

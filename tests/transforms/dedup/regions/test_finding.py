@@ -216,9 +216,7 @@ def test_a_value_read_by_all_places_is_one_parameter() -> None:
 
 
 def test_nothing_repeats_in_a_program_of_different_ops() -> None:
-    text = "graph(%x : Tensor):\n" + "".join(
-        f"  %v{i} : Tensor = aten::op{i}(%{f'v{i - 1}' if i else 'x'})\n" for i in range(30)
-    )
+    text = "graph(%x : Tensor):\n" + "".join(f"  %v{i} : Tensor = aten::op{i}(%{f'v{i - 1}' if i else 'x'})\n" for i in range(30))
     assert find_regions(irs.parse(text + "  return (%v29)")) == ()
 
 
@@ -278,9 +276,7 @@ def test_the_steps_of_an_lstm_are_found_without_scopes_and_in_any_order() -> Non
     for program in (graph, shuffled(graph, 1)):
         repeat = find_regions(program)[0]
         assert len(repeat) == 12
-        assert sorted(ops(repeat)) == sorted(
-            "linear linear add chunk ListUnpack sigmoid mul sigmoid tanh mul add sigmoid tanh mul".split()
-        )
+        assert sorted(ops(repeat)) == sorted("linear linear add chunk ListUnpack sigmoid mul sigmoid tanh mul add sigmoid tanh mul".split())
 
 
 def flat(results: Any) -> list[Any]:

@@ -98,7 +98,8 @@ class Evidence:
         self.graph: Graph = readings.graph("op by op")
         self.rows: list[NodeRow] = readings.rows("op by op")
         self.row_of = {row.node: row for row in self.rows}
-        self.total_ns = max(sum(row.self_time.median for row in self.rows), 1.0)
+        self.total_ns = max(sum(row.self_time.median + row.idle_ns for row in self.rows), 1.0)
+        """The time of a run, in which a GPU also waits."""
         own = readings.measured.own
         self.scale = 1.0 if own is None else min(1.0, own[1].median / self.total_ns)
         """What the user's own function takes of the time of irscope's interpreter: no more than that can be saved."""
@@ -197,7 +198,7 @@ class Evidence:
         """Builds a remark about nodes, represented by the slowest unless `first` names another. Times are those op by op; the
         remark's are as much less as what the user wrote takes less."""
         every = sorted(set(nodes), key=self.graph.position.__getitem__)
-        now = self.sum_ns(every) if now_ns is None else now_ns
+        now = min(self.sum_ns(every) if now_ns is None else now_ns, self.total_ns)  # `now_ns` may be of the fused run
         slowest = first if first is not None else max(every, key=self.ns)
         gain = max(0.0, min(gain_ns, now))
         return Remark(

@@ -136,7 +136,7 @@ def test_a_db_of_another_program_is_found_out() -> None:
   return (%b)"""
     fusion = fuse(irs.parse(text))
     wrong = AliasDb(fusion.history.graph(-2))
-    wrong._points_to.is_written[:] = bytes(len(wrong._points_to.is_written))  # type: ignore[index]
+    wrong.sealed.is_written[:] = bytes(len(wrong.sealed.is_written))  # type: ignore[index]
     with pytest.raises(AssertionError, match="disagree"):
         check_following(fusion.history, wrong)
 

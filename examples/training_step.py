@@ -2,6 +2,7 @@
 
 `irs.load(…, backward=True)` gives loss and gradients; the update of gradient descent is appended to that graph, as in-place
 ops on the parameters, which the program holds. A call of the compiled program is then a step: the model itself changes.
+Before, `irs.autodiff_subgraphs` shows what TorchScript's autodiff would take as one: all layers, or the last alone.
 
     python examples/training_step.py [steps]
 """
@@ -54,8 +55,15 @@ def with_torch(steps: int) -> list[float]:
     return losses
 
 
+def differentiated(forward: irs.Graph) -> None:
+    whole, last = irs.autodiff_subgraphs(forward), irs.autodiff_subgraphs(forward, 1, requires_grad=["_4.weight"])
+    assert [len(parts.groups) for parts in (whole, last)] == [1, 1]
+    print(f"{whole}; with the first layers frozen {last}: {last.why_not('gelu', 'linear_2')}")
+
+
 def main(steps: int = 50) -> None:
     net, (x, y) = model(), data()
+    differentiated(irs.load(net, x))
     graph = descended(irs.load(net, x, backward=True, loss=nn.functional.mse_loss, targets=(y,)), RATE)
     fusion = irs.fuse(graph)
     step = irs.compile(fusion)

@@ -65,12 +65,13 @@ def survey(
     folder = _resolve(Path(out))
     settings = Settings(policy, trust, _check(seconds, "seconds"), _check(memory or _share(processes), "memory"))
     listed = sources_of(sources, settings)
-    with client_of(client, processes) as cluster:
+    missing = [source for source in listed if not has_record(folder, source, settings)]
+    with client_of(client, processes, len(missing)) as cluster:
         manifest = {"models": len(listed), "policy": policy, "done": False}
         with suppress(OSError):  # the manifest says what is wrong
             folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / MANIFEST, json.dumps(manifest))
-        left = _longest_first([source for source in listed if not has_record(folder, source, settings)], folder)
+        left = _longest_first(missing, folder)
         with progress(len(left), "surveying") as step:
             for source, error in _each(cluster, examine, [(str(folder), source, settings) for source in left], left):
                 if isinstance(error, LoadError | CancelledError):
@@ -91,12 +92,17 @@ def survey(
 
 
 @contextmanager
-def client_of(client: Any, processes: int | None) -> Iterator[Any]:
-    """Connects to a scheduler for the length of a `with`: to a cluster of this machine if there is no client, which ends with it."""
+def client_of(client: Any, processes: int | None, models: int) -> Iterator[Any]:
+    """Connects to a scheduler for the length of a `with`: to a cluster of this machine if there is no client, which ends with it.
+
+    That cluster has no more workers than models. Whoever can connect to a scheduler can run code: so it listens on this machine
+    alone, and only who has its certificate, which is made for it and kept in memory, is let in.
+    """
     try:
+        import cryptography  # noqa: F401  Dask makes certificates with it
         from distributed import Client, LocalCluster
-    except ImportError:
-        raise MissingExtra("distributed", extra="corpus", purpose="to survey many models") from None
+    except ImportError as error:
+        raise MissingExtra(error.name or "distributed", extra="corpus", purpose="to survey many models") from None
     if isinstance(client, Client):
         yield client
     elif isinstance(client, str):
@@ -113,8 +119,8 @@ def client_of(client: Any, processes: int | None) -> Iterator[Any]:
     elif processes is not None and processes < 1:
         raise ArgumentError(f"{processes} processes do no work", hint="give at least one")
     else:
-        count = processes or os.cpu_count() or 1
-        options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+        count = max(1, min(processes or os.cpu_count() or 1, models))
+        options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "security": True, "silence_logs": 50}
         with _main_that_is_not_run_again(), LocalCluster(**options) as cluster, Client(cluster) as made:
             yield made
 

@@ -1,4 +1,4 @@
-"""Which order a block must keep, by which reason, and which order is free. Random orders are run in `test_alias_execution`."""
+"""Which order a block must keep, by which reason, and which order is free. Random orders are run in `alias/test_execution.py`."""
 
 from __future__ import annotations
 

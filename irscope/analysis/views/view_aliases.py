@@ -6,7 +6,7 @@
    allocated or that existed before the run (`given`). An allocation returns memory that nothing else has.
    Two given buffers are distinguished only if the graph promises that its inputs are distinct.
 2. *No byte in common.* Both are in one buffer at places that are known before the run, and the two sets of bytes are disjoint
-   (`byte_sets`). Inside a loop this holds across rounds as well: a root that a round allocates is another buffer in
+   (`ByteSet`). Inside a loop this holds across rounds as well: a root that a round allocates is another buffer in
    the next one, a root from outside is the same with the same places, and if a root itself differs from round to round
    (`Placements.wanders`) nothing is concluded. With symbolic numbers nothing is concluded in programs with loops.
 3. *No byte at all.* A tensor with an extent of 0 covers none.

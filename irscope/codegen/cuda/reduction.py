@@ -1,7 +1,7 @@
 """The CUDA entries of a kernel with reductions.
 
 A team of threads computes a **cell**: a row, or a tile of columns side by side. Its members step through the reduced
-loops, `team` vectors at a time, and combine their accumulators after each pass (`reduction_passes`). In a row, the lanes of
+loops, `team` vectors at a time, and combine their accumulators after each pass (`reduction_nest`). In a row, the lanes of
 a vector are steps of the innermost reduced loop. In columns they are different columns, and what is computed once per
 step of the kept loops is computed once per lane.
 

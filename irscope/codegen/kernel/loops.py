@@ -232,7 +232,7 @@ def _constant(code: Instruction) -> float | None:
 # The passes that a kernel makes over its reduced loops.
 #
 # A reduction's result is known only when the loops have ended, so its users need another pass: a softmax takes
-# three, for the maximum, for the sum of the exponentials, and to write; two if `online_softmax` has rewritten it.
+# three, for the maximum, for the sum of the exponentials, and to write; two if `use_online_softmax` has rewritten it.
 # Instructions that vary along the reduced loops are recomputed in each pass that needs them. All others have one
 # value per step of the kept loops, and are computed between two passes, as early as possible.
 

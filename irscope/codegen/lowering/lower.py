@@ -1,7 +1,7 @@
 """Lowers a fusion group, given the types of its inputs, to the kernels that compute it.
 
 Outputs with the same iteration space share a kernel. Each value inside the group is traced from the outputs back to the
-inputs together with its index (`index_expr`), because the same value can be read in several ways: a vector along the
+inputs together with its index (`index_propagation`), because the same value can be read in several ways: a vector along the
 last axis by an addition, along axis 1 by a batch norm, in part through a view. Values that are broadcast inside the
 group are computed at every point where they are read, or outside the loops along which they are invariant.
 

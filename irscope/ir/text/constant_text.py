@@ -60,7 +60,7 @@ def unpacked(letters: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.n
 
 
 # Reads and prints constant tensors: `{0.5}` for one element, ` 1  2 [ CPUFloatType{2} ]` for few, `<Tensor>` for many, or
-# packed (`packed_tensor`) if the elements are known and do not belong to a frontend.
+# packed (`packed`) if the elements are known and do not belong to a frontend.
 #
 # torch rounds to four digits; we print as many as the elements need. `{0.5}` states neither dtype nor shape: they
 # are those of the value's type, and without such a type the constant stays a text.

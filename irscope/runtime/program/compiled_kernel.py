@@ -1,7 +1,7 @@
 """One kernel of an executable, for inspection: its texts from LLVM or CUDA down to machine code, and its facts.
 
     kernel = irs.compile(f).kernels[0]
-    kernel.facts        # bytes, operations, registers, spills, and what bounds its speed
+    kernel.facts        # bytes, operations, registers, spills, and the time of a copy
     kernel.source       # the text that was compiled; .llvm and .assembly on a processor, .ptx and .sass on a GPU
 
 Each text is a `SourceText`: `node_of(line)` and `lines_of(node)` tie its lines to `kernel.nodes`, in both directions.

@@ -10,7 +10,7 @@ Elements are hashed to select what to compare, and compared exactly; they are re
 constant has as many of the same type. Linear in the nodes, and in the bytes of the constants.
 
 *Literals* belong to the program alone. Two become one if they have one type, strides included, and the same bits, neither is
-written, and no caller gets hold of either (`cleanup.replaceability`): a caller could write it, and a constant is one memory for
+written, and no caller gets hold of either (`EscapeInfo` of `cleanup.cse`): a caller could write it, and a constant is one memory for
 all calls.
 
 *Parameters and buffers* belong to the caller: a training step, `load_state_dict` or a line of Python may change one of them

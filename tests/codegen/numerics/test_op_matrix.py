@@ -1,7 +1,7 @@
 """Every pointwise op on every element type in every layout and size: torch's class, within the stated bound.
 
 Each type meets one layout in the usual run, and all of them, in all three texts, in the long one. That every single step is
-right in every layout, `test_llvm_text` and `test_cuda` check; what is near the edges of a type, `test_edges`.
+right in every layout, `llvm/test_emit.py` and `cuda/test_emit.py` check; what is near the edges of a type, `test_edges`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ put in CuPy's place. Kernels run in the emulator.
 
 It refuses what CuPy refuses: an array becomes NumPy's by `asnumpy` alone and takes nothing of NumPy's but by `asarray`, the
 processor's arrays do not come in by DLPack, a stream must belong to the current GPU, and while a stream records nothing may
-be copied to the processor or waited for. `test_cuda_signatures.py` compares its functions' arguments with CuPy's own.
+be copied to the processor or waited for. `test_cupy_signatures.py` compares its functions' arguments with CuPy's own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """On a real NVIDIA GPU: kernels against NumPy, whole programs against torch, streams and CUDA graphs.
 
 Skipped where there is none. The same kernels are compared in the emulator (`tests/codegen/cuda/test_emit.py`) and the driver's
-code over a fake CuPy (`test_cuda.py`) everywhere.
+code over a fake CuPy (`test_device.py`) everywhere.
 """
 
 from __future__ import annotations

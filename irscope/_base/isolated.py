@@ -66,12 +66,22 @@ def isolated(work: Callable[[], Any], *, seconds: int, memory: int | None = None
     here, there = os.pipe()
     copy = 0
     try:
-        copy = _fork(there, lambda: _run(there, work, seconds, memory))
+        # No signal handler may raise before the copy is known here, nor in it: it would go on as a second instance of this program.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGXCPU})
+        try:
+            copy = _fork()
+            if not copy:
+                _run(there, work, seconds, memory)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(there)
+        there = -1
         message, code, is_late, usage = _outcome(copy, here, 4 * seconds + 30)
         copy = 0
     finally:
         os.close(here)
+        if there >= 0:
+            os.close(there)
         if copy:  # interrupted
             with suppress(OSError):
                 os.kill(copy, signal.SIGKILL)
@@ -85,21 +95,10 @@ def isolated(work: Callable[[], Any], *, seconds: int, memory: int | None = None
     raise _failure(code, is_late or spent > seconds, seconds, max(most - held, 0), memory)
 
 
-def _fork(there: int, run: Callable[[], NoReturn]) -> int:
-    """Fork a copy that runs `run`. No signal handler may raise in it: it would go on as a second instance of this program."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGXCPU})
-    try:
-        with warnings.catch_warnings():  # JAX and Python warn that a fork of threads may hang; this one would end in time
-            warnings.simplefilter("ignore")
-            copy = os.fork()
-        if not copy:
-            run()
-        return copy
-    except OSError:
-        os.close(there)
-        raise
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _fork() -> int:
+    with warnings.catch_warnings():  # JAX and Python warn that a fork of threads may hang; this one would end in time
+        warnings.simplefilter("ignore")
+        return os.fork()
 
 
 def _run(there: int, work: Callable[[], Any], seconds: int, memory: int | None) -> NoReturn:

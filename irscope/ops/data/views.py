@@ -19,6 +19,7 @@ from irscope.ops.numpy_layout import Array, address_of, array_type, channels_las
 from irscope.ops.op import Op, define
 from irscope.ops.type_rules import Abstract, Unknown, broadcast, contiguous_strides, dtype_name, mismatch
 from irscope.ops.view_steps import (
+    KINDS,
     RULES,
     SCHEMAS,
     Copied,
@@ -70,7 +71,7 @@ def _type_rule(name: str, defaults: Mapping[str, Any], *, is_list: bool) -> Call
             if not (value is None or value.__class__ is int):
                 given[key] = _named_parts(value, key, dims)
         if self.shape is None:
-            return Unknown(ListType(TENSOR), _SOME) if is_list else _without_rank(self, given, dims)
+            return Unknown(ListType(TENSOR), _SOME) if is_list else _without_rank(_retyped(name, self.dtype), given, dims)
         shape = tuple([dim if dim.__class__ is int else _named(dim, f"?{axis}", dims) for axis, dim in enumerate(self.shape)])
         operand = Operand(shape, self.dtype, self.device, given, short, self)
         try:
@@ -117,16 +118,27 @@ def _named_parts(value: Abstract, key: str, dims: dict[object, Dim]) -> Abstract
     return value
 
 
-def _without_rank(self: TensorType, given: Mapping[str, Any], dims: dict[object, Dim]) -> TensorType:
-    """Return what the arguments alone say of a view of a tensor of unknown rank."""
+def _retyped(name: str, dtype: str | None) -> str | None:
+    """Return the element type of a view of elements of this type, whatever their extents."""
+    if KINDS.get(name) != "another type":
+        return dtype
+    try:
+        steps = RULES[name](Operand((2,), dtype, None, {}))
+    except (NotKnown, KeyError):
+        return None
+    return steps[0].dtype if steps else dtype
+
+
+def _without_rank(dtype: str | None, given: Mapping[str, Any], dims: dict[object, Dim]) -> TensorType:
+    """Return what the arguments alone say of a view of a tensor of unknown rank, whose elements are of this type."""
     sizes, strides = given.get("size", given.get("shape")), given.get("stride")
     if "other" in given:
         sizes = given["other"].shape
     if "dtype" in given:
         return TensorType(dtype_name(given["dtype"], None))
     if not isinstance(sizes, list | tuple):
-        return TensorType(self.dtype)
-    return _type([None if size == -1 else size for size in sizes], strides if isinstance(strides, list) else None, self.dtype, dims)
+        return TensorType(dtype)
+    return _type([None if size == -1 else size for size in sizes], strides if isinstance(strides, list) else None, dtype, dims)
 
 
 def _type(shape: Sequence[Num | None] | None, strides: Sequence[Num] | None, dtype: str | None, dims: dict[object, Dim]) -> TensorType:

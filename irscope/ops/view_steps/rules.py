@@ -356,7 +356,7 @@ def _expand_to(self: Operand, sizes: Sequence[Num]) -> Steps:
 
 def _is_kept(here: Num, size: Num) -> bool:
     """Whether an extent of which nothing is known, and which may be -1, can only be the one that is there: only 1 can grow."""
-    return here != 1 and isinstance(size, Extent) and any(name[0] == "~" for name in size.names)
+    return isinstance(here, int) and here != 1 and isinstance(size, Extent) and any(name[0] == "~" for name in size.names)
 
 
 @view("prims::broadcast_in_dim")

@@ -135,11 +135,15 @@ class BoundProgram:
                 given = [slots[slot] for slot in self.slots]
                 wanting = self.gradients.wanted(given)
             before = torch.is_grad_enabled()
-            torch._C._set_grad_enabled(False)  # as `torch.no_grad` does, but faster
             try:
+                torch._C._set_grad_enabled(False)  # as `torch.no_grad` does, but faster
                 self.code.run(slots, visit, after)
             finally:
-                torch._C._set_grad_enabled(before)
+                if torch._C._is_torch_function_mode_enabled():  # the mode's own code would run, and might raise
+                    with torch._C.DisableTorchFunction():
+                        torch._C._set_grad_enabled(before)
+                else:
+                    torch._C._set_grad_enabled(before)
         else:
             self.code.run(slots, visit, after)
         results = tuple([slots[slot] for slot in self.code.outputs])

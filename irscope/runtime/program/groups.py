@@ -289,7 +289,9 @@ class GroupCall:
         strange = f"key_of(({''.join(f'{x}, ' for x in xs)})) != key"
         tensors = [x for x in xs if x not in numbers]
         owned = [operand for operand, x in zip(operands, xs, strict=True) if x not in numbers]
-        names["same"] = same = memory.guard(owned) if owned and all(map(memory.owns, owned)) else None
+        # an operand declared as a number may be a tensor in this call and a number, without `is_nested`, in the next
+        fixed = all(isinstance(value.type, TensorType) for value, x in zip(self.group.group.inputs, xs, strict=True) if x in tensors)
+        names["same"] = same = memory.guard(owned) if owned and fixed and all(map(memory.owns, owned)) else None
         if same is not None:  # it accepts most tensors of this layout, faster than comparing keys
             others = "".join([f" or {x}.__class__ is not type_{x}" for x in numbers])
             nested = "".join([f"{x}.is_nested or " for x in tensors])  # torch's comparison crashes the process on one

@@ -195,3 +195,20 @@ def test_the_kind_of_a_view_is_that_of_its_steps(kind: str) -> None:
             assert steps <= set(STEPS[kind]), (name, shape, given)
             seen |= steps
     assert seen == set(STEPS[kind]) - {Retyped}
+
+
+@pytest.mark.parametrize("name", ["real", "imag", "view_as_real", "view_as_complex"])
+def test_the_element_type_of_a_view_of_unknown_rank(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.rand(2, 2) if name == "view_as_complex" else torch.rand(2, dtype=torch.complex64)
+    op = lookup(f"aten::{name}")
+    assert op is not None and op.type_rule is not None
+    claimed = op.type_rule(self=TensorType(str(x.dtype).removeprefix("torch.")))
+    assert f"torch.{claimed.dtype}" == str(getattr(torch, name)(x).dtype) and claimed.shape is None
+
+
+def test_an_extent_that_may_be_one_may_grow() -> None:
+    op = lookup("aten::expand")
+    assert op is not None and op.type_rule is not None
+    assert op.type_rule(self=TensorType("float32", ("N",)), size=[Unknown(INT)]).shape == (None,)
+    assert op.type_rule(self=TensorType("float32", (3,)), size=[Unknown(INT)]).shape == (3,)

@@ -383,3 +383,14 @@ def test_the_short_way_is_used_in_every_mode_of_torch(guards: bool, monkeypatch:
             torch.testing.assert_close(run._calls.quick((x, y)), wanted)
     assert run._calls.quick((x, y.double())) is MISSED
     assert run._calls.quick((x[:4], y)) is MISSED
+
+
+def test_a_number_may_be_a_tensor_in_one_call_and_a_number_in_the_next() -> None:
+    torch = pytest.importorskip("torch")
+    graph = irs.parse("""graph(%x : Float(3), %s : Scalar):
+      %a : Float(3) = aten::mul(%x, %s)
+      %b : Float(3) = aten::tanh(%a)
+      return (%b)""")
+    run, x = irs.compile(irs.fuse(graph)), torch.rand(3)
+    for number in (2, np.float64(2.0), 2, torch.tensor(2.0), 2.0, 3):
+        torch.testing.assert_close(run(x, number), torch.tanh(x * float(number)))

@@ -106,12 +106,10 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     found = cursor.match(TENSOR_START)
     assert found is not None  # the caller matched it
     word, sizes, rest = found.groups()
-    prefix = next((name for name in _DEVICES if word.startswith(name)), "")
-    dtype = _DTYPE_OF.get(word.removeprefix(prefix))
-    text = " ".join(found.group().split())
-    if dtype is None or not prefix or rest.strip() or any(len(size) > 18 for size in sizes.split(",")):
+    text, layout = " ".join(found.group().split()), _layout(word, sizes)
+    if layout is None or rest.strip():
         return Opaque(text)
-    shape = tuple(int(size) for size in sizes.split(",") if size)
+    device, dtype, shape = layout
     body = cursor.text[start : found.end()].partition("[ ")[0]
     scale = _SCALE.match(body)
     factor = float(scale.group(1)) if scale else 1
@@ -119,9 +117,9 @@ def read_tensor(cursor: Cursor) -> TensorData | Opaque:
     is_complex = dtype.startswith("complex")  # torch prints only the real parts of these
     is_split = "Columns" in body and any(size != 1 for size in shape[:-1])  # then the rows are not in order
     if is_complex or is_split or any("(" in word or "*" in word for word in words):
-        return TensorData(dtype, shape, None, _DEVICES[prefix])
+        return TensorData(dtype, shape, None, device)
     elements = [_number(word) * factor if scale else _number(word) for word in words]
-    return _tensor(cursor, elements, dtype, shape, _DEVICES[prefix]) or Opaque(text)
+    return _tensor(cursor, elements, dtype, shape, device) or Opaque(text)
 
 
 def read_packed(cursor: Cursor) -> TensorData:
@@ -130,18 +128,26 @@ def read_packed(cursor: Cursor) -> TensorData:
     found = cursor.match(PACKED)
     assert found is not None  # the caller matched it
     word, sizes, letters = found.groups()
-    prefix = next((name for name in _DEVICES if word.startswith(name)), "")
-    dtype = _DTYPE_OF.get(word.removeprefix(prefix))
-    if dtype is None or not prefix or any(len(size) > 18 for size in sizes.split(",")):
+    layout = _layout(word, sizes)
+    if layout is None:
         cursor.wrong(f"{word!r} is not a device and an element type", start)
-    shape = tuple(int(size) for size in sizes.split(",") if size)
+    device, dtype, shape = layout
     try:
         array = unpacked(letters, shape, _own_type(dtype))
     except TypeError:
         array = None
     if array is None:
         cursor.wrong(f"these letters are not the elements of a {dtype} tensor of shape {list(shape)}", start)
-    return TensorData(dtype, shape, array, _DEVICES[prefix])
+    return TensorData(dtype, shape, array, device)
+
+
+def _layout(word: str, sizes: str) -> tuple[str, str, tuple[int, ...]] | None:
+    """Return device, element type and shape of a tensor by its type as torch prints it: `CPULongType`, and `2, 3`."""
+    prefix = next((name for name in _DEVICES if word.startswith(name)), "")
+    dtype = _DTYPE_OF.get(word.removeprefix(prefix))
+    if dtype is None or not prefix or any(len(size) > 18 for size in sizes.split(",")):
+        return None
+    return _DEVICES[prefix], dtype, tuple(int(size) for size in sizes.split(",") if size)
 
 
 def _number(text: str) -> int | float:

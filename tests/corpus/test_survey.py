@@ -236,7 +236,7 @@ def test_a_full_disk_ends_a_survey_with_a_reason_and_keeps_what_is_done(
     room[0] = 100
     asked.clear()
     assert len(survey(tmp_path).models) == 5
-    assert len(asked) == 3
+    assert len(asked) <= 5 - 2  # two were written; what a worker was at when the survey ended may have been written since
 
 
 def test_a_file_that_changes_is_another(tmp_path: Path, asked: list[str]) -> None:

@@ -1,24 +1,30 @@
 from .builder import GraphBuilder, payload_type
 from .core import (
+    CONTROL_FLOW,
+    GROUPS,
+    ISOLATED,
     Block,
     Graph,
     Location,
     Module,
     Node,
     Origin,
+    Step,
     Symbol,
     Use,
     Value,
+    count_uses,
+    has_kernel,
     make_block,
     make_node,
     make_value,
     new_id,
+    steps,
 )
 from .module import check_count, flatten_arguments, graph_of, nested_paths, numbers_of_keys
 from .payload import NOT_CONSTANT, Opaque, TensorData, argument_type, constant_of, constant_value
 from .rewriter import Created, Edit, Erased, Merged, Moved, Replaced, Rewriter
 from .schema import REQUIRED, AliasAnnotation, Argument, OpSchema
-from .traversal import CONTROL_FLOW, GROUPS, ISOLATED, Step, count_uses, has_kernel, steps
 from .types import (
     ANY,
     BOOL,

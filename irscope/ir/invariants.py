@@ -34,10 +34,9 @@ import numpy as np
 
 from irscope._base.frozen import FrozenDict
 from irscope.errors import VerifyError
-from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.core import GROUPS, ISOLATED, Block, Graph, Node, Step, Value, steps
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.text.printer import excerpt
-from irscope.ir.traversal import GROUPS, ISOLATED, Step, steps
 from irscope.ir.types import BOOL, INT, NONE, OptionalType, TensorType, Type, contradiction, is_subtype
 
 _OP = re.compile(r"\^?[A-Za-z_][\w.]*(?:::[\w.]+)+|\^[A-Za-z_][\w.]*")

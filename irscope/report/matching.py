@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from irscope.ir import Graph, Node, TensorData, Value
+from irscope.ir.core import GROUPS
 from irscope.ir.structural import same_payload
-from irscope.ir.traversal import GROUPS
 
 By = Literal["ids", "structure"]
 

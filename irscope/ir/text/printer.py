@@ -16,11 +16,10 @@ from typing import Final
 
 from irscope._base.frozen import EMPTY
 from irscope._base.words import one_line
-from irscope.ir.core import Block, Graph, Node, Value
+from irscope.ir.core import Block, Graph, Node, Step, Value, steps
 from irscope.ir.payload import Opaque
 from irscope.ir.text.constant_text import constant_text
 from irscope.ir.text.lexer import KEY, quote
-from irscope.ir.traversal import Step, steps
 from irscope.ir.types import Type
 
 MAX_INDENT: Final = 128

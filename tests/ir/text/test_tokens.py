@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from irscope.errors import ParseError
+from irscope.ir.core import steps
 from irscope.ir.payload import Opaque, TensorData
 from irscope.ir.structural import same_payload
 from irscope.ir.text.constant_text import MAX_PACKED, MAX_SHOWN, packed, tensor_text
@@ -19,7 +20,6 @@ from irscope.ir.text.lexer import Cursor, quote, unquote
 from irscope.ir.text.parser import parse
 from irscope.ir.text.printer import excerpt
 from irscope.ir.text.type_text import annotation, parse_type
-from irscope.ir.traversal import steps
 from irscope.ir.types import (
     ANY,
     BOOL,

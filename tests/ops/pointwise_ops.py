@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from irscope.ops.pointwise import activation, arithmetic, comparison, unary
+from irscope.ops.pointwise import activation, arithmetic, comparison
 
-OPS = (*arithmetic.OPS, *unary.OPS, *comparison.OPS, *activation.OPS)
+OPS = (*arithmetic.OPS, *comparison.OPS, *activation.OPS)

@@ -67,6 +67,6 @@ def test_the_entry_of_a_room_lists_only_what_others_use() -> None:
 
 
 def _imports(text: str) -> Iterator[tuple[str, str]]:
-    """The last word of the module and the name of each `from … import …`, those in doctests included."""
+    """The last word of the module and each name, without its `as`, of each `from … import …`, those in doctests included."""
     for module, names in re.findall(r"from \.?(\S*) import (\([^)]*\)|[^\n]*)", text):
-        yield from ((module.rpartition(".")[2], name) for name in re.findall(r"\w+", names))
+        yield from ((module.rpartition(".")[2], name) for name in re.findall(r"(?<! as )\b(?!as\b)\w+", names))

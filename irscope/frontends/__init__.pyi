@@ -1,7 +1,1 @@
-from .registry import (
-    load,
-)
-
-__all__ = [
-    "load",
-]
+from .registry import load as load

@@ -1,4 +1,2 @@
-from . import quiz
-from .stories import story
-
-__all__ = ["quiz", "story"]
+from . import quiz as quiz
+from .stories import story as story

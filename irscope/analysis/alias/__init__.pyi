@@ -1,3 +1,1 @@
-from .alias_db import AliasDb
-
-__all__ = ["AliasDb"]
+from .alias_db import AliasDb as AliasDb

@@ -1,5 +1,3 @@
-from .live_ranges import Buffer, Offers
-from .placement import Block, Place, stacked
-from .plan import MemoryPlan, memory_plan
-
-__all__ = ["Block", "Buffer", "MemoryPlan", "Offers", "Place", "memory_plan", "stacked"]
+from .live_ranges import Buffer as Buffer, Offers as Offers
+from .placement import Block as Block, Place as Place, stacked as stacked
+from .plan import MemoryPlan as MemoryPlan, memory_plan as memory_plan

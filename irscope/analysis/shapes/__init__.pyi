@@ -1,4 +1,3 @@
-from .inference import Shapes, infer, infer_after, refine, refined, retyped
-from .transfer import CallerVisible, NodeSignature, reshaped_objects
-
-__all__ = ["NodeSignature", "CallerVisible", "Shapes", "infer", "infer_after", "refine", "refined", "retyped", "reshaped_objects"]
+from .inference import Shapes as Shapes, infer as infer, infer_after as infer_after, refine as refine, refined as refined
+from .inference import retyped as retyped
+from .transfer import CallerVisible as CallerVisible, NodeSignature as NodeSignature, reshaped_objects as reshaped_objects

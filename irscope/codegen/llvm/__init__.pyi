@@ -1,4 +1,2 @@
-from .emit import GENERIC, emit_llvm, least_rows, vector_width
-from .kernel_base import Target
-
-__all__ = ["GENERIC", "Target", "emit_llvm", "least_rows", "vector_width"]
+from .emit import GENERIC as GENERIC, emit_llvm as emit_llvm, least_rows as least_rows, vector_width as vector_width
+from .kernel_base import Target as Target

@@ -1,3 +1,1 @@
-from .lower import spec_of_group
-
-__all__ = ["spec_of_group"]
+from .lower import spec_of_group as spec_of_group

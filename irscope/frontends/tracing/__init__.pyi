@@ -1,7 +1,1 @@
-from .source import (
-    trace,
-)
-
-__all__ = [
-    "trace",
-]
+from .source import trace as trace

@@ -1,19 +1,6 @@
-from .constant_text import typed
-from .module_text import is_module_text, parse_module, print_module
-from .parser import parse
-from .printer import assign_names, keeps_given_names, print_first_lines, print_graph, print_node
-from .type_text import parse_type
-
-__all__ = [
-    "assign_names",
-    "is_module_text",
-    "keeps_given_names",
-    "parse",
-    "parse_module",
-    "parse_type",
-    "print_first_lines",
-    "print_graph",
-    "print_module",
-    "print_node",
-    "typed",
-]
+from .constant_text import typed as typed
+from .module_text import is_module_text as is_module_text, parse_module as parse_module, print_module as print_module
+from .parser import parse as parse
+from .printer import assign_names as assign_names, keeps_given_names as keeps_given_names, print_first_lines as print_first_lines
+from .printer import print_graph as print_graph, print_node as print_node
+from .type_text import parse_type as parse_type

@@ -1,59 +1,9 @@
-from .elementwise import Kind, conversion, require_float, require_known, result_type
-from .expression import (
-    COMMUTATIVE,
-    NO_OPERATION,
-    POSITIONS,
-    PRIMITIVES,
-    REDUCTIONS,
-    Expr,
-    NoExpression,
-    call,
-    cast,
-    const,
-    count_operations,
-    flops_at_a_point,
-    input_element,
-    lift,
-    number,
-    reduced_axes,
-    where,
-)
-from .numpy_eval import apply, digamma, erf, erfc, erfinv, evaluate, lgamma, reduce_array, remainder, round_to, sigmoid
-from .reductions import affine
-
-__all__ = [
-    "COMMUTATIVE",
-    "Expr",
-    "Kind",
-    "NO_OPERATION",
-    "NoExpression",
-    "POSITIONS",
-    "PRIMITIVES",
-    "REDUCTIONS",
-    "affine",
-    "apply",
-    "call",
-    "cast",
-    "const",
-    "conversion",
-    "count_operations",
-    "digamma",
-    "erf",
-    "erfc",
-    "erfinv",
-    "evaluate",
-    "flops_at_a_point",
-    "reduce_array",
-    "input_element",
-    "lgamma",
-    "lift",
-    "number",
-    "reduced_axes",
-    "remainder",
-    "require_float",
-    "require_known",
-    "result_type",
-    "round_to",
-    "sigmoid",
-    "where",
-]
+from .elementwise import Kind as Kind, conversion as conversion, require_float as require_float, require_known as require_known
+from .elementwise import result_type as result_type
+from .expression import COMMUTATIVE as COMMUTATIVE, NO_OPERATION as NO_OPERATION, POSITIONS as POSITIONS, PRIMITIVES as PRIMITIVES
+from .expression import REDUCTIONS as REDUCTIONS, Expr as Expr, NoExpression as NoExpression, call as call, cast as cast, const as const
+from .expression import count_operations as count_operations, flops_at_a_point as flops_at_a_point, input_element as input_element
+from .expression import lift as lift, number as number, reduced_axes as reduced_axes, where as where
+from .numpy_eval import apply as apply, digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, evaluate as evaluate
+from .numpy_eval import lgamma as lgamma, reduce_array as reduce_array, remainder as remainder, round_to as round_to, sigmoid as sigmoid
+from .reductions import affine as affine

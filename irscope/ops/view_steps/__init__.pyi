@@ -1,88 +1,11 @@
-from .extents import Extent, Num, byte_words, formula, is_at_least, is_unknown, product, quotient, tensor_bytes, typical
-from .layout import ByteSet, Layout, SymbolicBytes, are_apart, are_disjoint, byte_set, make_layout
-from .rules import KINDS, RULES, SCHEMAS, Lowered, lower
-from .steps import (
-    FRESH,
-    Cut,
-    Dense,
-    Expand,
-    Joined,
-    Kind,
-    NotKnown,
-    Operand,
-    Paired,
-    Pick,
-    Place,
-    Regroup,
-    Retyped,
-    Step,
-    Steps,
-    Window,
-)
-from .strided_steps import (
-    ANY_STRIDE,
-    Copied,
-    Failed,
-    Outcome,
-    Undecided,
-    apply,
-    gap_between,
-    groups_of,
-    lies_in_order,
-    loose,
-    memory_order,
-    row_major,
-)
-
-__all__ = [
-    "ANY_STRIDE",
-    "ByteSet",
-    "Copied",
-    "Cut",
-    "Dense",
-    "Expand",
-    "Extent",
-    "FRESH",
-    "Failed",
-    "Joined",
-    "KINDS",
-    "Kind",
-    "Layout",
-    "Lowered",
-    "NotKnown",
-    "Num",
-    "Operand",
-    "Outcome",
-    "Paired",
-    "Pick",
-    "Place",
-    "RULES",
-    "Regroup",
-    "Retyped",
-    "SCHEMAS",
-    "Step",
-    "Steps",
-    "SymbolicBytes",
-    "Undecided",
-    "Window",
-    "apply",
-    "are_apart",
-    "are_disjoint",
-    "byte_set",
-    "byte_words",
-    "formula",
-    "gap_between",
-    "groups_of",
-    "is_at_least",
-    "is_unknown",
-    "lies_in_order",
-    "loose",
-    "lower",
-    "make_layout",
-    "memory_order",
-    "product",
-    "quotient",
-    "row_major",
-    "tensor_bytes",
-    "typical",
-]
+from .extents import Extent as Extent, Num as Num, byte_words as byte_words, formula as formula, is_at_least as is_at_least
+from .extents import is_unknown as is_unknown, product as product, quotient as quotient, tensor_bytes as tensor_bytes, typical as typical
+from .layout import ByteSet as ByteSet, Layout as Layout, SymbolicBytes as SymbolicBytes, are_apart as are_apart
+from .layout import are_disjoint as are_disjoint, byte_set as byte_set, make_layout as make_layout
+from .rules import KINDS as KINDS, RULES as RULES, SCHEMAS as SCHEMAS, Lowered as Lowered, lower as lower
+from .steps import FRESH as FRESH, Cut as Cut, Dense as Dense, Expand as Expand, Joined as Joined, Kind as Kind, NotKnown as NotKnown
+from .steps import Operand as Operand, Paired as Paired, Pick as Pick, Place as Place, Regroup as Regroup, Retyped as Retyped
+from .steps import Step as Step, Steps as Steps, Window as Window
+from .strided_steps import ANY_STRIDE as ANY_STRIDE, Copied as Copied, Failed as Failed, Outcome as Outcome, Undecided as Undecided
+from .strided_steps import apply as apply, gap_between as gap_between, groups_of as groups_of, lies_in_order as lies_in_order
+from .strided_steps import loose as loose, memory_order as memory_order, row_major as row_major

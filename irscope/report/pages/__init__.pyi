@@ -1,7 +1,5 @@
-from .branches import Branch, Branches
-from .details import Inspection
-from .exploration import Exploration
-from .parts import Page, ProgramPage, history_page
-from .program_index import ProgramIndex
-
-__all__ = ["Branch", "Branches", "Exploration", "Inspection", "Page", "ProgramIndex", "ProgramPage", "history_page"]
+from .branches import Branch as Branch, Branches as Branches
+from .details import Inspection as Inspection
+from .exploration import Exploration as Exploration
+from .parts import Page as Page, ProgramPage as ProgramPage, history_page as history_page
+from .program_index import ProgramIndex as ProgramIndex

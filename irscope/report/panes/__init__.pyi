@@ -1,15 +1,11 @@
-from .alias_view import AliasViews
-from .beside_view import repeat_view
-from .fusion_view import fusion_sentence, neighbour_views, no_remarks, planner_renaming, remarks_table
-from .kernel_view import KernelTexts, KernelViews
-from .memory_view import LayoutViews, buffer_view, buffers_with_views, layout_view, memory_view
-from .profile_view import Heat, profile_view, time_sentence
-from .program_view import classes_picture, points_to_picture
-from .same_view import SameViews, class_sentence, class_views, with_coarser_steps
-
-__all__ = [
-    "AliasViews", "Heat", "KernelTexts", "KernelViews", "LayoutViews", "SameViews", "buffer_view", "buffers_with_views",
-    "class_sentence", "class_views", "classes_picture", "fusion_sentence", "layout_view", "memory_view",
-    "neighbour_views", "no_remarks", "planner_renaming", "points_to_picture", "profile_view", "remarks_table",
-    "repeat_view", "time_sentence", "with_coarser_steps",
-]  # fmt: skip
+from .alias_view import AliasViews as AliasViews
+from .beside_view import repeat_view as repeat_view
+from .fusion_view import fusion_sentence as fusion_sentence, neighbour_views as neighbour_views, no_remarks as no_remarks
+from .fusion_view import planner_renaming as planner_renaming, remarks_table as remarks_table
+from .kernel_view import KernelTexts as KernelTexts, KernelViews as KernelViews
+from .memory_view import LayoutViews as LayoutViews, buffer_view as buffer_view, buffers_with_views as buffers_with_views
+from .memory_view import layout_view as layout_view, memory_view as memory_view
+from .profile_view import Heat as Heat, profile_view as profile_view, time_sentence as time_sentence
+from .program_view import classes_picture as classes_picture, points_to_picture as points_to_picture
+from .same_view import SameViews as SameViews, class_sentence as class_sentence, class_views as class_views
+from .same_view import with_coarser_steps as with_coarser_steps

@@ -1,98 +1,20 @@
-from .details import (
-    AliasDetail,
-    AssumedLayout,
-    AxisView,
-    BufferRow,
-    BufferView,
-    CopyView,
-    Detail,
-    KernelDetail,
-    KernelText,
-    LayoutView,
-    MemoryBar,
-    MemorySection,
-    MemoryView,
-    NeighbourView,
-    PairDetail,
-    PointsToView,
-    VerdictView,
-)
-from .explorer import (
-    VIEW_VERSION,
-    BranchDiff,
-    BranchesView,
-    BranchView,
-    CardJudgement,
-    CardOption,
-    CardRemark,
-    CardView,
-    ChangedLine,
-    EditTrouble,
-    ExplorerView,
-    PaneName,
-    ProgramStop,
-    StoryStep,
-    StoryView,
-)
-from .profile import (
-    HeatLine,
-    HelpView,
-    IcicleBox,
-    Measured,
-    ProfileView,
-    RoofMark,
-    TimedGroup,
-    TimedNode,
-    TimedSpan,
-    TimedWay,
-    TimingView,
-)
-from .program import (
-    Box,
-    BoxKind,
-    Column,
-    Count,
-    EarlierAlias,
-    EarlierLine,
-    Edge,
-    Found,
-    GoneLine,
-    GraphView,
-    Level,
-    MadeGroup,
-    PassView,
-    Place,
-    StepView,
-    TableView,
-    TextView,
-    TimelineView,
-)
-from .same import (
-    BesideLine,
-    BesideView,
-    ClassView,
-    CoarserStep,
-    CostView,
-    HoleLine,
-    LadderStep,
-    PlaceView,
-    RepeatView,
-    SameCard,
-    SameClass,
-    SameStep,
-    SameView,
-    VaryingView,
-    Word,
-)
-
-__all__ = [
-    "AliasDetail", "AssumedLayout", "AxisView", "BesideLine", "BesideView", "Box", "BoxKind", "BranchDiff",
-    "BranchView", "BranchesView", "BufferRow", "BufferView", "CardJudgement", "CardOption", "CardRemark", "CardView",
-    "ChangedLine", "ClassView", "CoarserStep", "Column", "CopyView", "CostView", "Count", "Detail", "EarlierAlias",
-    "EarlierLine", "Edge", "EditTrouble", "ExplorerView", "Found", "GoneLine", "GraphView", "HeatLine", "HelpView",
-    "HoleLine", "IcicleBox", "KernelDetail", "KernelText", "LadderStep", "LayoutView", "Level", "MadeGroup", "Measured",
-    "MemoryBar", "MemorySection", "MemoryView", "NeighbourView", "PairDetail", "PaneName", "PassView", "Place",
-    "PlaceView", "PointsToView", "ProfileView", "ProgramStop", "RepeatView", "RoofMark", "SameCard", "SameClass",
-    "SameStep", "SameView", "StepView", "StoryStep", "StoryView", "TableView", "TextView", "TimedGroup", "TimedNode",
-    "TimedSpan", "TimedWay", "TimelineView", "TimingView", "VIEW_VERSION", "VaryingView", "VerdictView", "Word",
-]  # fmt: skip
+from .details import AliasDetail as AliasDetail, AssumedLayout as AssumedLayout, AxisView as AxisView, BufferRow as BufferRow
+from .details import BufferView as BufferView, CopyView as CopyView, Detail as Detail, KernelDetail as KernelDetail
+from .details import KernelText as KernelText, LayoutView as LayoutView, MemoryBar as MemoryBar, MemorySection as MemorySection
+from .details import MemoryView as MemoryView, NeighbourView as NeighbourView, PairDetail as PairDetail, PointsToView as PointsToView
+from .details import VerdictView as VerdictView
+from .explorer import VIEW_VERSION as VIEW_VERSION, BranchDiff as BranchDiff, BranchesView as BranchesView, BranchView as BranchView
+from .explorer import CardJudgement as CardJudgement, CardOption as CardOption, CardRemark as CardRemark, CardView as CardView
+from .explorer import ChangedLine as ChangedLine, EditTrouble as EditTrouble, ExplorerView as ExplorerView, PaneName as PaneName
+from .explorer import ProgramStop as ProgramStop, StoryStep as StoryStep, StoryView as StoryView
+from .profile import HeatLine as HeatLine, HelpView as HelpView, IcicleBox as IcicleBox, Measured as Measured, ProfileView as ProfileView
+from .profile import RoofMark as RoofMark, TimedGroup as TimedGroup, TimedNode as TimedNode, TimedSpan as TimedSpan, TimedWay as TimedWay
+from .profile import TimingView as TimingView
+from .program import Box as Box, BoxKind as BoxKind, Column as Column, Count as Count, EarlierAlias as EarlierAlias
+from .program import EarlierLine as EarlierLine, Edge as Edge, Found as Found, GoneLine as GoneLine, GraphView as GraphView
+from .program import Level as Level, MadeGroup as MadeGroup, PassView as PassView, Place as Place, StepView as StepView
+from .program import TableView as TableView, TextView as TextView, TimelineView as TimelineView
+from .same import BesideLine as BesideLine, BesideView as BesideView, ClassView as ClassView, CoarserStep as CoarserStep
+from .same import CostView as CostView, HoleLine as HoleLine, LadderStep as LadderStep, PlaceView as PlaceView, RepeatView as RepeatView
+from .same import SameCard as SameCard, SameClass as SameClass, SameStep as SameStep, SameView as SameView, VaryingView as VaryingView
+from .same import Word as Word

@@ -1,5 +1,3 @@
-from .compiler import Host, loaded, object_file, with_llvm
-from .device import CpuDevice
-from .launch import estimated_seconds
-
-__all__ = ["CpuDevice", "Host", "estimated_seconds", "loaded", "object_file", "with_llvm"]
+from .compiler import Host as Host, loaded as loaded, object_file as object_file, with_llvm as with_llvm
+from .device import CpuDevice as CpuDevice
+from .launch import estimated_seconds as estimated_seconds

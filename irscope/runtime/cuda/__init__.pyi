@@ -1,4 +1,2 @@
-from .device import CudaDevice, CudaKernel
-from .graph_capture import Captured, CupyRecorder, TorchRecorder, captured
-
-__all__ = ["Captured", "CudaDevice", "CudaKernel", "CupyRecorder", "TorchRecorder", "captured"]
+from .device import CudaDevice as CudaDevice, CudaKernel as CudaKernel
+from .graph_capture import Captured as Captured, CupyRecorder as CupyRecorder, TorchRecorder as TorchRecorder, captured as captured

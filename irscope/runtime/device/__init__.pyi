@@ -1,41 +1,6 @@
-from .kernel_cache import (
-    CacheCounts,
-    KernelCache,
-    ObjectStore,
-    user_cache_directory,
-    user_stores,
-)
-from .miss_log import (
-    MissLog,
-)
-from .protocol import (
-    NO_MEMORY,
-    Availability,
-    Device,
-    HostKernel,
-    HostPlan,
-    Kernel,
-    OnlyLaunch,
-    PreparedPlan,
-    device,
-    devices,
-)
-
-__all__ = [
-    "Availability",
-    "CacheCounts",
-    "Device",
-    "HostKernel",
-    "HostPlan",
-    "Kernel",
-    "KernelCache",
-    "MissLog",
-    "NO_MEMORY",
-    "ObjectStore",
-    "OnlyLaunch",
-    "PreparedPlan",
-    "device",
-    "devices",
-    "user_cache_directory",
-    "user_stores",
-]
+from .kernel_cache import CacheCounts as CacheCounts, KernelCache as KernelCache, ObjectStore as ObjectStore
+from .kernel_cache import user_cache_directory as user_cache_directory, user_stores as user_stores
+from .miss_log import MissLog as MissLog
+from .protocol import NO_MEMORY as NO_MEMORY, Availability as Availability, Device as Device, HostKernel as HostKernel
+from .protocol import HostPlan as HostPlan, Kernel as Kernel, OnlyLaunch as OnlyLaunch, PreparedPlan as PreparedPlan, device as device
+from .protocol import devices as devices

@@ -1,4 +1,2 @@
-from .benchmark import compare, side_by_side
-from .comparison import Comparison
-
-__all__ = ["Comparison", "compare", "side_by_side"]
+from .benchmark import compare as compare, side_by_side as side_by_side
+from .comparison import Comparison as Comparison

@@ -1,11 +1,6 @@
-from .measuring import Measured, measure_program
-from .profile_result import Profile
-from .readings import NodeRow, place
-from .tables import Share, shares
-from .trace_reading import TraceReading, read
-from .way import Instruction
-
-__all__ = [
-    "Instruction", "Measured", "NodeRow", "Profile", "Share", "TraceReading", "measure_program", "place", "read",
-    "shares",
-]  # fmt: skip
+from .measuring import Measured as Measured, measure_program as measure_program
+from .profile_result import Profile as Profile
+from .readings import NodeRow as NodeRow, place as place
+from .tables import Share as Share, shares as shares
+from .trace_reading import TraceReading as TraceReading, read as read
+from .way import Instruction as Instruction

@@ -1,9 +1,1 @@
-from .slice_pass import (
-    AutodiffSubgraphs,
-    autodiff_subgraphs,
-)
-
-__all__ = [
-    "AutodiffSubgraphs",
-    "autodiff_subgraphs",
-]
+from .slice_pass import AutodiffSubgraphs as AutodiffSubgraphs, autodiff_subgraphs as autodiff_subgraphs

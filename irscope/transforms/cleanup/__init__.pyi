@@ -1,13 +1,2 @@
-from .fold import (
-    constant_node,
-    fold_constants,
-    fold_tensors,
-    remove_dead_nodes,
-)
-
-__all__ = [
-    "constant_node",
-    "fold_constants",
-    "fold_tensors",
-    "remove_dead_nodes",
-]
+from .fold import constant_node as constant_node, fold_constants as fold_constants, fold_tensors as fold_tensors
+from .fold import remove_dead_nodes as remove_dead_nodes

@@ -1,9 +1,1 @@
-from .functionalize_pass import (
-    functionalize,
-    why_in_place,
-)
-
-__all__ = [
-    "functionalize",
-    "why_in_place",
-]
+from .functionalize_pass import functionalize as functionalize, why_in_place as why_in_place

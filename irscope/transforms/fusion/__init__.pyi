@@ -1,39 +1,6 @@
-from .explain import (
-    Cost,
-)
-from .fuse_pass import (
-    fuse,
-    fuse_groups,
-    fuse_rebuilding,
-    prepare_fusion,
-)
-from .fusion_result import (
-    GROUPING,
-    Fusion,
-)
-from .outline import (
-    group_pools,
-    group_views,
-)
-from .planning import (
-    Named,
-)
-from .policies import (
-    POLICIES,
-    Score,
-)
-
-__all__ = [
-    "Cost",
-    "Fusion",
-    "GROUPING",
-    "Named",
-    "POLICIES",
-    "Score",
-    "fuse",
-    "fuse_groups",
-    "fuse_rebuilding",
-    "group_pools",
-    "group_views",
-    "prepare_fusion",
-]
+from .explain import Cost as Cost
+from .fuse_pass import fuse as fuse, fuse_groups as fuse_groups, fuse_rebuilding as fuse_rebuilding, prepare_fusion as prepare_fusion
+from .fusion_result import GROUPING as GROUPING, Fusion as Fusion
+from .outline import group_pools as group_pools, group_views as group_views
+from .planning import Named as Named
+from .policies import POLICIES as POLICIES, Score as Score

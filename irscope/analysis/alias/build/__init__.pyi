@@ -1,9 +1,5 @@
-from .delta import CannotFollow
-from .mod_ref import EVERYTHING, WAITS, Access, Accesses, Kind, ModRef, OrderConflict
-from .update import Knowledge, Record, follow
-from .walk import build, callees_of, is_inlined, summaries
-
-__all__ = [
-    "Access", "Accesses", "CannotFollow", "EVERYTHING", "Kind", "Knowledge", "ModRef", "OrderConflict", "Record", "WAITS",
-    "build", "callees_of", "follow", "is_inlined", "summaries",
-]  # fmt: skip
+from .delta import CannotFollow as CannotFollow
+from .mod_ref import EVERYTHING as EVERYTHING, WAITS as WAITS, Access as Access, Accesses as Accesses, Kind as Kind, ModRef as ModRef
+from .mod_ref import OrderConflict as OrderConflict
+from .update import Knowledge as Knowledge, Record as Record, follow as follow
+from .walk import build as build, callees_of as callees_of, is_inlined as is_inlined, summaries as summaries

@@ -1,24 +1,7 @@
-from .builder import OutsideMemory, PointsToBuilder, Shared
-from .elements import MIXED, TENSOR, Elements, Structure, Structures, class_name
-from .graph import (
-    Called,
-    Effects,
-    Label,
-    MemoryClass,
-    Place,
-    PointsTo,
-    Reachability,
-    Reasons,
-    Write,
-    closure,
-    collapse_cycles,
-    make_place,
-    memory_classes,
-    points_to_dot,
-)
-
-__all__ = [
-    "Called", "Effects", "Elements", "Label", "MIXED", "MemoryClass", "OutsideMemory", "Place", "PointsTo", "PointsToBuilder",
-    "Reachability", "Reasons", "Shared", "Structure", "Structures", "TENSOR", "Write", "class_name", "closure", "collapse_cycles",
-    "make_place", "memory_classes", "points_to_dot",
-]  # fmt: skip
+from .builder import OutsideMemory as OutsideMemory, PointsToBuilder as PointsToBuilder, Shared as Shared
+from .elements import MIXED as MIXED, TENSOR as TENSOR, Elements as Elements, Structure as Structure, Structures as Structures
+from .elements import class_name as class_name
+from .graph import Called as Called, Effects as Effects, Label as Label, MemoryClass as MemoryClass, Place as Place, PointsTo as PointsTo
+from .graph import Reachability as Reachability, Reasons as Reasons, Write as Write, closure as closure
+from .graph import collapse_cycles as collapse_cycles, make_place as make_place, memory_classes as memory_classes
+from .graph import points_to_dot as points_to_dot

@@ -1,3 +1,1 @@
-from .evidence import Remark
-
-__all__ = ["Remark"]
+from .evidence import Remark as Remark

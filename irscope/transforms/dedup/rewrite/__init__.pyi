@@ -1,49 +1,6 @@
-from .canonical_body import (
-    normal_form,
-)
-from .groups import (
-    Choice,
-    merge_groups,
-    merge_groups_of_all,
-)
-from .modules import (
-    merge_modules,
-    obstacles,
-)
-from .parameters import (
-    ClassHoles,
-    HoleRow,
-    class_holes,
-    proof,
-)
-from .recommendation import (
-    Cost,
-    Price,
-    Recommendation,
-    compile_seconds,
-    cost_of,
-    measured_seconds,
-    recommend,
-    text_bytes,
-)
-
-__all__ = [
-    "Choice",
-    "ClassHoles",
-    "Cost",
-    "HoleRow",
-    "Price",
-    "Recommendation",
-    "class_holes",
-    "compile_seconds",
-    "cost_of",
-    "measured_seconds",
-    "merge_groups",
-    "merge_groups_of_all",
-    "merge_modules",
-    "normal_form",
-    "obstacles",
-    "proof",
-    "recommend",
-    "text_bytes",
-]
+from .canonical_body import normal_form as normal_form
+from .groups import Choice as Choice, merge_groups as merge_groups, merge_groups_of_all as merge_groups_of_all
+from .modules import merge_modules as merge_modules, obstacles as obstacles
+from .parameters import ClassHoles as ClassHoles, HoleRow as HoleRow, class_holes as class_holes, proof as proof
+from .recommendation import Cost as Cost, Price as Price, Recommendation as Recommendation, compile_seconds as compile_seconds
+from .recommendation import cost_of as cost_of, measured_seconds as measured_seconds, recommend as recommend, text_bytes as text_bytes

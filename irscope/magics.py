@@ -25,7 +25,7 @@ def load(shell: Any) -> None:
 
 def show_histories(shell: Any) -> None:
     """Register the timeline as the display of a History in an IPython shell."""
-    shell.display_formatter.ipython_display_formatter.for_type_by_name("irscope.transforms.history", "History", _history)
+    shell.display_formatter.ipython_display_formatter.for_type_by_name("irscope.transforms.base", "History", _history)
 
 
 def _history(history: Any) -> None:

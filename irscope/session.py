@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from irscope.runtime.measure import Comparison
     from irscope.runtime.profile import Profile, TraceReading
     from irscope.runtime.program import Executable
+    from irscope.transforms.base import History
     from irscope.transforms.dedup import Dedup, Relation
-    from irscope.transforms.history import History
     from irscope.widgets.explorer import Explorer, Timeline
 
 _Measure = Literal["at once", "when asked", "never"]
@@ -343,8 +343,8 @@ def timeline(source: Any, *example_args: Any, **load_options: Any) -> Timeline:
 
 
 def _history(source: Any, arguments: Sequence[Any], load_options: dict[str, Any]) -> History:
+    from irscope.transforms.base import History
     from irscope.transforms.fusion import fuse
-    from irscope.transforms.history import History
 
     found = source if isinstance(source, History) else getattr(source, "history", None)
     if isinstance(found, History):
@@ -364,7 +364,7 @@ def write_report(
     (2 MB then). Source lines are those that `explore` shows, with the same `sources`.
     """
     from irscope.display.html import history_html, standalone_html
-    from irscope.transforms.history import History
+    from irscope.transforms.base import History
 
     path = Path(output)
     named = next((arg for arg in example_args if isinstance(arg, str | Path) and str(arg).endswith(".html")), None)

@@ -22,7 +22,7 @@ from irscope.errors import LoadError
 from irscope.report.pages import Exploration
 from irscope.report.pages.parts import explorer_view, history_view
 from irscope.report.view_models import ExplorerView
-from irscope.transforms.history import History
+from irscope.transforms.base import History
 
 # The front end as text: the bundle built from `widgets/`, for notebooks and standalone pages.
 

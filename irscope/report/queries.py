@@ -25,8 +25,8 @@ from irscope.report.query_language import Both, Either, Not, Query, Term, parse_
 from irscope.report.words import names_in, short_type
 
 if TYPE_CHECKING:
+    from irscope.transforms.base import History
     from irscope.transforms.dedup import Dedup
-    from irscope.transforms.history import History
 
 # An index of a graph's nodes by op, type, module and line, so that a query term examines each of these once and not each node.
 #

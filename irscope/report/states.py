@@ -13,8 +13,7 @@ from irscope.ir import Graph, Node, Value
 from irscope.report.panes import AliasViews
 from irscope.report.view_models import AliasDetail
 from irscope.report.words import Renaming, names_in
-from irscope.transforms.base import PassRecord
-from irscope.transforms.history import History, Step
+from irscope.transforms.base import History, PassRecord, Step
 
 # The states of a history in which each node exists, in terms of the nodes of its last graph.
 #

@@ -19,7 +19,7 @@ from irscope.report.view_models import (
     TimelineView,
 )
 from irscope.report.words import Renaming, depth_of, names_in
-from irscope.transforms.history import History, Step
+from irscope.transforms.base import History, Step
 
 # The programs of a history by the names users know: as written, pure, fused.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from irscope.ir import DictType, Graph, ListType, Node, OptionalType, TensorType, TupleType, Type, Value
 from irscope.runtime.timer import time_words
-from irscope.transforms.history import History
+from irscope.transforms.base import History
 
 _SHORT = {
     "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",

@@ -33,9 +33,9 @@ from irscope.teaching.kinds import (
     view_questions,
 )
 from irscope.teaching.question import Judgement, Option, Question, Remarked
+from irscope.transforms.base import History
 from irscope.transforms.dedup import Dedup, dedup
 from irscope.transforms.fusion import Fusion, fuse
-from irscope.transforms.history import History
 
 if TYPE_CHECKING:
     import pandas as pd

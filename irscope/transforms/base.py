@@ -1,4 +1,4 @@
-"""The contract of a pass, and its record: the next graph, the edits with their reasons, and the decisions it made or declined.
+"""The contract of a pass, its record (the next graph, the edits with their reasons, the decisions it made or declined), and histories.
 
 A pass is a function `(graph, *, option=…) -> PassRecord`, or it returns a result with a `history` of such records, each
 starting from the graph where the previous one ended. It keeps this contract:
@@ -12,18 +12,41 @@ starting from the graph where the previous one ended. It keeps this contract:
 * *Idempotence.* Run again on its own result, a pass finds nothing, unless its docstring says otherwise.
 * *Analyses* come from `irscope.analysis.per_graph`, never as arguments. *Options* are keywords; those that take a word or a
   number can be written in a pipeline's text.
+
+A history is a graph and such records: the graph after every step, and what became of each value on the way. Graphs are frozen and
+share what did not change, so a history costs as much as its edits, and going back is an index. A *step* is a single merge where a
+pass can stop after each merge, and otherwise a whole pass that changed something; the graphs between merges are built on request.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from itertools import accumulate
+from time import perf_counter
+from typing import ClassVar, Literal, ParamSpec, Self
+from weakref import WeakValueDictionary
 
+from irscope._base.words import plural
 from irscope.analysis.per_graph import shapes_of
 from irscope.analysis.shapes import infer
-from irscope.errors import PassError
-from irscope.ir import Edit, Graph, Node, TensorType, Value, contradiction
+from irscope.errors import ArgumentError, PassError
+from irscope.ir import (
+    Created,
+    Edit,
+    Erased,
+    Graph,
+    Merged,
+    Moved,
+    Node,
+    Replaced,
+    TensorType,
+    Value,
+    contradiction,
+)
 from irscope.ir.text.printer import excerpt
 
 RemarkKind = Literal["passed", "missed", "analysis"]
@@ -93,9 +116,7 @@ class PassRecord:
 
 def check_types(record: PassRecord) -> None:
     """Raises PassError for the first value that is in both graphs and that holds another element type, number of dimensions or
-    extent after the pass, by what is inferred of each graph.
-
-    """
+    extent after the pass, by what is inferred of each graph."""
     if record.after is record.before:
         return
     before, after = shapes_of(record.before), infer(record.after)  # anew: the pass may be wrong about what it keeps
@@ -112,3 +133,176 @@ def check_types(record: PassRecord) -> None:
                 where=excerpt(record.after, {place: ""}), rule="keeps-types",
                 hint="a value in both graphs holds the same in both: give the other op a result of its own",
             )  # fmt: skip
+
+
+_Options = ParamSpec("_Options")
+
+
+def timed(run: Callable[_Options, PassRecord]) -> Callable[_Options, PassRecord]:
+    """A pass whose record says how many seconds it took."""
+
+    @wraps(run)
+    def run_timed(*graph: _Options.args, **options: _Options.kwargs) -> PassRecord:
+        started = perf_counter()
+        record = run(*graph, **options)
+        return replace(record, seconds=perf_counter() - started)
+
+    return run_timed
+
+
+class Unpicklable:
+    """The base of frozen results that answer from what is known of the ops in this process: a copy is the result itself, and a pickle
+    is refused."""
+
+    pickle_instead: ClassVar[str]
+    """What to pickle, for the hint."""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> str:
+        what = f"{type(self).__name__} cannot be pickled: it answers questions from what is known of the ops in this process"
+        raise ArgumentError(what, hint=self.pickle_instead)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of the program, as a person would count changes."""
+
+    pass_name: str
+    rule: str
+    """The stable name of the change: the merge's rule, such as `producer-consumer`, or the name of the pass."""
+    because: str
+    """What was done and why, in a sentence without a full stop."""
+    nodes: tuple[Node, ...]
+    """The nodes that the step is about, of the graph before the pass."""
+    bytes_saved: int = 0
+    """The estimated memory traffic that it avoids; 0 when unknown."""
+
+
+@dataclass(frozen=True)
+class History:
+    """A graph and the passes that were run on it, in order."""
+
+    initial: Graph
+    records: tuple[PassRecord, ...] = ()
+    _between: WeakValueDictionary[int, Graph] = field(default_factory=WeakValueDictionary, repr=False, compare=False)
+    """The graphs between merges that are still referenced elsewhere."""
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"<History of {self.initial.name!r}: {', '.join(record.name for record in self.records) or 'no passes'}>"
+
+    def graph(self, step: int) -> Graph:
+        """The graph after `step` passes; 0 is the initial one, -1 the last."""
+        steps = (self.initial, *(record.after for record in self.records))
+        return steps[step]
+
+    @property
+    def final(self) -> Graph:
+        """The graph after the last pass."""
+        return self.graph(-1)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Every step of every pass.
+
+        >>> import irscope as irs
+        >>> g = irs.parse('''graph(%x : Float(2, 3)):
+        ...   %a : Float(2, 3) = aten::relu(%x)
+        ...   %b : Float(2, 3) = aten::tanh(%a)
+        ...   return (%b)''')
+        >>> [(step.because, step.bytes_saved) for step in irs.fuse(g).history.steps]
+        [('%a feeds %b; iteration space (2, 3)', 48)]
+        """
+        return tuple(step for record in self.records for step in _steps(record))
+
+    def graph_after(self, step: int) -> Graph:
+        """The graph after `step` steps; 0 is the initial one, -1 the last.
+
+        Costs up to one walk over the program; a graph that is still referenced is returned again. Parts that two steps
+        have in common are the same objects in both graphs. Raises ArgumentError for a step that does not exist.
+        """
+        ends = self.ends
+        last = ends[-1]
+        if not -last - 1 <= step <= last:
+            raise ArgumentError(f"there is no step {step}", hint=f"the last is {last}, or -1; 0 is the initial graph")
+        step %= last + 1
+        place = bisect_right(ends, step) - 1
+        if step == ends[place]:
+            return self.graph(place)
+        found = self._between.get(step)
+        if found is None:
+            after_merges = self.records[place].after_merges
+            assert after_merges is not None
+            found = self._between[step] = after_merges(step - ends[place])
+        return found
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """The number of steps done before the first pass, after it, after the next, …"""
+        return list(accumulate((len(_steps(record)) for record in self.records), initial=0))
+
+    @property
+    def count(self) -> int:
+        """The number of steps, without listing them."""
+        return self.ends[-1]
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The remarks of all passes in order."""
+        return tuple(remark for record in self.records for remark in record.remarks)
+
+    def then(self, record: PassRecord) -> History:
+        """This history with one more pass, which must start from the last graph."""
+        assert record.before is self.final, "a pass must start from the last graph"
+        return History(self.initial, (*self.records, record))
+
+    @cached_property
+    def _replacements(self) -> tuple[dict[Value, Value], ...]:
+        return tuple({e.old: e.new for e in record.edits if isinstance(e, Replaced)} for record in self.records)
+
+    def forward(self, value: Value, since: int = 0, until: int | None = None) -> Value | None:
+        """The value after `until` passes (default: all) that a value after `since` passes became; None when it is gone."""
+        until = len(self.records) if until is None else until
+        for step in range(since, until):
+            table = self._replacements[step]
+            while (new := table.get(value)) is not None:
+                value = new
+            if value not in self.records[step].after.names:
+                return None
+        return value
+
+
+def _steps(record: PassRecord) -> list[Step]:
+    if record.after_merges is not None:
+        return [
+            Step(record.name, edit.rule, edit.reason, edit.nodes, edit.bytes_saved) for edit in record.edits if isinstance(edit, Merged)
+        ]
+    if record.after is record.before:
+        return []
+    nodes = [edit.node for edit in record.edits if isinstance(edit, Erased | Moved)]
+    present = record.before.position
+    return [Step(record.name, record.name, _told_edits(record), tuple(node for node in nodes if node in present))]
+
+
+def _told_edits(record: PassRecord) -> str:
+    """Returns the number of edits of each kind, as text.
+    >>> from irscope.ir.text.parser import parse
+    >>> from irscope.transforms.cleanup.fold import remove_dead_nodes
+    >>> g = parse("graph(%x : Tensor):\\n  %a : Tensor = aten::relu(%x)\\n  return (%x)")
+    >>> _told_edits(remove_dead_nodes(g))
+    '1 node erased'
+    """
+    kinds = Counter(type(edit) for edit in record.edits)
+    counts = [
+        f"{plural(kinds[kind], noun)} {what}"
+        for kind, noun, what in (
+            (Created, "node", "created"), (Erased, "node", "erased"), (Replaced, "value", "replaced"),
+            (Moved, "node", "moved"), (Merged, "merge", "done"),
+        )
+        if kinds[kind]
+    ]  # fmt: skip
+    return ", ".join(counts)

@@ -21,8 +21,7 @@ from irscope.analysis.per_graph import leads
 from irscope.errors import ArgumentError, IrscopeError, PassError, loading
 from irscope.ir import Graph, graph_of
 from irscope.ops.node_check import verify
-from irscope.transforms.base import PassRecord, Remark, check_types
-from irscope.transforms.history import History
+from irscope.transforms.base import History, PassRecord, Remark, Unpicklable, check_types
 
 # The passes that a pipeline knows by name: for each, a line of help and the function, whose keywords are its options.
 #
@@ -236,7 +235,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Pipelined:
+class Pipelined(Unpicklable):
     """The result of a pipeline on a graph."""
 
     history: History
@@ -246,12 +245,7 @@ class Pipelined:
     stage_of: tuple[str, ...] = field(repr=False)
     """The name of the stage that each record belongs to."""
 
-    def __deepcopy__(self, memo: object) -> Pipelined:
-        return self  # it is frozen, as is all that it holds
-
-    def __reduce__(self) -> str:
-        what = "what a Pipeline made cannot be pickled: it answers questions from what is known of the ops in this process"
-        raise ArgumentError(what, hint="pickle result.graph, or the graph that it was made of, and run the pipeline again")
+    pickle_instead = "pickle result.graph, or the graph that it was made of, and run the pipeline again"
 
     @property
     def graph(self) -> Graph:

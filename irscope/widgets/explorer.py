@@ -21,7 +21,7 @@ from irscope.errors import ArgumentError, IrscopeError, MissingExtra, ParseError
 from irscope.report.pages import Exploration, Page, ProgramPage, history_page
 from irscope.report.view_models import EditTrouble, PaneName
 from irscope.runtime.profile import Profile
-from irscope.transforms.history import History
+from irscope.transforms.base import History
 from irscope.widgets.hub import Hub, Runtime, View, answer_beside
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from irscope.report.states import lifetimes
 from irscope.report.timeline import timeline_view
 from irscope.report.view_models import TextView, TimelineView
 from irscope.report.words import names_in
-from irscope.transforms.history import History
+from irscope.transforms.base import History
 from tests.random_programs.graphs import random_program
 
 PROGRAM = """graph(%x : Float(8, 4), %y : Float(8, 4)):

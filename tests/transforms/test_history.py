@@ -7,8 +7,7 @@ import pytest
 from irscope.ir.core import Graph
 from irscope.ir.rewriter import Rewriter
 from irscope.ir.text.parser import parse
-from irscope.transforms.base import PassRecord
-from irscope.transforms.history import History
+from irscope.transforms.base import History, PassRecord
 
 PROGRAM = """graph(%x : Tensor):
   %a : Tensor = aten::relu(%x)

@@ -43,7 +43,7 @@ from irscope.report.view_models import (
 )
 from irscope.report.words import Renaming, short_type
 from irscope.runtime.cpu import CpuDevice
-from irscope.transforms.history import History
+from irscope.transforms.base import History
 
 _MOST_SAMPLES: Final = 50
 

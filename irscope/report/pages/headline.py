@@ -19,7 +19,7 @@ from irscope.report.pages.exploration import Exploration
 from irscope.report.view_models import Count, TimelineView
 from irscope.report.words import duration
 from irscope.runtime.timer import time_words
-from irscope.transforms.history import History
+from irscope.transforms.base import History
 
 if TYPE_CHECKING:
     from irscope.runtime.profile import Profile

@@ -50,7 +50,7 @@ from irscope.report.view_models import (
 )
 from irscope.report.words import names_in
 from irscope.runtime.profile import Profile
-from irscope.transforms.history import History
+from irscope.transforms.base import History
 
 Fields = Mapping[str, Any]
 """Fields of an `ExplorerView`, or of a message."""

@@ -8,9 +8,8 @@ from irscope.ir import Node, Value
 from irscope.ops.view_steps import byte_words
 from irscope.report.view_models import Column, NeighbourView, TableView
 from irscope.report.words import Renaming
-from irscope.transforms.base import Remark
+from irscope.transforms.base import History, Remark
 from irscope.transforms.fusion import GROUPING, Fusion
-from irscope.transforms.history import History
 
 _COLUMNS = [
     Column(key="kind", label="remark", kind="text"),

@@ -18,7 +18,7 @@ from irscope.errors import ArgumentError, UnknownName, loading
 from irscope.ir import CONTROL_FLOW, Block, Edit, Graph, Merged, Node, Value, count_uses, graph_of, make_node, new_id
 from irscope.transforms.autodiff.block_slices import BlockSlices, slice_block
 from irscope.transforms.autodiff.eligibility import GradientRules
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import History, PassRecord, Remark, Unpicklable
 from irscope.transforms.grouping import (
     Identity,
     Refusal,
@@ -28,7 +28,6 @@ from irscope.transforms.grouping import (
     unused_constants,
     with_groups,
 )
-from irscope.transforms.history import History
 
 # Builds the next graph from slices: each group becomes one `prim::DifferentiableGraph` with the members in its block.
 
@@ -212,7 +211,7 @@ def _without_gradient(plans: Sequence[BlockSlices]) -> Iterator[Remark]:
 
 
 @dataclass(frozen=True, eq=False)
-class AutodiffSubgraphs:
+class AutodiffSubgraphs(Unpicklable):
     """A graph with its differentiable subgraphs, and the reasons for them."""
 
     graph: Graph
@@ -227,12 +226,7 @@ class AutodiffSubgraphs:
     _plans: dict[Block, BlockSlices] = field(repr=False)
     _sliced: Sliced = field(repr=False)
 
-    def __deepcopy__(self, memo: object) -> AutodiffSubgraphs:
-        return self  # it is frozen, as is all that it holds
-
-    def __reduce__(self) -> str:
-        what = "AutodiffSubgraphs cannot be pickled: they answer questions from what is known of the ops in this process"
-        raise ArgumentError(what, hint="pickle subgraphs.original and find them again, or subgraphs.graph, which is the result")
+    pickle_instead = "pickle subgraphs.original and find them again, or subgraphs.graph, which is the result"
 
     @property
     def remarks(self) -> tuple[Remark, ...]:

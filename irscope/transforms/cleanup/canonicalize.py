@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, Final
 
 from irscope.analysis.per_graph import alias_db_of
@@ -24,7 +23,7 @@ from irscope.ir import (
 )
 from irscope.ops.registry import bind, schema_of
 from irscope.ops.type_rules import is_contiguous, is_integral, static_shape
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.cse import EscapeInfo
 
 # The rules of `canonicalize`: for each, the ops that it applies to, the values that their results are equal to, and the proof.
@@ -259,6 +258,7 @@ def _dtype(value: Value) -> str | None:
 _BY_OP: Final = {op: rule for rule in RULES for op in rule.ops}
 
 
+@timed
 def canonicalize(graph: Graph) -> PassRecord:
     """Apply the rules wherever they hold, and inline ifs and loops that are known to run one way; linear.
 
@@ -271,15 +271,13 @@ def canonicalize(graph: Graph) -> PassRecord:
     >>> [remark.rule for remark in canonicalize(g).remarks], str(canonicalize(g).after.node("c").inputs[0].type)
     (['transposed-back'], 'Float(2, 3)')
     """
-    started = perf_counter()
     walk = _Walk(graph)
     pending = [graph.body]
     while pending:
         block = pending.pop()
         nodes = walk.block(block)
         pending.extend(reversed([inner for node in nodes for inner in node.blocks]))
-    after = walk.rewriter.finish()
-    return PassRecord("canonicalize", graph, after, walk.rewriter.edits, tuple(walk.remarks), perf_counter() - started)
+    return PassRecord("canonicalize", graph, walk.rewriter.finish(), walk.rewriter.edits, tuple(walk.remarks))
 
 
 class _Walk:

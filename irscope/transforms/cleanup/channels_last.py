@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Final
 
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -40,7 +39,7 @@ from irscope.ops.type_rules import (
     static_shape,
     suggests_channels_last,
 )
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 
 # Finds the tensors that a caller gets from a program: its results, and those in tuples, lists and dictionaries among them.
 #
@@ -207,6 +206,7 @@ _LAST, _ROWS = 2, 0
 _RULE: Final = "channels-last"
 
 
+@timed
 def channels_last(graph: Graph) -> PassRecord:
     """Lay out the operands and results of two-dimensional convolutions channels last, if that copies fewer bytes than they do.
 
@@ -223,9 +223,7 @@ def channels_last(graph: Graph) -> PassRecord:
     >>> print(record.told(record.remarks[0]))
     passed [channels-last] %a: 262,144 bytes are not copied by 2 convolutions, and 131,072 are by the program
     """
-    started = perf_counter()
-    after, edits, remarks = _tried(graph)
-    return PassRecord("channels-last", graph, after, edits, remarks, perf_counter() - started)
+    return PassRecord("channels-last", graph, *_tried(graph))
 
 
 _Tried = tuple[Graph, tuple[Edit, ...], tuple[Remark, ...]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from time import perf_counter
 from typing import Any, Final, Literal
 
 from irscope.analysis.alias import AliasDb
@@ -26,7 +25,7 @@ from irscope.ir import (
 )
 from irscope.ir.text.constant_text import constant_text
 from irscope.ops.traits import NARROWS, READS_SHAPE, UNPACKS
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 
 # Decides when one value may replace another: equal constants have one key, and fresh memory is shared only if unobservable.
 
@@ -149,6 +148,7 @@ _SAME_THING: Final = NARROWS | UNPACKS | {
 _Key = tuple[object, ...]
 
 
+@timed
 def eliminate_common_subexpressions(graph: Graph) -> PassRecord:
     """Remove nodes that recompute the result of an earlier node; linear.
 
@@ -164,13 +164,10 @@ def eliminate_common_subexpressions(graph: Graph) -> PassRecord:
       %c : Tensor = aten::mul(%a, %a)
       return (%c)
     """
-    started = perf_counter()
     walk = _Walk(graph, alias_db_of(graph))
     for step in steps(graph):
         walk.visit(step)
-    after = walk.rewriter.finish()
-    edits = walk.rewriter.edits
-    return PassRecord("cse", graph, after, edits, tuple(walk.remarks), perf_counter() - started)
+    return PassRecord("cse", graph, walk.rewriter.finish(), walk.rewriter.edits, tuple(walk.remarks))
 
 
 class _Walk:
@@ -295,6 +292,7 @@ _EVERYTHING_AT: Final = ((-1, False), (-1, True))
 # if neither is written and no caller gets either of them (`irscope.transforms.cleanup.cse`). Linear.
 
 
+@timed
 def pool_constants(graph: Graph) -> PassRecord:
     """Keep one of all equal constants, and move it up as far as its users need.
 
@@ -323,12 +321,10 @@ def pool_constants(graph: Graph) -> PassRecord:
           -> (%b)
       return (%y)
     """
-    started = perf_counter()
     pool = _Pool(graph)
     for node, home, anchor in _constants(graph):
         pool.add(node, home, anchor)
-    after = pool.rewriter.finish()
-    return PassRecord("pool-constants", graph, after, pool.rewriter.edits, tuple(pool.remarks), perf_counter() - started)
+    return PassRecord("pool-constants", graph, pool.rewriter.finish(), pool.rewriter.edits, tuple(pool.remarks))
 
 
 def _constants(graph: Graph) -> list[tuple[Node, Block, Node]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -40,7 +39,7 @@ from irscope.ops.op import draws_random_numbers
 from irscope.ops.registry import bind, constant_arguments, effect_of, op_of, remembering_default, schema_of
 from irscope.ops.traits import CREATES, CREATES_LIKE, LOGICAL
 from irscope.ops.type_rules import SLIPS, contiguous_strides, dtype_name
-from irscope.transforms.base import PassRecord
+from irscope.transforms.base import PassRecord, timed
 from irscope.transforms.cleanup.canonicalize import RULES, Site
 
 
@@ -66,6 +65,7 @@ def has_effect(node: Node, graph: Graph | None = None) -> bool:
     return effect_of(node, known) in ("in-place", "opaque") or draws_random_numbers(node.op, known)
 
 
+@timed
 def remove_dead_nodes(graph: Graph) -> PassRecord:
     """Remove the nodes without effects whose results lead to no output and to no effect.
 
@@ -79,10 +79,9 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
     >>> [node.op for node in remove_dead_nodes(g).after.nodes()]
     []
     """
-    started = perf_counter()
     dead = _dead_nodes(graph)
     if not dead:
-        return PassRecord("dce", graph, graph, seconds=perf_counter() - started)
+        return PassRecord("dce", graph, graph)
     rewriter = Rewriter(graph)
     for block in graph.blocks():
         if graph.owner.get(block) in dead:
@@ -91,8 +90,7 @@ def remove_dead_nodes(graph: Graph) -> PassRecord:
         if found:
             edits = [Erased(node, "its results are unused, and it does nothing else") for node in found]
             rewriter.set_nodes(block, [node for node in block.nodes if node not in dead], edits)
-    after = rewriter.finish()
-    return PassRecord("dce", graph, after, rewriter.edits, (), perf_counter() - started, keeps_facts=True)
+    return PassRecord("dce", graph, rewriter.finish(), rewriter.edits, keeps_facts=True)
 
 
 def _dead_nodes(graph: Graph) -> set[Node]:
@@ -153,6 +151,7 @@ _PYTHON_TYPE: Final[Mapping[Type, type]] = {INT: int, FLOAT: float, BOOL: bool, 
 """The types of values that are folded, and the Python types that their payloads must have."""
 
 
+@timed
 def fold_constants(graph: Graph) -> PassRecord:
     """Fold known numbers and ifs, then remove nodes that became unused.
 
@@ -170,7 +169,6 @@ def fold_constants(graph: Graph) -> PassRecord:
       %y : Tensor = aten::add(%x, %x, %n)
       return (%y)
     """
-    started = perf_counter()
     rewriter = Rewriter(graph)
     shapes = shapes_of(graph)
     pending = [graph.body]
@@ -180,12 +178,9 @@ def fold_constants(graph: Graph) -> PassRecord:
         if edits:
             rewriter.set_nodes(block, nodes, edits)
         pending.extend(inner for node in nodes for inner in node.blocks)
-    folded = rewriter.finish()
-    cleaned = remove_dead_nodes(folded)
-    edits = [*rewriter.edits, *cleaned.edits]
+    cleaned = remove_dead_nodes(rewriter.finish())
     after = remembering_default(cleaned.after, cleaned.edits)
-    seconds = perf_counter() - started
-    return PassRecord("fold-constants", graph, after, tuple(edits), (), seconds, keeps_facts=True)
+    return PassRecord("fold-constants", graph, after, (*rewriter.edits, *cleaned.edits), keeps_facts=True)
 
 
 def _folded(block: Block, shapes: Shapes, rewriter: Rewriter) -> tuple[list[Node], list[Edit]]:
@@ -327,6 +322,7 @@ _WHOLE_ONLY: Final = frozenset({"aten::cumsum"})
 _CANDIDATES: Final = CREATES | CREATES_LIKE | _EXACT | _WHOLE_ONLY
 
 
+@timed
 def fold_tensors(graph: Graph) -> PassRecord:
     """Replace nodes that compute the same tensor at every run by constants of at most 4,096 elements.
 
@@ -341,7 +337,6 @@ def fold_tensors(graph: Graph) -> PassRecord:
     >>> [node.op for node in fold_tensors(g).after.nodes()]
     ['prim::Constant', 'prim::Constant', 'aten::where']
     """
-    started = perf_counter()
     shapes = shapes_of(graph)
     known = _known_tensors(graph, shapes)
     kept = _replaceable(graph, known)
@@ -361,11 +356,11 @@ def fold_tensors(graph: Graph) -> PassRecord:
         if edits:
             rewriter.set_nodes(block, nodes, edits)
     folded = rewriter.finish()
-    cleaned = remove_dead_nodes(folded) if folded is not graph else None
-    after, more = (cleaned.after, cleaned.edits) if cleaned else (graph, ())
-    all_edits, seconds = (*rewriter.edits, *more), perf_counter() - started
-    after = remembering_default(after, all_edits)
-    return PassRecord("fold-tensors", graph, after, all_edits, (), seconds, keeps_facts=True)
+    if folded is graph:
+        return PassRecord("fold-tensors", graph, graph)
+    cleaned = remove_dead_nodes(folded)
+    done = (*rewriter.edits, *cleaned.edits)
+    return PassRecord("fold-tensors", graph, remembering_default(cleaned.after, done), done, keeps_facts=True)
 
 
 def _known_tensors(graph: Graph, shapes: Shapes) -> dict[Value, np.ndarray[Any, Any]]:

@@ -7,7 +7,6 @@ those of the weight included, if memory that would be shared is not written, and
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Final, NamedTuple
 
 from irscope._base.frozen import EMPTY, FrozenDict
@@ -16,7 +15,7 @@ from irscope.analysis.views import Recommendation, ViewAliases
 from irscope.ir import INT, Edit, Graph, Node, Rewriter, TensorType, Value, make_node, make_value, new_id
 from irscope.ops.registry import category_of
 from irscope.ops.view_steps import Layout
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup.channels_last import layout_reader, results_of, shared_results
 
 _CHANNELS_LAST: Final = {4: 2, 5: 3}
@@ -24,6 +23,7 @@ _CHANNELS_LAST: Final = {4: 2, 5: 3}
 _CONVOLUTIONS: Final = frozenset({"aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution"})
 
 
+@timed
 def recommend_layouts(graph: Graph) -> PassRecord:
     """Make convolutions return channels-last results where that turns copies into views and saves more bytes than it copies.
 
@@ -43,13 +43,12 @@ def recommend_layouts(graph: Graph) -> PassRecord:
     >>> print(record.told(record.remarks[0]))
     passed [channels-last] %y: its weight is copied channels last, and %z is a view then: 57,600 bytes are not copied, 864 are
     """
-    started = perf_counter()
     here, passed, edits = graph, list[Remark](), list[Edit]()
     while True:  # each round copies fewer bytes than the one before, and changes one convolution
         found = _one_round(here)
         if found.after is None:
             remarks = (*passed, *found.remarks)
-            return PassRecord("recommend-layouts", graph, here, tuple(edits), remarks, perf_counter() - started)
+            return PassRecord("recommend-layouts", graph, here, tuple(edits), remarks)
         passed.append(found.remarks[-1])
         edits += found.edits
         here = found.after

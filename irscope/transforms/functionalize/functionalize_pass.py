@@ -39,17 +39,17 @@ Source of the idea: PyTorch's functionalization (2021), which works by tracing; 
 from __future__ import annotations
 
 from collections.abc import Container
-from time import perf_counter
 
 from irscope._base.words import plural
 from irscope.errors import ArgumentError
 from irscope.ir import Graph, Node, Value
 from irscope.ops.registry import effect_of
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.functionalize.alias_families import Escape, Families, Family, Refusal, Write
 from irscope.transforms.functionalize.rewrite import Plan, renamed
 
 
+@timed
 def functionalize(graph: Graph, *, scatter: bool | Container[Value] = True) -> PassRecord:
     """Replace in-place ops by their functional variants where only the names of values change; linear.
 
@@ -70,16 +70,15 @@ def functionalize(graph: Graph, *, scatter: bool | Container[Value] = True) -> P
       %c : Float(4) = aten::mul(%b, %x)
       return (%c)
     """
-    started = perf_counter()
     if not isinstance(graph, Graph):
         raise ArgumentError(f"functionalize works on a Graph, not on {type(graph).__name__}")
     if not any(effect_of(node) == "in-place" for node in graph.nodes()):
-        return PassRecord("functionalize", graph, graph, (), (), perf_counter() - started)
+        return PassRecord("functionalize", graph, graph)
     families = Families(graph, scatter=scatter)
     kept = sorted((write for family in families.all for write in family.writes), key=lambda write: write.time)
     after, edits = renamed(graph, _plan(families, kept)) if kept else (graph, [])
     remarks = (*map(_passed, kept), *_missed(families))
-    return PassRecord("functionalize", graph, after, tuple(edits), remarks, perf_counter() - started)
+    return PassRecord("functionalize", graph, after, tuple(edits), remarks)
 
 
 def why_in_place(graph: Graph) -> dict[Node, str]:

@@ -17,7 +17,7 @@ from irscope.errors import ArgumentError
 from irscope.ir import Block, Graph, Merged, Module, Node, Value
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.traits import PATCHES
-from irscope.transforms.base import PassRecord
+from irscope.transforms.base import History, PassRecord
 from irscope.transforms.cleanup import fold_constants, fold_tensors, remove_dead_nodes
 from irscope.transforms.functionalize import functionalize
 from irscope.transforms.fusion.block_plan import MAX_ARGUMENTS, MAX_NODES, NOWHERE, BlockPlan, Limits
@@ -36,7 +36,6 @@ from irscope.transforms.fusion.planning import (
     wishes_of,
 )
 from irscope.transforms.fusion.policies import Score, policy_of
-from irscope.transforms.history import History
 
 # Decides which tensors that a program writes part by part become chains of copies, computed as a whole by one kernel.
 #

@@ -16,7 +16,7 @@ from irscope.errors import ArgumentError, UnknownName
 from irscope.ir import GROUPS, Graph, Node, Value
 from irscope.ops.accuracy import Exact, is_exact
 from irscope.ops.view_steps import Num
-from irscope.transforms.base import Remark
+from irscope.transforms.base import History, Remark, Unpicklable
 from irscope.transforms.fusion.block_plan import Subject
 from irscope.transforms.fusion.explain import (
     DEFAULT_BANDWIDTH,
@@ -32,7 +32,6 @@ from irscope.transforms.fusion.explain import (
 from irscope.transforms.fusion.planning import FusionOptions, Named, Plans, Sides, Wishes, some, subject_of
 from irscope.transforms.fusion.policies import Score, policy_of
 from irscope.transforms.grouping import Refusal
-from irscope.transforms.history import History
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +137,7 @@ GROUPING = "fuse-groups"
 
 
 @dataclass(frozen=True, eq=False)
-class Fusion(Drawn):
+class Fusion(Unpicklable, Drawn):
     """A graph with its fusion groups, and the explanations for them."""
 
     graph: Graph
@@ -158,12 +157,7 @@ class Fusion(Drawn):
     _again: Callable[[FusionOptions, Graph | None], Fusion] = field(repr=False)
     """Groups the same program, or one with other assumptions about its inputs, by other options."""
 
-    def __deepcopy__(self, memo: object) -> Fusion:
-        return self  # it is frozen, as is all that it holds
-
-    def __reduce__(self) -> str:
-        what = "a Fusion cannot be pickled: its answers depend on the ops registered in this process"
-        raise ArgumentError(what, hint="pickle f.original and fuse it again, or f.graph, which is the result")
+    pickle_instead = "pickle f.original and fuse it again, or f.graph, which is the result"
 
     @property
     def remarks(self) -> tuple[Remark, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, Final
 
 from irscope._base.frozen import FrozenDict, fast_constructor
@@ -20,7 +19,7 @@ from irscope.analysis.shapes import Shapes
 from irscope.ir import NOT_CONSTANT, Block, Edit, Graph, Merged, Node, TensorType, Value, count_uses
 from irscope.ops.registry import bind, effect_of, schema_of
 from irscope.ops.traits import ALWAYS_SHARES, CUTS, MAX_POOLS
-from irscope.transforms.base import PassRecord, Remark
+from irscope.transforms.base import PassRecord, Remark, timed
 from irscope.transforms.cleanup import constant_node
 from irscope.transforms.fusion.block_plan import BlockPlan
 from irscope.transforms.fusion.domains import Domain, NodeProfiles, profiles_of
@@ -155,6 +154,7 @@ def _merge_edits(plan: BlockPlan, group_of: dict[Node, Node]) -> list[Edit]:
 # contraction of the block's dependences stays acyclic: see `irscope.transforms.grouping`.
 
 
+@timed
 def group_views(graph: Graph) -> PassRecord:
     """Group each maximal tree of views in the blocks of a graph, including those of ifs and loops, into one node.
 
@@ -166,7 +166,6 @@ def group_views(graph: Graph) -> PassRecord:
     >>> print(group_views(g).remarks[0].because)
     2 nodes are views of the same memory: no kernel
     """
-    started = perf_counter()
     known, readings = profiles_of(graph).rules.known, count_uses(graph)
     group_of: dict[Node, Node] = {}
     scheduled: dict[Block, list[Node]] = {}
@@ -178,7 +177,7 @@ def group_views(graph: Graph) -> PassRecord:
     unused = unused_constants(graph, group_of, lambda value: known(value) is not NOT_CONSTANT, readings)
     after, edits = with_groups(graph, scheduled, merged, unused)
     remarks = tuple(map(_remark, dict.fromkeys(group_of.values())))
-    return PassRecord("group-views", graph, after, edits, remarks, perf_counter() - started)
+    return PassRecord("group-views", graph, after, edits, remarks)
 
 
 def _remark(group: Node) -> Remark:
@@ -249,6 +248,7 @@ _MOST_PARTS: Final = 25
 """The most parts of a result: more would be kernels for a few elements each."""
 
 
+@timed
 def group_pools(graph: Graph) -> PassRecord:
     """Make a group of each max pooling whose extents are all known.
 
@@ -264,7 +264,6 @@ def group_pools(graph: Graph) -> PassRecord:
     >>> print(record.told(record.remarks[0]))
     passed [pool-kernel] %y: a kernel of its own leaves out the indices of the maxima: 8,192 bytes
     """
-    started = perf_counter()
     shapes, remarks = shapes_of(graph), list[Remark]()
     scheduled: dict[Block, Sequence[Node]] = {}
     merged: dict[Block, list[Edit]] = {}
@@ -283,7 +282,7 @@ def group_pools(graph: Graph) -> PassRecord:
             reason = "its kernel reads the windows, and does not write the indices of the maxima"
             merged[block] = [Merged((node,), group, reason, rule="pool") for node, group in groups.items()]
     after, edits = with_groups(graph, scheduled, merged, ())
-    return PassRecord("group-pools", graph, after, edits, tuple(remarks), perf_counter() - started)
+    return PassRecord("group-pools", graph, after, edits, tuple(remarks))
 
 
 def _group_pool_kernels(node: Node, shapes: Shapes) -> Node:

@@ -12,13 +12,12 @@ from irscope.analysis.per_graph import once
 from irscope.errors import ArgumentError
 from irscope.ir import CONTROL_FLOW, Block, Graph, Module, Node, Value
 from irscope.ir.module import inlined
-from irscope.transforms.base import Remark
+from irscope.transforms.base import History, Remark
 from irscope.transforms.fusion.block_plan import NOWHERE, BlockPlan, Candidate, Limits, PlacedWishes, Subject
 from irscope.transforms.fusion.domains import NodeProfiles, profiles_of
 from irscope.transforms.fusion.eligibility import Eligibility
 from irscope.transforms.fusion.policies import POLICIES, Policy, candidate_of, explain_path, obstacle
 from irscope.transforms.grouping import Refusal
-from irscope.transforms.history import History
 
 # A user's wishes about the groups of a program, whatever the policy: ops apart, ops together, ops left to the library.
 #

@@ -13,10 +13,9 @@ from irscope.analysis.shapes.inference import infer, refine
 from irscope.ir import Edit, Erased, Merged, TensorType, Value
 from irscope.ir.core import Block, Graph, Node, new_id
 from irscope.ir.types import TENSOR
-from irscope.transforms.base import PassRecord
+from irscope.transforms.base import History, PassRecord
 from irscope.transforms.fusion import Fusion, fuse
 from irscope.transforms.grouping import MAKES_NUMBERS, Refusal
-from irscope.transforms.history import History
 
 _FEW: Final = 64
 """Values of which every pair is compared."""

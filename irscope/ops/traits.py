@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from irscope.ops.view_steps import KINDS, SCHEMAS, Kind
+from irscope.ops.view_steps import INVERSES as _INVERSES
+from irscope.ops.view_steps import KINDS, RETURNS, SCHEMAS, Kind, Returned
 
 # Properties of ops' results and operands: created from numbers, packed into containers, laid out without gaps, commutative.
 
@@ -177,15 +178,18 @@ RUNS_UNSEEN_CODE: Final = frozenset({
 """They run code that is not in the graph, or at another time, which may do anything to their operands."""
 
 
-# The view ops by kind, and their inverses.
+# The view ops: sets that follow from what their rules declare (`irscope.ops.view_steps.rules`), and name no op.
 #
-# Each view op has one kind, by what happens to the elements; its rule declares it (`irscope.ops.view_steps.rules`). The sets that passes
-# use are unions of kinds, minus the exceptions that are named here. An op without a kind may still be a view, if its schema says so. Then
-# only the schema counts, with conservative assumptions: it may have to copy, it reads the elements, and it does not keep their order.
+# An op without a kind may still be a view, if its schema says so. Then only the schema counts, with conservative assumptions: it may
+# have to copy, it reads the elements, and it does not keep their order.
 
 
 def _of_kind(*kinds: Kind) -> frozenset[str]:
     return frozenset(op for op, kind in KINDS.items() if kind in kinds)
+
+
+def _returning(*returned: Returned) -> frozenset[str]:
+    return frozenset(op for op, its in RETURNS.items() if its in returned)
 
 
 VIEWS: Final = frozenset(KINDS)
@@ -193,18 +197,9 @@ SAME_PLACE: Final = _of_kind("same place")
 RESHAPES: Final = _of_kind("regroup")
 CUTS: Final = _of_kind("cuts")
 
-_REGROUPS: Final = _aten("flatten ravel reshape reshape_as")
-"""Views only where the strides allow it, otherwise copies."""
-
-MAY_COPY: Final = _REGROUPS | _aten("contiguous to type_as")
+MAY_COPY: Final = _returning("a view or a copy")
 """The result is a view of all elements of the first operand (the operand itself, unless it is regrouped), or else a copy; the element
 types, extents and strides of both decide which."""
-
-_GIVES_BACK: Final = _aten("lift lift_fresh positive")
-"""The result is the operand, as an object."""
-
-_MAY_GIVE_BACK: Final = _aten("adjoint conj contiguous flatten mH mT matrix_H real") | _GIVES_BACK
-"""The result may be the operand, as an object: `real` of a real tensor, `mT` of a 0-d tensor."""
 
 LIKE_ANOTHER: Final = frozenset(op for op in KINDS if any("Tensor other" in schema for schema in SCHEMAS.get(op, ())))
 """Views that take extents from a second tensor, whose elements they do not read."""
@@ -216,40 +211,30 @@ READS_SHAPE: Final = ALWAYS_SHARES | {"prim::ConstantChunk", "prim::data", "prim
 """Views that read the shape of the operand, not its elements, and so may move across a write to them. A second tensor
 is read as usual, except by `LIKE_ANOTHER`: `narrow` and `tensor_split` may take numbers out of one."""
 
-ANOTHER_OBJECT: Final = ALWAYS_SHARES - _MAY_GIVE_BACK - CUTS
+ANOTHER_OBJECT: Final = VIEWS & _returning("a view") - CUTS
 """The result is a separate tensor object even where it has all elements of the operand: `t_` on one does not affect the other."""
 
-MAYBE_ANOTHER_OBJECT: Final = VIEWS - _GIVES_BACK
+MAYBE_ANOTHER_OBJECT: Final = VIEWS - _returning("the operand")
 """Two results of equal calls may be distinguishable from a single one, as objects."""
 
 KEEPS_ORDER: Final = _of_kind("same place", "unit axes", "regroup", "stretch")
 """Axes of extent 1 are inserted, removed or repeated, and axes are merged or split, but none are exchanged or cut."""
 
 SEEN_THROUGH: Final = (
-    ((_of_kind("unit axes", "regroup", "stretch", "exchange", "part", "cuts") | {"aten::contiguous"}) & SCHEMAS.keys())
-    - LIKE_ANOTHER
-    - {"aten::diagonal"}
-)
+    (_of_kind("unit axes", "regroup", "stretch", "exchange", "part", "cuts") | (SAME_PLACE & MAY_COPY)) & SCHEMAS.keys()
+) - LIKE_ANOTHER
 """Views that a kernel reads through: an element's position in the operand follows from its position in the result by adding,
-multiplying and dropping indices. The excluded ones have no type rule, take a second tensor, or move along two axes at once."""
+multiplying and dropping indices. Those without a type rule, or with a second tensor, are not; a diagonal moves along two axes at once."""
 
-INVERSES: Final[Mapping[str, str]] = {
-    "aten::alias": "aten::alias",
-    "aten::swapaxes": "aten::swapaxes",
-    "aten::swapdims": "aten::swapdims",
-    "aten::t": "aten::t",
-    "aten::transpose": "aten::transpose",
-    "aten::unsqueeze": "aten::squeeze",
-    "aten::view": "aten::view_as",
-}
-"""Views of all elements, and the inverse of each: it takes the same operands, and `view_as` the viewed tensor."""
-
-PUTS_BACK: Final[Mapping[str, str]] = {"aten::select": "aten::select_scatter", "aten::slice": "aten::slice_scatter"}
-"""Views of a part, and the op that writes such a part into a copy of the whole."""
-
-LOGICAL: Final = VIEWS - _of_kind("another type") - _aten("_reshape_alias as_strided")
+LOGICAL: Final = VIEWS - _of_kind("another type", "placed")
 """An element's position in the operand follows from its position in the result and from the shapes. So the view of a copy with
-another layout has the same elements. The two excluded ones depend on strides."""
+another layout has the same elements."""
+
+INVERSES: Final[Mapping[str, str]] = {op: inverse for op, inverse in _INVERSES.items() if KINDS[op] != "part"}
+"""Views of all elements, and the inverse of each: it takes the same operands, or the viewed tensor (`LIKE_ANOTHER`)."""
+
+PUTS_BACK: Final[Mapping[str, str]] = {op: inverse for op, inverse in _INVERSES.items() if KINDS[op] == "part"}
+"""Views of a part, and the op that writes such a part into a copy of the whole."""
 
 PATCHES: Final = frozenset(PUTS_BACK.values())
 """Ops that return a tensor with a part of it replaced."""

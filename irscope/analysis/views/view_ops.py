@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from irscope.analysis.views.facts import Facts, Failure, Origin, Placement
+from irscope.analysis.views.facts import Facts, Failure, Origin, Placement, is_tensor
 from irscope.ir import Node, Value
 from irscope.ops.traits import JOINS
 from irscope.ops.view_steps import (
@@ -17,6 +17,7 @@ from irscope.ops.view_steps import (
     Layout,
     Lowered,
     Num,
+    Place,
     Step,
     Steps,
     Undecided,
@@ -24,11 +25,6 @@ from irscope.ops.view_steps import (
     lower,
     make_layout,
 )
-
-_TAKES_ANOTHER: Final = frozenset({"aten::expand_as", "aten::reshape_as", "aten::view_as", "aten::to", "aten::type_as", "aten::as_strided"})
-"""Ops whose result depends on more than one layout and known numbers."""
-_ASKS_DEVICE: Final = frozenset({"aten::to", "aten::type_as", "aten::cpu"})
-_BY_STORAGE: Final = frozenset({"aten::as_strided"})
 
 
 class Result(NamedTuple):
@@ -52,22 +48,22 @@ class ViewOps:
     def results_of(self, node: Node, operand: Placement) -> tuple[Result, ...] | str | None:
         layout = operand.layout
         assert layout is not None
-        form = None if node.op in _TAKES_ANOTHER else self._facts.shapes.form(node)
+        takes_another = any(is_tensor(value.type) for value in node.inputs[1:])
+        form, device = None if takes_another else self._facts.shapes.form(node), self._facts.device_of(node.inputs[0])
         key: tuple[Any, ...]
         if form is not None:
-            key = (id(form), id(layout))
+            key = (id(form), id(layout), device)
             if key in self._results:
                 return self._results[key]
         named = self._facts.arguments_of(node)
         if named is None:
             return None
         if form is None:
-            key = (node.op, id(layout), *map(_frozen, named.items()))
+            key = (node.op, id(layout), device, *map(_frozen, named.items()))
             if key in self._results:
                 return self._results[key]
-        device = self._facts.device_of(node.inputs[0]) if node.op in _ASKS_DEVICE else None
         lowered = lower(node.op, layout.shape, layout.dtype, device, named)
-        if node.op in _BY_STORAGE or node.op in _ASKS_DEVICE:
+        if _is_placed(lowered):
             return self._after(lowered, layout, self._base(operand))
         results = self._after(lowered, layout, None)
         if isinstance(results, tuple):
@@ -78,11 +74,11 @@ class ViewOps:
 
     def outcome(self, node: Node, layout: Layout, index: int) -> tuple[Layout | None, bool]:
         """The layout of one result of a view op for an operand of this layout, and whether it is a view."""
-        named = self._facts.arguments_of(node) if node.op in RULES and node.op not in _BY_STORAGE else None
+        named = self._facts.arguments_of(node) if node.op in RULES else None
         if named is None:
             return None, False
-        device = self._facts.device_of(node.inputs[0]) if node.op in _ASKS_DEVICE else None
-        results = self._after(lower(node.op, layout.shape, layout.dtype, device, named), layout, None)
+        lowered = lower(node.op, layout.shape, layout.dtype, self._facts.device_of(node.inputs[0]), named)
+        results = None if _is_placed(lowered) else self._after(lowered, layout, None)
         if not isinstance(results, tuple) or index >= len(results):
             return None, False
         return results[index].layout, results[index].is_view
@@ -132,6 +128,11 @@ class ViewOps:
             length += layout.shape[axis]
         shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
         return parts[0], make_layout(shape, first.strides, first.offset, first.dtype)
+
+
+def _is_placed(lowered: Lowered) -> bool:
+    """Whether a step sets the strides: it may count from the start of the storage, which is not that of the root."""
+    return isinstance(lowered, tuple) and any(isinstance(step, Place) for steps in lowered for step in steps)
 
 
 def after(lowered: Steps, layout: Layout, base: Num | None) -> Result:

@@ -44,6 +44,7 @@ from irscope.ops.view_steps.steps import (
     Pick,
     Place,
     Regroup,
+    Returned,
     Retyped,
     Rule,
     Step,
@@ -64,11 +65,21 @@ SCHEMAS: Final[dict[str, tuple[str, ...]]] = {}
 KINDS: Final[dict[str, Kind]] = {}
 """The kind of each op of torch that is always a view, or a view if it can be."""
 
+RETURNS: Final[dict[str, Returned]] = {}
+"""What each op returns, as an object."""
+
+INVERSES: Final[dict[str, str]] = {}
+"""The op that undoes a view, where there is one: it takes the result and the same other operands, `view_as` the viewed tensor. That of
+a part takes the whole, and what is to stand in the place of the part: it returns a copy of the whole with that in it."""
+
 _R = TypeVar("_R", bound=Rule)
 
 
-def view(*ops: str, kind: Kind | None = None) -> Callable[[_R], _R]:
-    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere."""
+def view(*ops: str, kind: Kind | None = None, returns: Returned = "a view", inverse: str | None = None) -> Callable[[_R], _R]:
+    """Enters a rule for these ops: each is a schema, or the mere names of ops whose schemas and types are declared elsewhere.
+
+    What the steps do not say is declared: what happens to the elements, what is returned, and the op that undoes the view (`itself`).
+    """
 
     def enter(rule: _R) -> _R:
         for text in ops:
@@ -77,8 +88,11 @@ def view(*ops: str, kind: Kind | None = None) -> Callable[[_R], _R]:
                 RULES[op] = rule
                 if "(" in text:
                     SCHEMAS[op] = (*SCHEMAS.get(op, ()), text)
+                RETURNS[op] = returns
                 if kind and op.startswith("aten::"):
                     KINDS[op] = kind
+                if inverse:
+                    INVERSES[op] = op if inverse == "itself" else inverse
         return rule
 
     return enter
@@ -113,11 +127,11 @@ def lower(op: str, shape: tuple[Num, ...], dtype: str | None, device: str | None
 # Other axes: permuted, dropped, inserted.
 
 
-@view(
-    "aten::alias(Tensor(a) self) -> Tensor(a)", "aten::detach(Tensor(a) self) -> Tensor(a)",
-    "aten::data aten::lift aten::lift_fresh aten::positive prim::data prims::view_of", kind="same place",
-)  # fmt: skip
-@view("aten::_conj aten::conj aten::_neg_view prims::conj", kind="another type")
+@view("aten::alias(Tensor(a) self) -> Tensor(a)", kind="same place", inverse="itself")
+@view("aten::detach(Tensor(a) self) -> Tensor(a)", "aten::data prim::data prims::view_of", kind="same place")
+@view("aten::lift aten::lift_fresh aten::positive", kind="same place", returns="the operand")
+@view("aten::_conj aten::_neg_view prims::conj", kind="another type")
+@view("aten::conj", kind="another type", returns="a view or the operand")
 @view("aten::detach_(Tensor(a!) self) -> Tensor(a!)")
 def _same(self: Operand) -> Steps:
     return ()
@@ -151,20 +165,16 @@ def _exchange(self: Operand, a: int, b: int) -> Steps:
 @view(
     "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     "aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    "aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
     kind="exchange",
+    inverse="itself",
 )
 def _transpose(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
-    return _exchange(self, self.axis("dim0"), self.axis("dim1"))
+    return _exchange(self, *(self.axis(name) for name in self.given))
 
 
-@view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", kind="exchange")
-def _swapaxes(self: Operand) -> Steps:
-    self.at_least = (None,) * self.rank
-    return _exchange(self, self.axis("axis0"), self.axis("axis1"))
-
-
-@view("aten::t(Tensor(a) self) -> Tensor(a)", kind="exchange")
+@view("aten::t(Tensor(a) self) -> Tensor(a)", kind="exchange", inverse="itself")
 def _t(self: Operand) -> Steps:
     if self.rank > 2:
         raise mismatch(f"t() takes a matrix, not {self}", rule="rank")
@@ -172,13 +182,13 @@ def _t(self: Operand) -> Steps:
 
 
 @view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", kind="exchange")
-@view("aten::matrix_H", kind="another type")
+@view("aten::matrix_H", kind="another type", returns="a view or the operand")
 def _reverse(self: Operand) -> Steps:
     return (Permute(tuple(range(self.rank))[::-1]),)
 
 
-@view("aten::mT(Tensor(a) self) -> Tensor(a)", kind="exchange")
-@view("aten::mH aten::adjoint", kind="another type")
+@view("aten::mT(Tensor(a) self) -> Tensor(a)", kind="exchange", returns="a view or the operand")
+@view("aten::mH aten::adjoint", kind="another type", returns="a view or the operand")
 def _transpose_matrix(self: Operand) -> Steps:
     return _exchange(self, wrap_dim(-2, self.rank, op="mT"), wrap_dim(-1, self.rank, op="mT")) if self.rank else ()
 
@@ -219,7 +229,7 @@ def _squeeze(self: Operand) -> Steps:
     return (Drop(tuple(sorted(axis for axis in axes if self.rank and _is_one(self.shape[axis])))),)
 
 
-@view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kind="unit axes")
+@view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kind="unit axes", inverse="aten::squeeze")
 def _unsqueeze(self: Operand) -> Steps:
     self.at_least = (None,) * (self.rank + 1)
     return (Insert(self.axis("dim", self.rank + 1)),)
@@ -257,9 +267,9 @@ def _target(shape: Sequence[Num], sizes: Sequence[Num]) -> tuple[Num, ...]:
 
 @view(
     "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-    "aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-    kind="regroup",
+    kind="regroup", inverse="aten::view_as",
 )  # fmt: skip
+@view("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)", kind="regroup")
 def _view(self: Operand) -> Steps:
     if "dtype" in self.given:
         return _view_of_dtype(self)
@@ -274,7 +284,7 @@ def _view_of_dtype(self: Operand) -> Steps:
     return (Retyped(self.dtype),)
 
 
-@view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", kind="regroup")
+@view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", kind="regroup", returns="a view or a copy")
 def _reshape(self: Operand) -> Steps:
     return (Regroup(_target(self.shape, self.nums("shape")), True),)
 
@@ -284,7 +294,7 @@ def _view_as(self: Operand) -> Steps:
     return (Regroup(self.shape_of("other"), False),)
 
 
-@view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="regroup")
+@view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="regroup", returns="a view or a copy")
 def _reshape_as(self: Operand) -> Steps:
     return (Regroup(self.shape_of("other"), True),)
 
@@ -294,7 +304,7 @@ def _merge(self: Operand, first: int, last: int, *, may_copy: bool) -> Steps:
     return (Regroup((*self.shape[:first], merged, *self.shape[last + 1 :]), may_copy),)
 
 
-@view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", kind="regroup")
+@view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", kind="regroup", returns="a view or a copy")
 def _flatten(self: Operand) -> Steps:
     first, last = self.axis("start_dim"), self.axis("end_dim")
     if not self.rank:
@@ -309,7 +319,7 @@ def _collapse(self: Operand) -> Steps:
     return _merge(self, self.axis("start"), self.axis("end"), may_copy=False)
 
 
-@view("aten::ravel", kind="regroup")
+@view("aten::ravel", kind="regroup", returns="a view or a copy")
 def _ravel(self: Operand) -> Steps:
     return (Dense(0), Regroup((product(self.shape),), False))
 
@@ -333,18 +343,11 @@ def _split_dim(self: Operand) -> Steps:
 @view(
     "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     "aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    "aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     kind="stretch",
-)  # fmt: skip
+)
 def _expand(self: Operand) -> Steps:
-    return _expand_to(self, self.nums("size"))
-
-
-@view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", kind="stretch")
-def _expand_as(self: Operand) -> Steps:
-    return _expand_to(self, self.shape_of("other"))
-
-
-def _expand_to(self: Operand, sizes: Sequence[Num]) -> Steps:
+    sizes = self.shape_of("other") if "other" in self.given else self.nums("size")
     new = len(sizes) - self.rank
     if new < 0:
         raise mismatch(f"{self} has more dimensions than expand's {_shape_text(sizes)}", rule="expand-size")
@@ -369,7 +372,7 @@ def _broadcast_in_dim(self: Operand) -> Steps:
 # Parts: slices, diagonals, windows, pieces.
 
 
-@view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kind="part")
+@view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kind="part", inverse="aten::select_scatter")
 def _select(self: Operand) -> Steps:
     self.at_least = (None,) * (self.rank - 1)
     axis, index = self.own_axis("dim"), self.num("index")
@@ -382,7 +385,7 @@ def _select(self: Operand) -> Steps:
 
 @view(
     "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-    kind="part",
+    kind="part", inverse="aten::slice_scatter",
 )  # fmt: skip
 def _slice(self: Operand) -> Steps:
     self.at_least = (None,) * self.rank
@@ -416,7 +419,7 @@ def _narrow(self: Operand) -> Steps:
     return (Cut(axis, start, length),)
 
 
-@view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", "aten::linalg_diagonal", kind="part")
+@view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", "aten::linalg_diagonal", kind="diagonal")
 def _diagonal(self: Operand) -> Steps:
     offset, rows, columns = self.whole("offset"), self.own_axis("dim1"), self.own_axis("dim2")
     if rows == columns:
@@ -444,18 +447,13 @@ def _unfold(self: Operand) -> Steps:
     return (Window(axis, size, step, (Extent.of(f"({extent - size})//{step}") if count is None else count) + 1),)
 
 
-@view("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", kind="window")
+@view(
+    "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
+    "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+    kind="placed",
+)
 def _as_strided(self: Operand) -> Steps:
-    offset = self.given["storage_offset"]
-    return _place(self, None if offset is None else self.nums("storage_offset")[0])
-
-
-@view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", kind="window")
-def _reshape_alias(self: Operand) -> Steps:
-    return _place(self, None)
-
-
-def _place(self: Operand, offset: Num | None) -> Steps:
+    (offset,) = (None,) if self.given.get("storage_offset") is None else self.nums("storage_offset")
     sizes = self.nums("size")
     self.at_least = sizes
     strides = self.nums("stride")
@@ -578,7 +576,7 @@ _COMPLEX_OF: Final = {"float16": "complex32", "float32": "complex64", "float64":
 _REAL_OF: Final = {whole: part for part, whole in _COMPLEX_OF.items()}
 
 
-@view("aten::real(Tensor(a) self) -> Tensor(a)", "prims::real", kind="another type")
+@view("aten::real(Tensor(a) self) -> Tensor(a)", "prims::real", kind="another type", returns="a view or the operand")
 def _real(self: Operand) -> Steps:
     self.at_least = self.shape
     if self.dtype is None:
@@ -604,14 +602,17 @@ def _view_as_complex(self: Operand) -> Steps:
     return (Joined(_COMPLEX_OF[self.dtype or ""]),)
 
 
-@view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", kind="same place")
+@view(
+    "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+    kind="same place", returns="a view or a copy",
+)  # fmt: skip
 def _contiguous(self: Operand) -> Steps:
     self.at_least = self.shape
     wanted = self.whole("memory_format")
     return () if wanted == 1 else (Dense(wanted),)
 
 
-@view("aten::to aten::type_as")
+@view("aten::to aten::type_as", returns="a view or a copy")
 def _to(self: Operand) -> Steps | str:
     other, given = self.given.get("other"), self.given
     dtype = dtype_name(given.get("dtype"), self.dtype) if other is None else other.dtype

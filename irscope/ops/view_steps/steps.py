@@ -252,8 +252,14 @@ Kind = Literal[
     "stretch",  # axes of extent 1, or new ones in front, are repeated
     "exchange",  # all elements, with axes in another order
     "part",  # some elements
+    "diagonal",  # two axes become one, along which both advance
     "cuts",  # a list of parts. Torch calls some unsafe because it does not track writes through them; they share memory nevertheless
     "window",  # elements may occur several times
+    "placed",  # the arguments are the strides: which element is where follows from those of the operand
     "another type",  # the bits are reinterpreted: parts of complex numbers, conjugates, negatives; so does `view` with an element type
 ]
 """What happens to the elements of a view; `irscope.ops.traits` says what follows."""
+
+Returned = Literal["a view", "a view or the operand", "the operand", "a view or a copy"]
+"""What the result is, as an object, whatever the operand. Steps tell only where the elements are: without any step, `detach` returns
+another tensor, and `real` of a real one the tensor itself. A copy is what the steps `Dense` and `Regroup` may make."""

@@ -14,6 +14,7 @@ from irscope.analysis.views import ViewAliases, as_demand
 from irscope.errors import UnknownName
 from irscope.ir import GROUPS, Graph, Location, Value, has_kernel
 from irscope.ops.registry import category_of
+from irscope.ops.traits import MAY_COPY
 from irscope.ops.view_steps import ByteSet, Layout
 from irscope.report.view_models import (
     AssumedLayout,
@@ -134,7 +135,7 @@ def _runs(cells: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[list[float]
 # The layout and buffer of each tensor, and the nodes that only copy one.
 
 
-_COPYING: Final = ("aten::contiguous", "aten::clone", "aten::to", "aten::_to_copy", "aten::reshape", "aten::flatten", "aten::unflatten")
+_COPYING: Final = MAY_COPY | {"aten::clone", "aten::_to_copy"}
 """Ops that return their operand, in new memory if needed."""
 _FORMATS: Final = {"rows": range(2, 64), "columns": range(2, 4), "channels_last": (4, 5)}
 """Layouts to ask about for an argument, with the ranks they apply to."""

@@ -139,12 +139,15 @@ def are_alike(graph: Graph, a: Node, b: Node) -> bool:
     return True
 
 
+_RANGES: Final = ("aten::select", "aten::slice")
+
+
 def _range(graph: Graph, node: Node) -> tuple[int, int, int] | None:
     """The dimension of a select or slice, and the start and end of a range that contains its elements; None if unknown."""
     type = node.inputs[0].type
     shape = type.shape if isinstance(type, TensorType) else None
     given = [constant_of(graph, value) for value in node.inputs[1:4]]
-    if node.op not in PUTS_BACK or len(given) < 2 or not isinstance(given[0], int) or (given[0] < 0 and shape is None):
+    if node.op not in _RANGES or len(given) < 2 or not isinstance(given[0], int) or (given[0] < 0 and shape is None):
         return None
     dim = given[0] + (len(shape) if given[0] < 0 and shape is not None else 0)
     extent = shape[dim] if shape is not None and dim < len(shape) else None

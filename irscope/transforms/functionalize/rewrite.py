@@ -28,7 +28,7 @@ from irscope.ir import (
     new_id,
     steps,
 )
-from irscope.ops.traits import INVERSES, PUTS_BACK
+from irscope.ops.traits import INVERSES, LIKE_ANOTHER, PUTS_BACK
 from irscope.transforms.functionalize.alias_families import Family, Member, Write, restores
 from irscope.transforms.functionalize.pure_ops import Twins
 
@@ -380,7 +380,7 @@ class _Walk(Names):
                 value, apart = self._scattered(view, value, parent, reason), len(found)
             elif parent.is_part:
                 value = self._undone(view, value, parent, reason)
-            elif view.op != "aten::view":
+            elif INVERSES[view.op] not in LIKE_ANOTHER:
                 value = self._add(INVERSES[view.op], (value, *view.inputs[1:]), self._like(parent.value), view, reason)
             else:
                 value, is_exact = self._viewed_back(view, value, parent, reason)
@@ -401,8 +401,8 @@ class _Walk(Names):
     def _undone(self, view: Node, value: Value, parent: Member, reason: str) -> Value:
         """Emit the elements of a part, from those of a view of all of it."""
         op, inputs = INVERSES[view.op], (value, *view.inputs[1:])
-        if view.op == "aten::view":
-            op, inputs = "aten::reshape_as", (value, self._elements(parent.value))
+        if op in LIKE_ANOTHER:
+            op, inputs = "aten::reshape_as", (value, self._elements(parent.value))  # what was computed may lie otherwise than a view can
         return self._add(op, inputs, self._elements_of(parent.value, self._type_of(view, op, inputs)), view, reason)
 
     def _viewed_back(self, view: Node, value: Value, parent: Member, reason: str) -> tuple[Value, bool]:

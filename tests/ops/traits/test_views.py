@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from irscope.ops import traits
 from irscope.ops.op import effect_of_schema
 from irscope.ops.registry import lookup, overloads
 from irscope.ops.traits import (
@@ -44,13 +43,13 @@ SPREAD = {"aten::broadcast_to", "aten::expand", "aten::expand_as"}
 
 
 def test_the_exceptions_and_unions_are_of_views() -> None:
-    for names in (traits._MAY_GIVE_BACK, LIKE_ANOTHER, ALWAYS_SHARES, ANOTHER_OBJECT, KEEPS_ORDER, SEEN_THROUGH, LOGICAL):
+    for names in (LIKE_ANOTHER, ALWAYS_SHARES, ANOTHER_OBJECT, KEEPS_ORDER, SEEN_THROUGH, LOGICAL):
         assert names <= VIEWS
     assert {name for name in READS_SHAPE if name.startswith("aten::")} == ALWAYS_SHARES
     assert ANOTHER_OBJECT <= MAYBE_ANOTHER_OBJECT and ANOTHER_OBJECT <= ALWAYS_SHARES
     assert SEEN_THROUGH <= LOGICAL and SAME_PLACE | RESHAPES <= KEEPS_ORDER
-    assert set(INVERSES) | set(INVERSES.values()) <= ALWAYS_SHARES and set(INVERSES) <= ANOTHER_OBJECT & LOGICAL
-    assert set(PUTS_BACK) <= ANOTHER_OBJECT & LOGICAL and not PATCHES & VIEWS
+    assert set(INVERSES) | set(INVERSES.values()) <= ALWAYS_SHARES and not PATCHES & VIEWS
+    assert set(INVERSES) | set(PUTS_BACK) <= ANOTHER_OBJECT & LOGICAL
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
@@ -88,21 +87,6 @@ def test_a_logical_view_of_a_copy_shows_the_same(name: str) -> None:
         assert torch.equal(copied, result)
         tried += x.stride() != copied.stride()
     assert tried
-
-
-@pytest.mark.parametrize("name", sorted(INVERSES))
-def test_an_inverse_undoes_its_view(name: str) -> None:
-    for x, arguments, seen in calls(name):
-        back = call(INVERSES[name], seen, *((x,) if name == "aten::view" else arguments))
-        assert back.shape == x.shape and torch.equal(back, x) and memory(back) == memory(x)
-
-
-@pytest.mark.parametrize("name", sorted(PUTS_BACK))
-def test_a_part_is_put_back(name: str) -> None:
-    for x, arguments, part in calls(name):
-        whole = call(PUTS_BACK[name], x, torch.full_like(part, 7), *arguments)
-        assert (call(name, whole, *arguments) == 7).all() and (whole == 7).sum() == part.numel()
-        assert memory(whole) != memory(x)
 
 
 def call(name: str, *arguments: Any) -> Any:

@@ -34,7 +34,7 @@ from irscope.ir import (
     constant_of,
 )
 from irscope.ops.registry import bind, schema_of
-from irscope.ops.traits import MOVES_STATISTICS, REBINDS_STORAGE
+from irscope.ops.traits import MOVES_STATISTICS, REBINDS_STORAGE, RESHAPES
 from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
 
 # Decides which results of ops that may copy are certainly copies, by the types of the program.
@@ -57,9 +57,6 @@ from irscope.ops.type_rules import is_contiguous, static_shape, view_strides
 # were inferred, or if shapes may be written, the db is rebuilt.
 
 
-_RETURNS_OPERAND: Final = frozenset({"aten::to", "aten::type_as", "aten::contiguous"})
-
-
 def types_suffice(node: Node) -> bool:
     """Whether nothing more could be found out about the operand and the result than their types declare."""
     old, new = node.inputs[0].type, node.outputs[0].type
@@ -70,7 +67,7 @@ def types_suffice(node: Node) -> bool:
     if old.shape is None or new.shape is None or 0 in old.shape:
         return False
     is_static = static_shape(old) is not None and static_shape(new) is not None
-    return not is_static or (old.strides is not None and (new.strides is not None or node.op not in _RETURNS_OPERAND))
+    return not is_static or (old.strides is not None and (new.strides is not None or node.op in RESHAPES))
 
 
 def is_copy_by_types(node: Node) -> bool:
@@ -92,7 +89,7 @@ def is_copy_by_types(node: Node) -> bool:
     shape, result = static_shape(old), static_shape(new)
     if shape is None or result is None or old.strides is None or 0 in shape:
         return False
-    if node.op in _RETURNS_OPERAND:
+    if node.op not in RESHAPES:
         strides = new.strides
         return strides is not None and any(size > 1 and a != b for size, a, b in zip(shape, old.strides, strides, strict=True))
     return not is_contiguous(shape, old.strides) if node.op == "aten::ravel" else view_strides(shape, old.strides, result) is None

@@ -13,7 +13,7 @@ from irscope._base.frozen import FrozenDict
 from irscope._base.words import byte_count, plural
 from irscope.frontends.torch.types import payload_of
 from irscope.ir import NOT_CONSTANT, Block, Graph, Node, Rewriter, TensorData, TensorType, Value, make_node, new_id
-from irscope.ops.traits import JOINS
+from irscope.ops.traits import JOINS, MAY_COPY
 from irscope.runtime.arrays import is_torch_tensor
 from irscope.runtime.profile.advice.evidence import Evidence, Remark
 from irscope.runtime.profile.costs import TensorFacts
@@ -71,10 +71,9 @@ def _payload(tensor: Any) -> TensorData:
 # of the two is written while the other is read; the alias db decides that. Consumers that require rows without gaps (a `view`)
 # are named instead.
 
-_COPIES: Final = frozenset(
+_COPIES: Final = MAY_COPY.union(
     f"aten::{name}"
-    for name in "contiguous clone reshape flatten to _to_copy expand_copy alias_copy permute_copy t_copy transpose_copy "
-    "view_copy squeeze_copy unsqueeze_copy".split()
+    for name in "clone _to_copy expand_copy alias_copy permute_copy t_copy transpose_copy view_copy squeeze_copy unsqueeze_copy".split()
 )
 _REPEATS: Final = frozenset({"aten::repeat", "aten::repeat_interleave", "aten::tile", "aten::expand_copy"})
 _WANTS_ROWS: Final = ("aten::view", "aten::view_as", "aten::as_strided")

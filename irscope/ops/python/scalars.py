@@ -52,7 +52,7 @@ def whole(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def run(value: Any) -> Any:
         found = function(value)
-        if found.__class__ is int and not _LEAST <= found <= _MOST:
+        if wrapped(found) is not found:
             raise OverflowError(f"{value} does not fit into an int of 64 bits")
         return found
 
@@ -373,21 +373,9 @@ def evaluated(function: Callable[..., Any], size: Callable[..., int] | None = No
             result = function(*operands) if not because else Unknown(ANY, because)
         except (ArithmeticError, ValueError, TypeError, LookupError, MemoryError) as error:
             return Unknown(ANY, f"it fails: {error}")
-        return Unknown(ANY, "it leaves the 64 bits of an int") if _too_wide(result) else result
+        return result if wrapped(result) is result else Unknown(ANY, "it leaves the 64 bits of an int")
 
     return rule
-
-
-def _too_wide(value: Any) -> bool:
-    return type(value) is int and not -(2**63) <= value < 2**63
-
-
-def _range_length(low: int, high: int, step: int) -> int:
-    return len(range(low, high, step))
-
-
-def _derive_index(index: int, start: int, step: int) -> int:
-    return int(wrapped(start + index * step))
 
 
 def _is(a: Any, b: Any) -> bool:
@@ -410,34 +398,25 @@ def _is_variable(value: Unknown) -> bool:
     return isinstance(value.type, PrimitiveType) and value.type.name in ("t", "t1", "t2", "AnyType")
 
 
-def _is_rule(*given: Abstract, **named: Abstract) -> Abstract:
-    answer = _none_or_not(*given, *named.values())
-    return Unknown(ANY) if answer is None else answer
+def _identity_rule(wanted: bool) -> Callable[..., Abstract]:
+    """Return the rule of `is`, or of `is not`."""
+
+    def rule(*given: Abstract, **named: Abstract) -> Abstract:
+        answer = _none_or_not(*given, *named.values())
+        return Unknown(ANY) if answer is None else answer is wanted
+
+    return rule
 
 
-def _isnot_rule(*given: Abstract, **named: Abstract) -> Abstract:
-    answer = _none_or_not(*given, *named.values())
-    return Unknown(ANY) if answer is None else not answer
+def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `min` or `max`, of two numbers a float if either is one, or of one or two lists."""
 
-
-def _equal(a: Any, b: Any) -> bool:
-    return bool(a == b)
-
-
-def _smallest(*operands: Any) -> Any:
-    return _of_lists(min, operands)
-
-
-def _largest(*operands: Any) -> Any:
-    return _of_lists(max, operands)
-
-
-def _of_lists(choose: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    if len(operands) == 2 and not isinstance(operands[0], list | tuple):
-        float_result = any(isinstance(operand, float) for operand in operands)
+    def function(*operands: Any) -> Any:
         found = choose(*operands)
-        return float(found) if float_result else found
-    return choose(*operands)
+        is_float = len(operands) == 2 and not isinstance(operands[0], list | tuple) and any(isinstance(each, float) for each in operands)
+        return float(found) if is_float else found
+
+    return function
 
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
@@ -454,7 +433,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "aten::divmod": divmod,
     "prim::abs": of_64_bits(abs),
     "aten::gcd": math.gcd,
-    "aten::eq": _equal,
+    "aten::eq": lambda a, b: bool(a == b),
     "aten::ne": operator.ne,
     "aten::lt": operator.lt,
     "aten::le": operator.le,
@@ -473,15 +452,15 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "aten::ceil": whole(math.ceil),
     "aten::floor": whole(math.floor),
     "aten::round": lambda a: float(round(a)),
-    "prim::min": _smallest,
-    "prim::max": _largest,
+    "prim::min": _chosen(min),
+    "prim::max": _chosen(max),
     "aten::copysign": math.copysign,
     "aten::factorial": math.factorial,
     "aten::isnan": math.isnan,
     "aten::isinf": math.isinf,
     "aten::isfinite": math.isfinite,
-    "aten::__range_length": _range_length,
-    "aten::__derive_index": _derive_index,
+    "aten::__range_length": lambda low, high, step: len(range(low, high, step)),
+    "aten::__derive_index": of_64_bits(lambda index, start, step: start + index * step),
     "aten::str": shown,
     "aten::format": formatted,
     "aten::percentFormat": percent_formatted,
@@ -505,10 +484,6 @@ _MATH: Final = """
 """.split()
 
 
-def _is_none_op(name: str, rule: Callable[..., Any], function: Callable[..., Any]) -> Op:
-    return define_positional(name, function, category="scalar", type_rule=rule, keep=lambda schema: True)
-
-
 def _scalar(name: str, function: Callable[..., Any]) -> Op:
     return define_positional(name, function, category="scalar", type_rule=evaluated(function, RESULT_SIZES.get(name)))
 
@@ -516,6 +491,8 @@ def _scalar(name: str, function: Callable[..., Any]) -> Op:
 OPS = (
     *(_scalar(name, function) for name, function in _FUNCTIONS.items()),
     *(_scalar(f"aten::{name}", real_function(name)) for name in _MATH),
-    _is_none_op("aten::__is__", _is_rule, _is),
-    _is_none_op("aten::__isnot__", _isnot_rule, lambda a, b: not _is(a, b)),
+    *(
+        define_positional(name, function, category="scalar", type_rule=_identity_rule(wanted), keep=lambda schema: True)
+        for name, function, wanted in (("aten::__is__", _is, True), ("aten::__isnot__", lambda a, b: not _is(a, b), False))
+    ),
 )

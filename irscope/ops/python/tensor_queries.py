@@ -100,42 +100,6 @@ def _fact(function: Callable[[TensorType], Abstract]) -> Callable[..., Abstract]
     return rule
 
 
-def _rank(self: TensorType) -> Abstract:
-    return self.rank
-
-
-def _numel(self: TensorType) -> Abstract:
-    return self.numel
-
-
-def _length(self: TensorType) -> Abstract:
-    return self.shape[0] if self.shape and isinstance(self.shape[0], int) else None
-
-
-def _dtype(self: TensorType) -> Abstract:
-    return None if self.dtype is None else _CODES.get(self.dtype)
-
-
-def _device(self: TensorType) -> Abstract:
-    return self.device
-
-
-def _is_cpu(self: TensorType) -> Abstract:
-    return None if self.device is None else self.device == "cpu"
-
-
-def _is_cuda(self: TensorType) -> Abstract:
-    return None if self.device is None else self.device.startswith("cuda")
-
-
-def _is_floating(self: TensorType) -> Abstract:
-    return None if self.dtype is None else "float" in self.dtype
-
-
-def _is_complex(self: TensorType) -> Abstract:
-    return None if self.dtype is None else "complex" in self.dtype
-
-
 def _is_contiguous(self: TensorType, memory_format: Abstract = 0) -> Abstract:
     shape = static_shape(self)
     if shape is None or self.strides is None or isinstance(memory_format, Unknown):
@@ -150,6 +114,10 @@ def _unknown(**arguments: Abstract) -> Abstract:
 def _item(**arguments: Any) -> Any:
     (array,) = arguments.values()
     return array.item()
+
+
+def _sizes_of(self: Array) -> list[int]:
+    return list(self.shape)
 
 
 def _strides_of(self: Array) -> list[int]:
@@ -169,47 +137,45 @@ def _element(name: str, kind: str, function: Callable[[Any], Any]) -> Op:
     return _ask(f"aten::{name}(Tensor a) -> {kind}", rule=_unknown, reference=lambda **arguments: function(_item(**arguments)))
 
 
+def _part_of(numbers: Callable[[Array], list[int]]) -> Callable[..., Any]:
+    """Return a reference that gives all of the numbers, or that of one dimension."""
+    return lambda self, dim=None: numbers(self) if dim is None else numbers(self)[dim]
+
+
+_FACTS: Final[tuple[tuple[str, str, str, Callable[[TensorType], Abstract], Callable[[Array], Any]], ...]] = (
+    ("prim::shape", "a", "int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)),
+    ("aten::dim", "self", "int", lambda a: a.rank, lambda a: a.ndim),
+    ("prim::ndim", "a", "int", lambda a: a.rank, lambda a: a.ndim),
+    ("aten::numel", "self", "int", lambda a: a.numel, lambda a: a.size),
+    ("aten::sym_numel", "self", "SymInt", lambda a: a.numel, lambda a: a.size),
+    ("aten::len.Tensor", "t", "int", lambda a: a.shape[0] if a.shape and isinstance(a.shape[0], int) else None, len),
+    ("prim::dtype", "a", "int", lambda a: _CODES.get(a.dtype or ""), lambda a: _CODES[str(a.dtype)]),
+    ("prim::device", "a", "Device", lambda a: a.device, lambda a: "cpu"),
+    ("prim::layout", "a", "Layout", lambda a: 0, lambda a: 0),
+    ("prim::is_cpu", "a", "bool", lambda a: a.device and a.device == "cpu", lambda a: True),
+    ("prim::is_cuda", "a", "bool", lambda a: a.device and a.device.startswith("cuda"), lambda a: False),
+    ("prim::requires_grad", "a", "bool", lambda a: None, lambda a: False),
+    ("prim::is_quantized", "a", "bool", lambda a: None, lambda a: False),
+    ("aten::is_floating_point", "self", "bool", lambda a: a.dtype and "float" in a.dtype, lambda a: a.dtype.kind == "f"),
+    ("aten::is_complex", "self", "bool", lambda a: a.dtype and "complex" in a.dtype, lambda a: a.dtype.kind == "c"),
+    ("aten::element_size", "self", "int", lambda a: None, lambda a: a.itemsize),
+)
+"""What is asked of the only operand: the op, that operand's name, the kind of the answer, what its type says (None if nothing), and
+what the array says."""
+
+
 _QUERIES = (
-    _ask(
-        "aten::size(Tensor self) -> int[]",
-        "aten::size.int(Tensor self, int dim) -> int",
-        rule=_size,
-        reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
+    *(
+        _ask(
+            f"aten::{name}(Tensor self) -> {kind}[]", f"aten::{name}.int(Tensor self, int dim) -> {kind}",
+            rule=rule, reference=_part_of(numbers),
+        )
+        for name, kind, rule, numbers in (
+            ("size", "int", _size, _sizes_of), ("sym_size", "SymInt", _size, _sizes_of),
+            ("stride", "int", _stride, _strides_of), ("sym_stride", "SymInt", _stride, _strides_of),
+        )
     ),
-    _ask(
-        "aten::sym_size(Tensor self) -> SymInt[]",
-        "aten::sym_size.int(Tensor self, int dim) -> SymInt",
-        rule=_size,
-        reference=lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
-    ),
-    _ask(
-        "aten::stride(Tensor self) -> int[]",
-        "aten::stride.int(Tensor self, int dim) -> int",
-        rule=_stride,
-        reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
-    ),
-    _ask(
-        "aten::sym_stride(Tensor self) -> SymInt[]",
-        "aten::sym_stride.int(Tensor self, int dim) -> SymInt",
-        rule=_stride,
-        reference=lambda self, dim=None: _strides_of(self) if dim is None else _strides_of(self)[dim],
-    ),
-    _fact_op("prim::shape(Tensor a) -> int[]", lambda a: None if a.shape is None else _size(a), lambda a: list(a.shape)),
-    _fact_op("aten::dim(Tensor self) -> int", _rank, lambda a: a.ndim),
-    _fact_op("prim::ndim(Tensor a) -> int", _rank, lambda a: a.ndim),
-    _fact_op("aten::numel(Tensor self) -> int", _numel, lambda a: a.size),
-    _fact_op("aten::sym_numel(Tensor self) -> SymInt", _numel, lambda a: a.size),
-    _fact_op("aten::len.Tensor(Tensor t) -> int", _length, len),
-    _fact_op("prim::dtype(Tensor a) -> int", _dtype, lambda a: _CODES[str(a.dtype)]),
-    _fact_op("prim::device(Tensor a) -> Device", _device, lambda a: "cpu"),
-    _fact_op("prim::layout(Tensor a) -> Layout", lambda a: 0, lambda a: 0),
-    _fact_op("prim::is_cpu(Tensor a) -> bool", _is_cpu, lambda a: True),
-    _fact_op("prim::is_cuda(Tensor a) -> bool", _is_cuda, lambda a: False),
-    _fact_op("prim::requires_grad(Tensor a) -> bool", lambda a: None, lambda a: False),
-    _fact_op("prim::is_quantized(Tensor a) -> bool", lambda a: None, lambda a: False),
-    _fact_op("aten::is_floating_point(Tensor self) -> bool", _is_floating, lambda a: a.dtype.kind == "f"),
-    _fact_op("aten::is_complex(Tensor self) -> bool", _is_complex, lambda a: a.dtype.kind == "c"),
-    _fact_op("aten::element_size(Tensor self) -> int", lambda a: None, lambda a: a.itemsize),
+    *(_fact_op(f"{name}(Tensor {argument}) -> {kind}", rule, reference) for name, argument, kind, rule, reference in _FACTS),
     _ask(
         "aten::is_contiguous(Tensor self) -> bool",
         "aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",

@@ -29,6 +29,7 @@ from irscope.ops.type_rules import (
     mismatch,
     opmath,
     refined,
+    to_float,
     to_real,
     wrap_dim,
 )
@@ -44,6 +45,9 @@ def reduced_shape(self: TensorType, dim: Abstract, keepdim: Abstract) -> tuple[D
     if keepdim:
         return tuple(1 if axis in axes else size for axis, size in enumerate(self.shape))
     return tuple(size for axis, size in enumerate(self.shape) if axis not in axes)
+
+
+DtypeRule = Callable[[str | None], str | None]
 
 
 def _kept(dtype: str | None) -> str | None:
@@ -66,26 +70,34 @@ def _magnitude(dtype: str | None) -> str | None:
     return None if dtype is None else to_real(dtype)
 
 
-def _norm_type(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
-    """Return the type of a norm, which is real even if its operand is complex."""
-    return fresh(_magnitude(dtype_name(dtype, self.dtype)), reduced_shape(self, dim, keepdim))
-
-
 def _floating(dtype: str | None) -> str | None:
-    return "float32" if dtype is not None and is_integral(dtype) else dtype
+    return None if dtype is None else to_float(dtype)
 
 
-def _rule(dtype_of: Callable[[str | None], str | None]) -> Callable[..., TensorType]:
+def _rule(dtype_of: DtypeRule) -> Callable[..., TensorType]:
     def rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
         return fresh(dtype_name(dtype, dtype_of(self.dtype)), reduced_shape(self, dim, keepdim))
 
     return rule
 
 
-def _truths_rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False) -> TensorType:
-    if _names_none(dim):
-        return fresh(_truth(self.dtype), self.shape)
-    return fresh(_truth(self.dtype), reduced_shape(self, dim, keepdim))
+def _pair(first: DtypeRule, second: DtypeRule) -> Callable[..., tuple[TensorType, TensorType]]:
+    """Return the rule of two results of one shape."""
+
+    def rule(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
+        shape = reduced_shape(self, dim, keepdim)
+        return fresh(first(self.dtype), shape), fresh(second(self.dtype), shape)
+
+    return rule
+
+
+def _norm(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None, **rest: Abstract) -> TensorType:
+    """Return the type of a norm, which is real even if its operand, or the type that it is read in, is complex."""
+    return fresh(_magnitude(dtype_name(dtype, self.dtype)), reduced_shape(self, dim, keepdim))
+
+
+def _truths(self: TensorType, dim: Abstract = None, keepdim: Abstract = False) -> TensorType:
+    return fresh(_truth(self.dtype), self.shape if _names_none(dim) else reduced_shape(self, dim, keepdim))
 
 
 def _names_none(dim: Any) -> bool:
@@ -96,26 +108,11 @@ def _names_none(dim: Any) -> bool:
 def _mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, dtype: Abstract = None) -> TensorType:
     if dtype is None and self.dtype is not None and is_integral(self.dtype):
         raise mismatch(f"mean of {self} needs a floating dtype", rule="mean-dtype")
-    return fresh(dtype_name(dtype, self.dtype), reduced_shape(self, dim, keepdim))
-
-
-def _value_and_index(self: TensorType, dim: Abstract, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
-    shape = reduced_shape(self, dim, keepdim)
-    return fresh(self.dtype, shape), fresh("int64", shape)
+    return _rule(_kept)(self, dim, keepdim, dtype)
 
 
 def _extreme(self: TensorType, dim: Abstract = None, keepdim: Abstract = False) -> Abstract:
-    return fresh(self.dtype, reduced_shape(self, None, False)) if dim is None else _value_and_index(self, dim, keepdim)
-
-
-def _both_extremes(self: TensorType, dim: Abstract = None, keepdim: Abstract = False) -> tuple[TensorType, TensorType]:
-    result = fresh(self.dtype, reduced_shape(self, dim, keepdim))
-    return result, result
-
-
-def _spread_and_mean(self: TensorType, dim: Abstract = None, keepdim: Abstract = False, **rest: Abstract) -> tuple[TensorType, TensorType]:
-    shape = reduced_shape(self, dim, keepdim)
-    return fresh(_magnitude(self.dtype), shape), fresh(self.dtype, shape)
+    return _rule(_kept)(self) if dim is None else _pair(_kept, _position)(self, dim, keepdim)
 
 
 def _running(self: TensorType, dim: Abstract, dtype: Abstract = None) -> TensorType:
@@ -136,9 +133,14 @@ def _array(found: Any, dtype: Any) -> Array:
     return np.ascontiguousarray(found).reshape(np.shape(found)).astype(dtype, copy=False)
 
 
-def _sum_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    target = numpy_dtype(dtype, np.int64 if self.dtype.kind in "biu" else self.dtype)
-    return _array(wide(self).sum(axis=axes_of(self, dim), keepdims=keepdim, dtype=wide(np.empty(0, target)).dtype), target)
+def _accumulated(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Return the reference of a sum or product, in the type that it is asked for, or of whole numbers in int64."""
+
+    def reference(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
+        target = numpy_dtype(dtype, np.int64 if self.dtype.kind in "biu" else self.dtype)
+        return _array(function(wide(self.astype(target, copy=False)), axis=axes_of(self, dim), keepdims=keepdim), target)
+
+    return reference
 
 
 def _mean_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
@@ -146,14 +148,9 @@ def _mean_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any 
     return _array(mean_of(wide(self.astype(target, copy=False)), axes_of(self, dim), keepdims=keepdim), target)
 
 
-def _prod_array(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    target = numpy_dtype(dtype, np.int64 if self.dtype.kind in "biu" else self.dtype)
-    return _array(wide(self.astype(target, copy=False)).prod(axis=axes_of(self, dim), keepdims=keepdim), target)
-
-
-def _reducer(function: Callable[..., Any], dtype: Any = None) -> Callable[..., Array]:
+def _reducer(function: Callable[..., Any]) -> Callable[..., Array]:
     def reference(self: Array, dim: Any = None, keepdim: bool = False) -> Array:
-        return _array(function(self, axis=axes_of(self, dim), keepdims=keepdim), dtype or self.dtype)
+        return _array(function(self, axis=axes_of(self, dim), keepdims=keepdim), self.dtype)
 
     return reference
 
@@ -267,147 +264,96 @@ def _reduction(*texts: str, rule: Callable[..., Any], reference: Callable[..., A
     return define(*texts, category="reduction", type_rule=rule, reference=reference, expression=expression)
 
 
-def _extremes(word: str) -> Op:
-    value, place = (np.amax, np.argmax) if word == "max" else (np.amin, np.argmin)
-    return _reduction(
-        f"aten::{word}(Tensor self) -> Tensor",
-        f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        rule=_extreme,
-        reference=_extreme_array(value, place),
-        expression=kernel.extreme_or_pair(word),
-    )
+def _extremes(word: str, value: Callable[..., Any], place: Callable[..., Any]) -> tuple[Op, ...]:
+    """Define `max`, `amax` and `argmax`, or the same of the smallest."""
+    return (
+        _reduction(
+            f"aten::{word}(Tensor self) -> Tensor",
+            f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+            rule=_extreme, reference=_extreme_array(value, place), expression=kernel.extreme_or_pair(word),
+        ),
+        _reduction(
+            f"aten::a{word}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+            rule=_rule(_kept), reference=_reducer(value), expression=kernel.extreme(word),
+        ),
+        _reduction(
+            f"aten::arg{word}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+            rule=_rule(_position), reference=_arg_array(place), expression=kernel.position(word),
+        ),
+    )  # fmt: skip
 
 
-def _truths(word: str, function: Callable[..., Any]) -> Op:
+def _any_or_all(word: str, function: Callable[..., Any]) -> Op:
     return _reduction(
         f"aten::{word}(Tensor self) -> Tensor",
         f"aten::{word}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         f"aten::{word}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        rule=_truths_rule,
-        reference=_truth_array(function),
-        expression=kernel.any_or_all(word),
-    )
+        rule=_truths, reference=_truth_array(function), expression=kernel.any_or_all(word),
+    )  # fmt: skip
 
 
-def _spreads(word: str, reference: Callable[..., Array]) -> Op:
+def _spread(name: str, results: str, rule: Callable[..., Any], reference: Callable[..., Any], expression: Any = None) -> Op:
     return _reduction(
-        f"aten::{word}(Tensor self, bool unbiased=True) -> Tensor",
-        f"aten::{word}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-        f"aten::{word}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_magnitude),
-        reference=reference,
-        expression=kernel.spread(root=word == "std"),
-    )
-
-
-def _spreads_and_means(word: str, spread: Callable[..., Array], expression: Any = None) -> Op:
-    return _reduction(
-        f"aten::{word}_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
-        f"aten::{word}_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
-        f"aten::{word}_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-        rule=_spread_and_mean,
-        reference=_and_mean(spread),
-        expression=expression,
-    )
+        f"aten::{name}(Tensor self, bool unbiased=True) -> {results}",
+        f"aten::{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {results}",
+        f"aten::{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {results}",
+        rule=rule, reference=reference, expression=expression,
+    )  # fmt: skip
 
 
 _DTYPE = "*, ScalarType? dtype=None) -> Tensor"
+_VALUE, _AND_MEAN = _rule(_magnitude), _pair(_magnitude, _kept)
 
 _REDUCTIONS = (
     _reduction(
-        f"aten::sum(Tensor self, {_DTYPE}",
-        f"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed),
-        reference=_sum_array,
-        expression=kernel.total,
+        f"aten::sum(Tensor self, {_DTYPE}", f"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
+        rule=_rule(_summed), reference=_accumulated(np.sum), expression=kernel.total,
     ),
     _reduction(
-        f"aten::mean(Tensor self, {_DTYPE}",
-        f"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
-        rule=_mean,
-        reference=_mean_array,
-        expression=kernel.mean,
+        f"aten::mean(Tensor self, {_DTYPE}", f"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, {_DTYPE}",
+        rule=_mean, reference=_mean_array, expression=kernel.mean,
     ),
     _reduction(
-        f"aten::prod(Tensor self, {_DTYPE}",
-        f"aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, {_DTYPE}",
-        rule=_rule(_summed),
-        reference=_prod_array,
-        expression=kernel.product,
+        f"aten::prod(Tensor self, {_DTYPE}", f"aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, {_DTYPE}",
+        rule=_rule(_summed), reference=_accumulated(np.prod), expression=kernel.product,
     ),
-    _reduction(
-        "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        rule=_rule(_kept),
-        reference=_reducer(np.amax),
-        expression=kernel.extreme("max"),
-    ),
-    _reduction(
-        "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        rule=_rule(_kept),
-        reference=_reducer(np.amin),
-        expression=kernel.extreme("min"),
-    ),
+    *_extremes("max", np.amax, np.argmax),
+    *_extremes("min", np.amin, np.argmin),
     _reduction(
         "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-        rule=_both_extremes,
-        reference=_both_arrays,
-        expression=kernel.extremes,
+        rule=_pair(_kept, _kept), reference=_both_arrays, expression=kernel.extremes,
     ),
-    _extremes("max"),
-    _extremes("min"),
-    _reduction(
-        "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_position),
-        reference=_arg_array(np.argmax),
-        expression=kernel.position("max"),
-    ),
-    _reduction(
-        "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        rule=_rule(_position),
-        reference=_arg_array(np.argmin),
-        expression=kernel.position("min"),
-    ),
-    _truths("any", np.any),
-    _truths("all", np.all),
-    _spreads("var", _var_array),
-    _spreads("std", _std_array),
-    _spreads_and_means("var", _var_array, kernel.spread_and_mean),
-    _spreads_and_means("std", _std_array),
+    _any_or_all("any", np.any),
+    _any_or_all("all", np.all),
+    _spread("var", "Tensor", _VALUE, _var_array, kernel.spread(root=False)),
+    _spread("std", "Tensor", _VALUE, _std_array, kernel.spread(root=True)),
+    _spread("var_mean", "(Tensor, Tensor)", _AND_MEAN, _and_mean(_var_array), kernel.spread_and_mean),
+    _spread("std_mean", "(Tensor, Tensor)", _AND_MEAN, _and_mean(_std_array)),
     _reduction(
         "aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-        rule=_rule(_floating),
-        reference=_logsumexp_array,
-        expression=kernel.log_of_sum,
+        rule=_rule(_floating), reference=_logsumexp_array, expression=kernel.log_of_sum,
     ),
     _reduction(
         "aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
         "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-        rule=_norm_type,
-        reference=_norm_array,
-        expression=kernel.norm,
+        rule=_norm, reference=_norm_array, expression=kernel.norm,
     ),
     _reduction(
         f"aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, {_DTYPE}",
-        rule=_norm_type,
-        reference=_norm_array,
-        expression=kernel.norm,
+        rule=_norm, reference=_norm_array, expression=kernel.norm,
     ),
     _reduction(
-        "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-        "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
-        rule=_rule(_position),
+        "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
+        rule=_rule(_position), expression=kernel.nonzeros,
         reference=lambda self, dim=None: _array(np.count_nonzero(self, axis=axes_of(self, dim) or None), np.int64),
-        expression=kernel.nonzeros,
     ),
     define(
         "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-        category="other",
-        type_rule=_differences,
-        reference=_differences_array,
+        category="other", type_rule=_differences, reference=_differences_array,
     ),
     _reduction(f"aten::cumsum(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumsum)),
     _reduction(f"aten::cumprod(Tensor self, int dim, {_DTYPE}", rule=_running, reference=_running_array(np.cumprod)),
-)
+)  # fmt: skip
 
 
 # The backward ops of softmax and log-softmax, computed from their results.
@@ -438,21 +384,23 @@ def _softmax_reference(of: Callable[[Array, Array, Callable[[Array], Array]], Ar
     return reference
 
 
+def _backward(name: str, array: Callable[..., Array], expr: Callable[..., Expr]) -> Op:
+    return define(
+        f"aten::{name}(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        category="normalization", type_rule=_type, reference=_softmax_reference(array), expression=_expression(expr),
+    )  # fmt: skip
+
+
+def _of_softmax(grad: Any, made: Any, total: Any) -> Any:
+    return made * (grad - total(grad * made))
+
+
 _SOFTMAX_BACKWARD = (
-    define(
-        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-        category="normalization",
-        type_rule=_type,
-        reference=_softmax_reference(lambda grad, made, total: made * (grad - total(grad * made))),
-        expression=_expression(lambda grad, made, total: made * (grad - total(grad * made))),
+    _backward("_softmax_backward_data", _of_softmax, _of_softmax),
+    _backward(
+        "_log_softmax_backward_data", lambda grad, made, total: grad - np.exp(made) * total(grad),
+        lambda grad, made, total: grad - call("exp", made) * total(grad),
     ),
-    define(
-        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-        category="normalization",
-        type_rule=_type,
-        reference=_softmax_reference(lambda grad, made, total: grad - np.exp(made) * total(grad)),
-        expression=_expression(lambda grad, made, total: grad - call("exp", made) * total(grad)),
-    ),
-)
+)  # fmt: skip
 
 OPS = (*_REDUCTIONS, *_SOFTMAX_BACKWARD)
